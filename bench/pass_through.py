@@ -1,8 +1,8 @@
-"""What the collectives library costs where it is loaded and no variable names a collective: `python bench/pass_through.py [pairs]`.
+"""Overhead of the collectives library if it is loaded but no variable selects a collective: `python bench/pass_through.py [pairs]`.
 
-The 2-rank 8-byte broadcast of the embedded benchmark, run in pairs with and without LD_PRELOAD, in alternating order. Prints
-the medians, and the median of the pairs' ratios with its 95 % interval from order statistics (Le Boudec 2010): runs of a
-pair share the state of the machine, so their ratio is steadier than the medians.
+Runs the 2-rank 8-byte broadcast of the embedded benchmark in pairs with and without LD_PRELOAD, in alternating order. Prints
+the medians, and the median of the pairs' ratios with its 95 % interval from order statistics (Le Boudec 2010). The runs of a
+pair share the state of the machine, so their ratio varies less than the medians.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ITERATIONS = 200_000
 
 
 def latency_us(preload: bool) -> float:
-    """Mean latency of one launch."""
+    """Return the mean latency (us) of one launch."""
     mpi = library()
     environment = {key: value for key, value in mpi_environment().items() if not key.startswith("COLL_")}
     if preload:
@@ -38,7 +38,7 @@ def latency_us(preload: bool) -> float:
 
 
 def order_interval(values: list[float]) -> tuple[float, float]:
-    """The 95 % interval of the median from order statistics (Le Boudec 2010): values k and n + 1 - k."""
+    """Return the 95 % interval of the median from order statistics (Le Boudec 2010): values k and n + 1 - k."""
     ordered, n = sorted(values), len(values)
     k = 1
     while sum(math.comb(n, i) for i in range(k + 1)) <= 0.025 * 2**n:
@@ -47,9 +47,9 @@ def order_interval(values: list[float]) -> tuple[float, float]:
 
 
 def main() -> None:
-    """Print the figures."""
+    """Run the pairs and print the results."""
     pairs = int(sys.argv[1]) if len(sys.argv) > 1 else 15
-    latency_us(preload=True)  # what is read from disk is in memory from here on
+    latency_us(preload=True)  # warm up: afterwards all files are in memory
     plain, loaded = [], []
     for number in range(pairs):
         for preload in (False, True) if number % 2 else (True, False):

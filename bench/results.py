@@ -33,13 +33,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 OUTPUT = ROOT / "bench" / "results.md"
 copy_checkout = runpy.run_path(str(ROOT / "bench" / "study"))["copy_checkout"]
-#: Of the study that is generated for the analysis; fewer to try the benchmark out.
+#: Maximum number of processes in the study that is generated for the analysis; use fewer to try the benchmark.
 MOST_PROCESSES = int(os.environ.get("BENCH_PROCESSES", "256"))
 
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table: seconds of what is measured and of its baseline; `target` is of the seconds or of the ratio."""
+    """One line of the table: time (s) of the measured operation and of its baseline; `target` is for the time or for the ratio."""
 
     what: str
     seconds: float
@@ -49,21 +49,21 @@ class Row:
 
     @property
     def line(self) -> str:
-        """As Markdown."""
+        """Return the row as Markdown."""
         ratio = self.seconds / self.baseline_seconds
         return f"| {self.what} | {self.seconds:.2f} | {self.baseline} | {self.baseline_seconds:.2f} | {ratio:.2f} | {self.target} |"
 
 
 class Skipped(Exception):
-    """Why a benchmark cannot run here."""
+    """The reason why a benchmark cannot run here."""
 
 
-#: What the workflow sets for R (workflow/rules/common.smk).
+#: The variables that the workflow sets for R (workflow/rules/common.smk).
 SET_FOR_R = {"R_GC_MEM_GROW": "3"}
 
 
 def run(command: list[str], folder: Path, environment: dict[str, str] | None = None) -> tuple[float, float, str]:
-    """Wall time and processor time of a command (s), and what it printed; one that fails is skipped with its last line."""
+    """Run a command; return its wall time and processor time (s), and its output. Raises Skipped with its last line if it fails."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     started = time.monotonic()
     own = {**os.environ, **SET_FOR_R, **(environment or {})}
@@ -78,34 +78,34 @@ def run(command: list[str], folder: Path, environment: dict[str, str] | None = N
 
 
 def fastest(command: list[str], folder: Path, times: int = 3) -> float:
-    """The smallest wall time of some runs (s): what else the computer does only adds to it."""
+    """Return the smallest wall time (s) of some runs, because other activity can only increase the time."""
     return min(run(command, folder)[0] for _ in range(times))
 
 
 def empty_workflow(folder: Path) -> float:
-    """`snakemake -n` of a workflow without anything to do."""
+    """Measure `snakemake -n` for a workflow without anything to do."""
     folder.mkdir()
     (folder / "Snakefile").write_text("rule all:\n    input: []\n")
     return fastest(["snakemake", "--dry-run", "--cores", "1"], folder)
 
 
 def start(folder: Path) -> Iterator[Row]:
-    """The start of every job."""
+    """Measure the start-up of a job."""
     plain = fastest([sys.executable, "-c", "import argparse, json, pathlib, subprocess"], folder)
     loaded = fastest([sys.executable, "-c", "import collstudy.cli.main"], ROOT / "workflow")
     yield Row("loading `collstudy`, as every job does", loaded, "Python with a few standard modules", plain, "")
 
 
 def plan(folder: Path) -> Iterator[Row]:
-    """What a run costs before its first job."""
+    """Measure the time that a run needs before its first job."""
     empty = empty_workflow(folder / "empty")
-    run(["./study", "run", "--", "--dry-run"], ROOT)  # sets up what is missing
+    run(["./study", "run", "--", "--dry-run"], ROOT)  # warm up: sets up what is missing
     planned = fastest(["./study", "run", "--", "--dry-run", "--quiet", "all"], ROOT)
     yield Row("`./study run -- --dry-run`, default studies", planned, "`snakemake -n`, empty workflow", empty, "1.5 s")
 
 
 def analysis_rows(_: Path) -> Iterator[Row]:
-    """Tables of a million rows."""
+    """Measure the tables for a million rows."""
     _, _, said = run(["Rscript", "bench/analysis_rows.R"], ROOT)
     found = dict(line.split("=") for line in said.splitlines() if re.fullmatch(r"\w+=[\d.]+", line))
     yield Row(
@@ -114,7 +114,7 @@ def analysis_rows(_: Path) -> Iterator[Row]:
     )  # fmt: skip
 
 
-#: The shape of a real data set: 255 process counts, 3 mappings, 12 sizes, 4 algorithms.
+#: A study with the shape of a real data set: 255 process counts, 3 mappings, 12 sizes, 4 algorithms.
 SHAPE = """
 title: Generated, not measured
 question: How long does the analysis of many process counts take?
@@ -137,7 +137,7 @@ import:
 
 
 def generate(folder: Path, most: int) -> None:
-    """Latencies of plausible size with 3 % noise, for 2 to *most* processes."""
+    """Generate latencies of plausible size with 3 % noise, for 2 to *most* processes."""
     chance = random.Random(1)
     depth: dict[str, Callable[[int], float]] = {
         "default": lambda p: 1.1 * math.log2(p), "linear": lambda p: 0.4 * p, "chain": lambda p: 0.25 * p + 1,
@@ -158,7 +158,7 @@ def generate(folder: Path, most: int) -> None:
 
 
 def analysis_shape(folder: Path) -> Iterator[Row]:
-    """Tables, models and figures of a study with many process counts."""
+    """Measure tables, models and figures of a study with many process counts."""
     checkout = folder / "checkout"
     checkout.mkdir()
     copy_checkout(checkout)
@@ -199,7 +199,7 @@ def analysis_shape(folder: Path) -> Iterator[Row]:
 
 
 def report(folder: Path) -> Iterator[Row]:
-    """The report of the last complete run: whole, with one changed study, and unchanged."""
+    """Measure the report of the last complete run: in full, with one changed study, and unchanged."""
     complete = ROOT / "results" / "complete.txt"
     if not complete.is_file():
         raise Skipped(
@@ -228,7 +228,7 @@ def report(folder: Path) -> Iterator[Row]:
 
 
 def pipeline(_: Path) -> Iterator[Row]:
-    """The workflow against the loop that somebody would write, its no-op against an empty workflow."""
+    """Measure the workflow against a hand-written shell loop, and its no-op against an empty workflow."""
     _, _, said = run([sys.executable, "bench/study"], ROOT)
     number = {key: float(value) for key, value in re.findall(r"^(.*?): ([\d.]+) s", said, re.MULTILINE)}
     of = {
@@ -254,7 +254,7 @@ def pipeline(_: Path) -> Iterator[Row]:
 
 
 def full_grid(points: list[dict[str, str]]) -> str:
-    """A study of all algorithms of these points; a launch of the OSU benchmark sweeps all sizes of an algorithm."""
+    """Return a study with all algorithms of these points; one launch of the OSU benchmark sweeps all sizes of an algorithm."""
     sweeps: dict[tuple[str, str], tuple[dict[str, None], list[int]]] = {}
     for point in points:
         names, sizes = sweeps.setdefault((point["collective"], point["parameters"]), ({}, []))
@@ -275,7 +275,7 @@ def full_grid(points: list[dict[str, str]]) -> str:
 
 
 def program(folder: Path) -> Iterator[Row]:
-    """The cells of LAMMPS's inputs on two ranks, as `./study tune` measures them and as a full grid."""
+    """Measure the cells of LAMMPS's inputs on two ranks, as sampled by `./study tune` and as a full grid."""
     examples = Path("/usr/share/lammps/examples")
     if shutil.which("lmp") is None or not examples.is_dir():
         raise Skipped("LAMMPS is not installed (Debian's lammps and lammps-examples)")
@@ -284,7 +284,7 @@ def program(folder: Path) -> Iterator[Row]:
     copy_checkout(checkout)
     cells = checkout / "results" / "cells"
     for name in ("melt", "peptide"):
-        shutil.rmtree(checkout / "results", ignore_errors=True)  # or else the second one would find cells of the first
+        shutil.rmtree(checkout / "results", ignore_errors=True)  # or the second one would find cells of the first
         shutil.copytree(examples / name, folder / name)
         script = [str(checkout / "study"), "tune", "--name", f"bench-{name}", "--worth", "0", "--"]
         run([*script, str(ROOT / ".study/openmpi/bin/mpirun"), "-n", "2", "lmp", "-in", f"in.{name}"], folder / name)
@@ -315,7 +315,7 @@ PARTS: dict[str, Callable[[Path], Iterator[Row]]] = {
 
 
 def machine() -> str:
-    """What ran this: processor, cores that may be used, kernel."""
+    """Describe the machine: processor, usable cores, kernel."""
     model = re.search(r"^model name\s*: (.*)", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     return (
         f"{model[1] if model else platform.machine()}, {len(os.sched_getaffinity(0))} cores, Linux {platform.release()}"
@@ -323,7 +323,7 @@ def machine() -> str:
 
 
 def write_table(lines: list[str], skipped: list[str], busy: list[float]) -> None:
-    """Write bench/results.md: the rows so far, what was not run and why, and how busy the machine was before and after."""
+    """Write bench/results.md: the rows so far, the skipped parts with reasons, and the load before and after."""
     cores = len(os.sched_getaffinity(0))
     verdict = (
         "others used the machine, too: times are too long, ratios rough" if busy[0] > cores / 2 else "it was quiet"
@@ -347,7 +347,7 @@ def write_table(lines: list[str], skipped: list[str], busy: list[float]) -> None
 
 
 def main() -> None:
-    """Run the parts and write the table, after each part: an interrupted run leaves what it has measured."""
+    """Run the parts, and write the table after each part, so that an interrupted run keeps its results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", choices=[[], *PARTS], help="default: all")
     parts = parser.parse_args().parts or list(PARTS)

@@ -1,9 +1,9 @@
-"""What blocks and the block runner cost, on the test cluster (tests/slurm/cluster.py); prints a line a figure.
+"""Cost of blocks and of the block runner on the test cluster (tests/slurm/cluster.py); prints one line per result.
 
-    python bench/slurm.py [jobs] [overhead] [noop]        (all three without words)
+    python bench/slurm.py [jobs] [overhead] [noop]        (default: all three)
 
-jobs: 50 cells of one shape, a Slurm job for each cell against one for all of them, polling included.
-overhead: time of the block runner a launch, over what mpirun itself takes.
+jobs: 50 cells of one shape, with one Slurm job per cell against one job for all cells, including polling.
+overhead: time per launch that the block runner adds to mpirun.
 noop: `snakemake --profile slurm -n` for a complete study of 10 000 cells.
 """
 
@@ -38,7 +38,7 @@ sweeps:
 
 
 def checkout(folder: Path, algorithms: list[str], mappings: str, processes: str) -> Checkout:
-    """A checkout with one study on two nodes."""
+    """Create a checkout with one study on two nodes."""
     made = Checkout(folder)
     (folder / "slurm").symlink_to("profiles/slurm")
     made.write("config/machines/pair.yaml", MACHINE)
@@ -49,17 +49,17 @@ def checkout(folder: Path, algorithms: list[str], mappings: str, processes: str)
 
 
 def environment(made: Checkout) -> dict[str, str]:
-    """What set-up gives."""
+    """Return the environment that set-up provides."""
     return {**os.environ, "PYTHONPATH": str(made.folder / "workflow"), "R_LIBS": str(ROOT / ".study" / "R")}
 
 
 def segments(count: int) -> list[str]:
-    """So many algorithms that run alike."""
+    """Return *count* algorithms that behave alike."""
     return ["linear", *(f"{{name: chain, segment_bytes: {1024 * (n + 1)}}}" for n in range(count - 1))]
 
 
 def jobs(cluster: Cluster, folder: Path) -> None:
-    """50 cells: blocks, and one job a cell (a block that no second cell fits into)."""
+    """Run 50 cells in blocks, and with one job per cell (blocks that have room for one cell only)."""
     took = {}
     for name in ("blocks", "cells"):
         made = checkout(folder / name, segments(25), "core, node", "[4]")
@@ -67,7 +67,7 @@ def jobs(cluster: Cluster, folder: Path) -> None:
             source = made.folder / "workflow" / "collstudy" / "plan" / "blocks.py"
             text = source.read_text()
             assert "parts = max(1," in text
-            # Every cell on its own: the split by points must not keep them together.
+            # Put each cell into its own block; the split by points must not keep cells together.
             text = text.replace("parts = max(1,", "parts = max(len(members),").replace(
                 "(cell.collective, cell.mapping, cell.processes, cell.per_node)", "cell.digest"
             )
@@ -84,7 +84,7 @@ def jobs(cluster: Cluster, folder: Path) -> None:
 
 
 def overhead(folder: Path) -> None:
-    """Launch the same command bare and through the runner, one after the other, on this computer."""
+    """Launch the same command directly and through the runner, alternating, on this computer."""
     from collstudy.launch import launches
     from collstudy.launch.runner import run_block
     from collstudy.plan.blocks import Block, pending
@@ -122,7 +122,7 @@ def overhead(folder: Path) -> None:
 
 
 def noop(folder: Path) -> None:
-    """A complete study of 10 000 cells whose files say what real ones say."""
+    """Plan a complete study of 10 000 cells whose files look like real ones."""
     made = checkout(
         folder / "noop", segments(60), "core, socket, node, DFNF, DFSF, BFNF, BFSF", "{from: 2, to: 48, step: 2}"
     )
@@ -169,7 +169,7 @@ source.rows().write(project.folder("bench"))
 
 
 def main() -> None:
-    """Run what the command line names."""
+    """Run the parts that the command line names."""
     wanted = sys.argv[1:] or ["noop", "overhead", "jobs"]
     print(json.dumps({"load": os.getloadavg(), "processors": os.cpu_count()}))
     with tempfile.TemporaryDirectory(prefix="collstudy-bench-") as name:

@@ -1,8 +1,8 @@
-"""What tracing costs: python bench/trace_overhead.py [pairs [ranks]]  (default 10 pairs of launches on 2 ranks).
+"""Overhead of tracing: python bench/trace_overhead.py [pairs [ranks]]  (default: 10 pairs of launches on 2 ranks).
 
-Runs each application of the study `congestion` with and without the trace library, alternating, and prints the medians of the
-time on the clock and of the processor time of all ranks, with the overhead of the medians and, as its noise, the quartiles of the
-overhead of the pairs.
+Runs each application of the study `congestion` with and without the trace library, alternating. Prints the medians of wall time
+and of the processor time of all ranks, the overhead computed from the medians and, as its noise, the quartiles of the pairs'
+overheads.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from collstudy.study.traces import Trace  # noqa: E402
 
 
 def launch(command: list[str], folder: Path) -> tuple[float, float]:
-    """Seconds on the clock and of processor time of one launch."""
+    """Return the wall time and the processor time (s) of one launch."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     start = time.monotonic()
     subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL, env=mpi_environment())
@@ -35,7 +35,7 @@ def launch(command: list[str], folder: Path) -> tuple[float, float]:
 
 
 def main() -> None:
-    """Measure every application that is installed."""
+    """Measure every installed application."""
     pairs, ranks = (int(word) for word in (*sys.argv[1:], *("10", "2")[len(sys.argv) - 1 :]))
     study = Configuration(ROOT / "config").study("congestion")
     for application in study.source.applications:

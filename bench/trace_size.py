@@ -1,8 +1,8 @@
-"""How long a large trace takes: python bench/trace_size.py [calls [ranks]]  (default 1000000 calls of 64 ranks).
+"""Processing time of a large trace: python bench/trace_size.py [calls [ranks]]  (default: 1000000 calls of 64 ranks).
 
-Writes the files of the ranks as the trace library does (sends, receives, waits, and an allreduce now and then), makes the stored
-table of them, and analyses it: operations, sizes, times, messages and their figures. Prints wall time in seconds and the largest
-memory of any of its processes.
+Writes the files of the ranks like the trace library (sends, receives, waits, and an allreduce now and then), converts them to the
+stored table, and analyses it: operations, sizes, times, messages and their figures. Prints the wall time (s) and the largest
+memory of any process.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ for (plot in list(
 
 
 def write_rank(path: Path, rank: int, ranks: int, calls: int) -> None:
-    """One file of *calls* calls; the exchange is with the neighbours on a ring."""
+    """Write a file with *calls* calls, which exchange data with the neighbours on a ring."""
     number = {name: index for index, name in enumerate(tracefile.operation_names(), start=1)}
     names = " ".join(tracefile.operation_names()) + " "
     header = tracefile.HEADER.pack(
@@ -75,7 +75,7 @@ def write_rank(path: Path, rank: int, ranks: int, calls: int) -> None:
 
 
 def main() -> None:
-    """Generate, collect, analyse; print what it took."""
+    """Generate, collect and analyse a trace; print time and memory."""
     calls, ranks = (int(word) for word in (*sys.argv[1:], *("1000000", "64")[len(sys.argv) - 1 :]))
     with tempfile.TemporaryDirectory(prefix="trace-size-") as name:
         folder = Path(name)

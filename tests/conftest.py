@@ -1,4 +1,4 @@
-"""Fixtures: a copy of the checkout to change, and the results of the imported study."""
+"""Fixtures: a modifiable copy of the checkout, and the results of the imported study."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ COPIED = ("Snakefile", "study", "CITATION.cff", "LICENSE", "config", "data", "pr
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """In CI everything is installed: a test that skips itself has found a missing part, and that is a failure.
+    """Turn skips into failures in CI, where everything is installed: a test that skips itself has found a missing part.
 
-    The one exception is a host that forbids namespaces: its test cluster is a loopback one, it emulates no nodes, and says so.
+    The only exception is a host that forbids namespaces: its test cluster uses loopback and emulates no nodes; its message says so.
     """
     report = yield
     permitted = any(text in str(report.longrepr) for text in ("mode loopback", "namespaces are not permitted"))
@@ -36,7 +36,7 @@ def pytest_runtest_makereport(
 
 
 def reference_data() -> Path:
-    """Where the reference data are; the test that asks is skipped without them, and fails in CI."""
+    """Return the folder of the reference data; without the data, skip the test, or fail in CI."""
     folder = Path(os.environ.get("STUDY_REFERENCE_DATA") or ROOT.parent / "shared" / "data")
     if not (folder / "orfeo-thin" / "bcast_default.csv").exists():
         message = f"no reference data in {folder} (set STUDY_REFERENCE_DATA)"
@@ -45,29 +45,29 @@ def reference_data() -> Path:
 
 
 def finish(command: Sequence[object], **options: Any) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end, and keep what it prints."""
+    """Run a command to its end and capture its output."""
     return subprocess.run(command, **{"capture_output": True, "text": True, "check": False, **options})
 
 
 def must(done: subprocess.CompletedProcess[str]) -> subprocess.CompletedProcess[str]:
-    """What a command came to that has to succeed."""
+    """Return the result of a command; fail the test if the command failed."""
     assert done.returncode == 0, f"{done.stdout}{done.stderr}"
     return done
 
 
 def csv_rows(path: Path) -> list[dict[str, str]]:
-    """The rows of a CSV file, also of a compressed one."""
+    """Return the rows of a CSV file, which may be compressed."""
     text = gzip.decompress(path.read_bytes()).decode() if path.suffix == ".gz" else path.read_text(encoding="utf-8")
     return list(csv.DictReader(text.splitlines()))
 
 
 def quick(values: Iterable, first: int, step: int) -> list:
-    """Values of a parameter: every *step*-th from *first* in each run of the tests, the others in the long tests."""
+    """Mark all but every *step*-th value of a parameter, starting at *first*, as long tests."""
     return [pytest.param(value, marks=() if i % step == first else pytest.mark.long) for i, value in enumerate(values)]
 
 
 class Checkout:
-    """A copy of this checkout in a folder of its own; it shares what set-up made."""
+    """A copy of this checkout in its own folder; it shares the products of set-up."""
 
     def __init__(self, folder: Path):
         self.folder = folder
@@ -87,11 +87,11 @@ class Checkout:
         return path
 
     def snakemake(self, *arguments: str, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-        """Run snakemake as a user in the set-up environment would."""
+        """Run snakemake like a user in the set-up environment."""
         return self._finish("snakemake", *arguments, environment=environment or {})
 
     def collstudy(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run the Python part's command line."""
+        """Run the command line of the Python part."""
         return self.python("-m", "collstudy", *arguments)
 
     def python(self, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -103,7 +103,7 @@ class Checkout:
         return finish(command, cwd=self.folder, timeout=600, env=own)
 
 
-#: A study of four simulated cells that take a moment.
+#: A study of four simulated cells that take little time.
 TINY = """
 title: A tiny study
 question: Does it work?
@@ -137,7 +137,7 @@ import:
 
 
 def local_study(sweep: str) -> str:
-    """A study of this machine: one launch of each cell of *sweep*, in YAML, with two ranks."""
+    """Return a study of this machine with one launch per cell of *sweep* (YAML), on two ranks."""
     return f"""
 title: Local
 question: q
@@ -150,8 +150,8 @@ sweeps:
 
 @pytest.fixture(autouse=True)
 def temporary_folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A folder of each test for its programs' temporary files: a killed mpirun leaves its session folder, which is named by its
-    process number and in which a later mpirun of the same number fails. Its path is short, as those of sockets must be.
+    """Give each test its own folder for temporary files. A killed mpirun leaves a session folder named by its process id, in which a
+    later mpirun with the same id would fail. The path is short, as paths of sockets must be.
     """
     with tempfile.TemporaryDirectory(prefix="t-", dir="/tmp", ignore_cleanup_errors=True) as folder:
         monkeypatch.setenv("TMPDIR", folder)
@@ -160,7 +160,7 @@ def temporary_folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Checkout:
-    """A checkout whose path has a blank, with the study `tiny`."""
+    """Create a checkout with a blank in its path and the study `tiny`."""
     made = Checkout(tmp_path / "a checkout")
     made.write("config/studies/tiny.yaml", TINY)
     made.write("config/config.yaml", "studies: [tiny]\nresults: results\n")
@@ -169,7 +169,7 @@ def checkout(tmp_path: Path) -> Checkout:
 
 @pytest.fixture(scope="session")
 def printed_results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder results/orfeo-thin-published after collecting and analysing [zampar2024]'s files under their printed names."""
+    """Return results/orfeo-thin-published after collecting and analysing [zampar2024]'s files under their printed names."""
     data = {"STUDY_REFERENCE_DATA": str(reference_data())}
     made = Checkout(tmp_path_factory.mktemp("orfeo") / "checkout")
     parts = [f"results/orfeo-thin-published/{part}/index.csv" for part in ("tables", "models")]
@@ -178,7 +178,7 @@ def printed_results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def write_mpi4py(folder: Path, text: str) -> None:
-    """`program.py` in a folder, and the mpi4py that it imports in `lib`; skips where the package index is not reached."""
+    """Write `program.py` to a folder and install mpi4py in `lib`; skip the test if the package index cannot be reached."""
     uv = ROOT / ".study" / "uv" / "bin" / "uv"
     command = [uv, "pip", "install", "--quiet", "--no-deps", "--require-hashes", "--python", sys.executable]
     command += ["--target", folder / "lib", "-r", ROOT / "envs" / "mpi4py.lock"]

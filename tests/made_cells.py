@@ -1,4 +1,4 @@
-"""Cells of a study, with made-up versions of what measures them."""
+"""Cells of a study, with invented versions of the software that measures them."""
 
 from __future__ import annotations
 

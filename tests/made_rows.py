@@ -1,4 +1,4 @@
-"""Rows of imported measurements that are sound, changes of them, and what the checks find."""
+"""Plausible rows of imported measurements, modifications of them, and the findings of the checks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Rows = list[dict[str, Any]]
 
 
 def depth(algorithm: str, ranks: int) -> float:
-    """Messages one after the other of a broadcast, about."""
+    """Return the approximate number of successive messages in a broadcast."""
     if ranks == 2:
         return 1
     return {
@@ -32,7 +32,7 @@ def depth(algorithm: str, ranks: int) -> float:
 def sound(
     source: str = "", seed: int = 1, algorithms: tuple[str, ...] = ("linear", "chain", "binomial", "binary_tree")
 ) -> Rows:
-    """Broadcasts by core and by node on two nodes of 24 cores, with 1.5 % of noise, printed with two decimals."""
+    """Return broadcasts by core and by node on two nodes of 24 cores, with 1.5 % noise, printed with two decimals."""
     rng = random.Random(seed)
     rows = []
     for algorithm in algorithms:
@@ -69,7 +69,7 @@ def sound(
 def found(
     rows: Rows, others: dict[str, Rows] | None = None, problems: dict[str, int] | None = None
 ) -> dict[str, list[Finding]]:
-    """Findings by check."""
+    """Return the findings by check."""
     by_check: dict[str, list[Finding]] = {}
     for finding in checks.check(rows, problems or {}, MACHINE, others or {}):
         by_check.setdefault(finding.check, []).append(finding)

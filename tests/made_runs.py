@@ -1,4 +1,4 @@
-"""Runs of ./study, and of a small simulated study in a copy of the checkout, and a launcher that fails."""
+"""Run ./study, or a small simulated study in a copy of the checkout; and a launcher that fails."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def run(checkout: Checkout, *arguments: str, environment: dict[str, str] | None 
 
 
 def kill_midway(checkout: Checkout, target: str, begun: Callable[[], bool]) -> dict[str, int]:
-    """Start a run, kill it with all of its jobs once *begun* is true, and return the cell files that it stored."""
+    """Start a run, kill it with all its jobs once *begun* is true, and return the cell files that it stored."""
     process = subprocess.Popen(
         ["snakemake", target], cwd=checkout.folder, start_new_session=True, stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": str(checkout.folder / "workflow")},
@@ -38,12 +38,12 @@ def kill_midway(checkout: Checkout, target: str, begun: Callable[[], bool]) -> d
         time.sleep(0.05)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    time.sleep(1.5)  # launches that the kill left behind end by themselves
+    time.sleep(1.5)  # launches that survived the kill end by themselves
     return cell_files(checkout)
 
 
 def cell_files(checkout: Checkout) -> dict[str, int]:
-    """Cell files with the time at which each was written."""
+    """Return the cell files with their modification times."""
     return {str(p): p.stat().st_mtime_ns for p in (checkout.folder / "results" / "cells").rglob("*.json")}
 
 

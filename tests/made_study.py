@@ -1,4 +1,4 @@
-"""A study as the workflow leaves it, for tests of the report."""
+"""A study as created by the workflow, for tests of the report."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SVG = (
     '<rect width="504" height="288" fill="#eee"/>'
     '<text x="20" y="40" style="font-size: 12px; font-family: \'No Such Font\';">latency</text></svg>'
 )
-#: One white dot.
+#: A PNG with one white pixel.
 PNG = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAG7buVgAAAABJRU5ErkJggg==")
 
 
@@ -39,13 +39,13 @@ SECTIONS = {
 }
 
 
-#: What the analysis writes of a collective for the front page (docs/architecture.md).
+#: The results of the analysis for a collective, for the front page (docs/architecture.md).
 BY_COLLECTIVE = {
     "machine": "m", "simulated": "FALSE", "collective": "bcast", "slower_pct": 25, "geometric_mean_pct": 12.5, "mean_pct": 14,
     "median_pct": 3, "p90_pct": 40, "p99_pct": 80, "max_pct": 90, "cells": 40, "best_other": "Binary tree",
     "best_other_geometric_mean_pct": 4,
 }  # fmt: skip
-#: A rule that was decided on half of the process counts: the default takes 20 % longer on the other half.
+#: A rule that was decided with half of the process counts: on the other half, the default takes 20 % longer.
 REGRET = {
     "collective": "bcast", "policy": "tuned", "algorithm": "", "split": "decided at 2", "mapping": "all",
     "geometric_mean_pct": 1, "mean_pct": 1, "median_pct": 0, "p90_pct": 2, "p99_pct": 3, "max_pct": 4, "cells": 20,
@@ -54,7 +54,7 @@ REGRET = {
 
 
 def make_study(results: Path, name: str, simulated: bool, title: str) -> Path:
-    """A small study as the workflow leaves it (docs/files.md), with failed cells and a figure that is gone."""
+    """Write a small study as created by the workflow (docs/files.md), with failed cells and a missing figure."""
     folder = results / name
     _write_measured(folder, simulated, title)
     _write_figures(folder)
@@ -155,7 +155,7 @@ def _write_tables(folder: Path, simulated: bool) -> None:
 
 
 def make_pair(results: Path, name: str) -> None:
-    """A study of two ranks alone, as a first run on two cores leaves it."""
+    """Write a study of only two ranks, like that of a first run on two cores."""
     folder = make_study(results, name, False, "A pair")
     study = json.loads((folder / "study.json").read_text(encoding="utf-8"))
     study["collectives"]["bcast"]["processes"] = [2]

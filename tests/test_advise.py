@@ -1,4 +1,4 @@
-"""`advise`: its decisions, their basis, and its answer without a decision."""
+"""`./study advise`: its decisions, their basis, and its answer without a decision."""
 
 import argparse
 import json
@@ -72,7 +72,7 @@ def test_an_algorithm_with_parameters(folder):
 
 
 def simulate(folder):
-    """Make the study a simulated one of machine `toy`."""
+    """Turn the study into a simulated one of machine `toy`."""
     document = json.loads((folder / "study.json").read_text())
     document |= {"simulated": True, "machine": {"name": "toy", "label": "Toy, simulated"}}
     (folder / "study.json").write_text(json.dumps(document))
@@ -167,13 +167,13 @@ def test_a_machine_without_nodes_is_like_none():
 
 
 def atlas_of(*cells: tuple[str, str, int, int, int, float]) -> Measured:
-    """A measured machine of two nodes of 16 cores: algorithm, mapping, nodes, processes, size, latency of each cell."""
+    """Return a measured machine with two nodes of 16 cores; each cell: algorithm, mapping, nodes, processes, size, latency."""
     rows = [Measurement("bcast", cell[0], "", *cell[1:5], 1, cell[5], None) for cell in cells]
     return Measured("there", "A machine", [("node", 2), ("socket", 2), ("core", 8)], rows)
 
 
 def pair(default: float, chain: float, mapping="core", processes=32, size=1024, nodes=2):
-    """Cells of the default and of a chain at one place."""
+    """Return cells of the default and of a chain at one placement."""
     place = (mapping, nodes, processes, size)
     return [("default", *place, default), ("chain", *place, chain)]
 
@@ -195,9 +195,9 @@ def test_the_atlas_answers_from_the_nearest_measured_cell():
 @pytest.mark.parametrize(
     "cells",
     [
-        pair(3, 2, processes=16),  # one node of two
+        pair(3, 2, processes=16),  # uses one node instead of two
         pair(3, 2, size=1 << 16),
-        pair(3, 2)[:1],  # the default alone
+        pair(3, 2)[:1],  # only the default
         pair(3, 2)[1:],  # no default
     ],
 )

@@ -1,4 +1,4 @@
-"""collbench, the embedded benchmark: columns, options, measuring loop, validation, in the simulator where all is exact."""
+"""collbench, the embedded benchmark: columns, options, measuring loop, validation; run in the simulator, where times are exact."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ COLLECTIVES = ["bcast", "reduce", "allreduce", "gather", "scatter", "allgather",
 NON_BLOCKING = ["ibcast", "iallreduce", "ireduce_scatter"]
 BENCHMARKS = [*COLLECTIVES, *NON_BLOCKING, "barrier", "latency", "bw"]
 
-# Each host has a private link: 50 us and 1 GB/s to the switch, so 100 us between two hosts. SMPI's own factors and overheads
-# (from:value, from:fixed:per-byte) are off.
+# Each host has its own link of 50 us and 1 GB/s to the switch, so a message between two hosts takes 100 us. SMPI's own factors and
+# overheads (from:value, from:fixed:per-byte) are off.
 LATENCY_US = 100.0
 BYTES_PER_US = 1000.0
 PLATFORM = """<?xml version='1.0'?>
@@ -62,7 +62,7 @@ def platform(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def run(programs, platform):
-    """Give a function that runs a benchmark with options on some ranks and returns the finished process."""
+    """Return a function that runs a benchmark with options on some ranks and returns the finished process."""
 
     def run_in(benchmark: str, *options: str, ranks: int = 2, folder: Path = programs):
         program = folder / f"collbench_{benchmark}"
@@ -73,7 +73,7 @@ def run(programs, platform):
 
 
 def header(done) -> list[str]:
-    """Names of the columns: the last comment line, cut where there are two blanks."""
+    """Return the names of the columns: the last comment line, split at two or more blanks."""
     line = [line for line in done.stdout.splitlines() if line.startswith("#")][-1]
     return re.split(r"\s{2,}", line.removeprefix("#").strip())
 
@@ -105,7 +105,7 @@ def test_sizes_may_grow_by_another_factor(run):
 
 @pytest.mark.parametrize("benchmark", NON_BLOCKING)
 def test_non_blocking_columns_are_those_of_omb(run, benchmark):
-    """Columns and their order: print_only_header_nbc() in c/util/osu_util_mpi.c of OMB 7.4."""
+    """Columns and their order match print_only_header_nbc() in c/util/osu_util_mpi.c of OMB 7.4."""
     brief = run(benchmark, "-m", "1024:1024", "-i", "2", "-x", "1", ranks=3)
     assert header(brief) == ["Size", "Overall(us)", "Compute(us)", "Pure Comm.(us)", "Overlap(%)"]
     done = run(benchmark, "-f", "-m", "65536:65536", "-i", "2", "-x", "1", "-d6", ranks=3)
@@ -149,11 +149,11 @@ def test_percentiles_by_default(run, option):
     done = run("reduce", option, "-m", "8:8", "-i", "10", ranks=4)
     assert header(done)[2:] == ["P50 Tail Lat(us)", "P90 Tail Lat(us)", "P99 Tail Lat(us)"]
     _, mean, *percentiles = rows(done)[0]
-    assert percentiles == [mean] * 3  # without noise
+    assert percentiles == [mean] * 3  # no noise
 
 
 def test_percentiles_of_a_varying_time(run):
-    """Without warm-up the first call starts with late ranks: its time stands out at the ends of the percentiles."""
+    """Without warm-up the first call starts with late ranks, so its time appears in the highest percentiles."""
     done = run("bcast", "-z0,100", "-m", "4:8", "-i", "10", "-x", "0", "-d9", ranks=4)
     _, mean, least, most = map(float, rows(done)[-1])
     assert least < mean < most
@@ -215,7 +215,7 @@ def test_bandwidth_is_that_of_the_link(run):
 
 @pytest.mark.parametrize("size", [1, 4096, 1048576])
 def test_broadcast_between_two_ranks_is_within_physical_bounds(run, size):
-    """The slower rank waits at least for one message, and for no more than a few (the segments of a pipeline overlap)."""
+    """The slower rank waits for at least one message, and for at most a few (the segments of a pipeline overlap)."""
     slowest = float(rows(run("bcast", "-f", "-m", f"{size}:{size}", "-i", "5"))[0][3])
     message = LATENCY_US + size / BYTES_PER_US
     assert 0.99 * message <= slowest <= 3 * message
@@ -234,7 +234,7 @@ RECORDED = [
 
 @pytest.mark.parametrize("recorded", [*RECORDED, "smpi-latency-2", "smpi-bw-2"])
 def test_latencies_are_those_of_omb(programs, recorded):
-    """Within 1 %, every column and every size, of what OMB 7.4 printed in the same simulation."""
+    """Every column and size agrees within 1 % with the output of OMB 7.4 in the same simulation."""
     if not simgrid_version().startswith("3.32"):
         pytest.skip(f"OMB was recorded with SimGrid 3.32, here is {simgrid_version()}")
     data = ROOT / "tests" / "data" / "omb-7.4"
@@ -273,7 +273,7 @@ def test_right_point_to_point_data_pass(run, benchmark):
 
 
 def test_validation_is_not_timed(run):
-    """In the steady state a checked call takes as long as an unchecked one."""
+    """In the steady state, a validated call takes as long as one without validation."""
     plain, checked = (run("bcast", "-m", "512:512", "-i", "5", "-d6", *extra, ranks=2) for extra in ([], ["-c"]))
     assert float(rows(checked)[0][1]) == pytest.approx(float(rows(plain)[0][1]), rel=0.01)
 
@@ -304,7 +304,7 @@ int MPI_Gather(const void *send, int sends, MPI_Datatype st, void *recv, int rec
 
 @pytest.fixture(scope="module")
 def broken(tmp_path_factory) -> Path:
-    """The programs with an MPI library that makes mistakes."""
+    """Build the programs with an MPI library that makes errors."""
     folder = tmp_path_factory.mktemp("broken")
     (folder / "broken.c").write_text(BROKEN_MPI)
     return build(folder, "smpicc", f"LDLIBS={folder / 'broken.c'}")
@@ -332,7 +332,7 @@ def test_failed_mpi_call_is_reported(run, broken):
 @pytest.mark.parametrize("benchmark", BENCHMARKS)
 def test_version_and_help(run, benchmark):
     assert run(benchmark, "-v", ranks=3).stdout == "collbench 1.0\n"
-    done = run(benchmark, "-h", ranks=3)  # SimGrid takes --help for itself
+    done = run(benchmark, "-h", ranks=3)  # SimGrid intercepts --help
     assert done.returncode == 0
     assert done.stdout.startswith(f"Usage: collbench_{benchmark} [options]\n")
 
@@ -412,7 +412,7 @@ def test_full_disk_is_reported(programs, platform):
 
 @pytest.mark.long
 def test_top_makefile_builds_where_paths_have_blanks(tmp_path):
-    """A checkout, its output folder and the compiler below a folder with a blank in its name."""
+    """Build with blanks in the paths of the checkout, its output folder and the compiler."""
     native = tmp_path / "my checkout" / "workflow" / "native"
     shutil.copytree(SOURCES.parent, native)
     compiler = tmp_path / "my checkout" / "smpicc"
@@ -424,7 +424,7 @@ def test_top_makefile_builds_where_paths_have_blanks(tmp_path):
         f"collbench_{b}" for b in [*BENCHMARKS, "all", "multi_lat", "pairs"]
     )
     again = must(finish(command))
-    assert "-o" not in again.stdout.split()  # nothing is compiled twice
+    assert "-o" not in again.stdout.split()  # nothing is compiled again
 
 
 @pytest.mark.skipif(shutil.which("clang-format") is None, reason="clang-format is not on PATH")
@@ -437,7 +437,7 @@ def test_sources_are_formatted():
 def test_buffers_are_as_large_as_the_largest_message_that_is_sent(
     programs: Path, platform: Path, tmp_path: Path
 ) -> None:
-    # 8 bytes, and then 512 MiB, which is above the limit of 256 MiB.
+    # 8 bytes, and then 512 MiB, which exceeds the limit of 256 MiB.
     sizes = ["-m", "8:268435456:67108864", "-M", str(2**30), "-i", "1", "-x", "0"]
     command = ["smpirun", "-np", "4", "-platform", platform, *SIMULATION, programs / "collbench_allreduce", *sizes]
     assert execute(command, 60, io.StringIO(), dict(os.environ), tmp_path).peak_memory_mb < 500

@@ -1,4 +1,4 @@
-"""collbench -w, calls at instants of synchronised clocks, with the installed Open MPI: simulated clocks are equal."""
+"""collbench -w: calls at given times of synchronised clocks, with the installed Open MPI (simulated clocks are always equal)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ int clock_gettime(clockid_t id, struct timespec *now) {
 
 
 def in_windows(mpi, tmp_path, *before: str) -> list[dict]:
-    """The samples of broadcasts in windows by two ranks of the installed Open MPI."""
+    """Return the samples of broadcasts in windows by two ranks of the installed Open MPI."""
     program = mpi.build / "bench" / "collbench_bcast"
     options = ["-w", "-f", "-m", "1:256:16", "-i", "500", "-x", "10"]
     command = [mpi.mpirun, "-n", "2", "--bind-to", "none", *before, program, *options]
@@ -47,7 +47,7 @@ def test_late_calls_are_dropped_and_counted(tmp_path):
 
 
 def test_clocks_of_nodes_are_synchronised(tmp_path):
-    """The other emulated node's clock is 1000 s ahead and runs twice as fast: neither is seen in a latency."""
+    """The other emulated node's clock is 1000 s ahead and twice as fast; neither affects the latencies."""
     mpi = library()
     if not emulates_nodes(mpi):
         pytest.skip("namespaces are not permitted, or no Open MPI 5")
@@ -57,5 +57,5 @@ def test_clocks_of_nodes_are_synchronised(tmp_path):
     nodes = ["--prtemca", "plm_ssh_agent", str(tmp_path / "agent"), "--host", "nodea:1,nodeb:1"]
     skewed = ["--map-by", "node:OVERSUBSCRIBE", "env", f"LD_PRELOAD={tmp_path / 'skew.so'}"]
     samples = in_windows(mpi, tmp_path, *nodes, *skewed)
-    # An ignored lead of 1000 s would be 10^9 us, and an ignored rate doubles the difference with each call.
+    # Ignoring the offset of 1000 s would give 10^9 us; ignoring the rate would double the difference with each call.
     assert all(0 < sample["latency_us"] < 1e6 for sample in samples)

@@ -1,4 +1,4 @@
-"""Binding reports of Open MPI 4.1.4 and 5.0.11, recorded on two emulated nodes of 2 sockets x 12 cores."""
+"""Binding reports of Open MPI 4.1.4 and 5.0.11, recorded on two emulated nodes with 2 sockets x 12 cores."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collstudy.launch.bindings import Binding, misplaced, parse_bindings
 
 RECORDED = Path(__file__).parent / "data" / "bindings"
 HOSTS = ["thin001", "thin002"]
-#: Node and core of ranks 0 to 9 of each mapping.
+#: (node, core) of ranks 0 to 9 for each mapping.
 ASKED = {
     "core": [(0, core) for core in range(10)],
     "socket": [(0, 12 * (rank % 2) + rank // 2) for rank in range(10)],
@@ -44,7 +44,7 @@ def test_the_report_agrees_with_what_the_processes_themselves_saw(path):
         return
     for rank, host, cpus in seen:
         binding = bindings[int(rank)]
-        # The second node of these recordings has one thread a core.
+        # The second node of these recordings has one thread per core.
         divisor = threads if host == "thin001" else 1
         assert binding.host == host
         if "unbound" in path.name:

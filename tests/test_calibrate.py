@@ -1,4 +1,4 @@
-"""Calibration: what it recovers from a ladder, that it repeats, and what is refused."""
+"""Calibration: it recovers a ladder's costs, is reproducible, and rejects unsuitable input."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ EAGER = 16384
 
 
 def one_way(level: str, size: int) -> float:
-    """Microseconds of a known machine: latency and bandwidth of each level, a jump at the eager limit."""
+    """Return the time (us) on a known machine: latency and bandwidth of each level, and a step at the eager limit."""
     latency, rate = {"core": (0.2, 8e3), "socket": (0.4, 6e3), "node": (1.0, 4e3)}[level]
     return latency + (1.5 if size >= EAGER else 0) + size / rate
 
@@ -55,7 +55,7 @@ def test_the_costs_of_a_level_add_up_to_its_ladder(level: str) -> None:
     values = SHORT | LONG | {"send_1": 0.05, "send_eager": 0.1, "receive": 0.03}
     known = data()
     send = [(1, 0.05), (EAGER // 2, values["send_eager"])]
-    for mapping in MAPPINGS.values():  # the sender's own time is part of what two ranks measure
+    for mapping in MAPPINGS.values():  # measurements of two ranks include the sender's own time
         for size in (2**k for k in range(14)):
             change = (line(send, size) - line([(1, SHORT["send_1"]), (EAGER // 2, SHORT["send_eager"])], size)) / 2
             known.cells["bcast", "linear", mapping, 2, size] += change
@@ -123,7 +123,7 @@ calibration:
   ladder: [[0, 1, 2, 0.3], [0, 2, 2, 1.5], [1, 3, 2, 1.7]]
 simulation: {send_overhead_us: 0.05, receive_overhead_us: 0.05}
 """
-#: A machine file before its first calibration: no costs at all, and a level with nothing to cross.
+#: A machine file before its first calibration: no costs, and a level with only one unit.
 UNKNOWN = """
 kind: simulated
 label: Unknown
@@ -158,7 +158,7 @@ def test_a_ladder_of_one_size_gives_latencies_and_says_what_it_does_not_give(che
 
 
 def write_rungs(checkout: Checkout, sizes: list[int]) -> None:
-    """A ladder study's measurements: two launches of each size, and all pairs of one."""
+    """Write a ladder study's measurements: two launches of each size, and all pairs of one size."""
     rows = ["collective,mapping,size_bytes,from_rank,to_rank,latency_us,algorithm,parameters,nodes,processes,launch"]
     for level in ("node", "core"):
         for size in sizes:
@@ -289,7 +289,7 @@ def test_a_fit_is_a_file_of_its_own_and_is_read_back(checkout: Checkout) -> None
 
 @pytest.mark.parametrize("name", ["thin", "orfeo-epyc", "thin-fat-tree", "orfeo-thin-slurm"])
 def test_where_a_cost_is_written_does_not_change_a_machine(checkout: Checkout, name: str) -> None:
-    """Stored cells have the machine in their identity: costs in one file and in two are the same machine."""
+    """Stored cells have the machine in their identity: costs in one file or in two describe the same machine."""
     machines = checkout.folder / "config/machines"
     before = machine_identity(Configuration(checkout.folder / "config").machine(name), {})
     for fit in machines.glob("*.fitted.yaml"):
@@ -360,7 +360,7 @@ def test_a_machine_takes_the_fit_of_the_one_it_is_like(checkout: Checkout) -> No
         "config/machines/wide.yaml", "kind: simulated\nlabel: W\nlike: thin\nlevels: [{name: node, count: 4}]\n"
     )
     assert configuration.machine("wide").levels[0].latency_us == configuration.machine("thin").levels[0].latency_us
-    # A fit is no machine.
+    # The fitted file alone is not a machine.
     with pytest.raises(StudyError) as error:
         configuration.machine("thine")
     assert "thin" in str(error.value) and "fitted" not in str(error.value)

@@ -1,4 +1,4 @@
-"""A calibrated machine: that the simulated platform costs what its file says."""
+"""A calibrated machine: the simulated platform has the costs in its file."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_the_simulated_thin_machine_costs_what_its_file_says(level: str, tmp_pat
 
 
 def machine_of(**costs: Any) -> Machine:
-    """Two nodes of two sockets of four cores: 1 us a message and 10 GB/s everywhere, 0.1 us to send; and *costs*."""
+    """Return a machine with two nodes of two sockets of four cores: 1 us per message, 10 GB/s, 0.1 us to send; and *costs*."""
     flat = {"node": [[1, 1.0]], "socket": [[1, 1.0]], "core": [[1, 1.0]]}
     simulation = {"eager_limit_bytes": 4096, "send_us": [[1, 0.1]], "receive_us": [[1, 0.0]], "delay_us": flat} | costs
     levels = tuple(
@@ -58,21 +58,21 @@ def linear(
 
 
 def test_a_core_starts_its_next_message_when_it_has_done_its_part_of_the_last() -> None:
-    """Seven messages of 8 ranks: the last starts 6 x 0.5 x 1.1 us after the first instead of 6 x 0.1 us."""
+    """The root sends seven messages to 8 ranks: the last starts 6 x 0.5 x 1.1 us after the first instead of 6 x 0.1 us."""
     free, busy = (linear(machine_of(busy={"core": part, "socket": part}), 8, 8) for part in (0.0, 0.5))
-    # Receiver i of 7 waits i x 0.45 us longer, the root does not wait; the barrier before leaves some skew.
+    # Receiver i of 7 waits i x 0.45 us longer, the root does not wait; the preceding barrier leaves some skew.
     assert busy - free == pytest.approx(sum(range(7)) * (0.55 - 0.1) / 8, rel=0.3)
 
 
 def test_a_receiver_whose_last_message_came_from_another_rank_costs_its_sender_more() -> None:
-    """Of 4 ranks the root alone sends, barrier included; of 8 the barrier makes each rank's last sender another one."""
+    """With 4 ranks, only the root sends, even in the barrier; with 8, each rank's last message in the barrier is from another one."""
     for processes, more in ((4, False), (8, True)):
         same, turn = (linear(machine_of(turn={"core": part, "socket": part}), processes, 8) for part in (0.0, 1.0))
         assert (turn > same * 1.2) == more
 
 
 def test_long_messages_share_their_senders_core() -> None:
-    """A megabyte takes 105 us alone, and with a share of 1 each of three takes three times that, of 0 none."""
+    """A megabyte takes 105 us alone; with a share of 1, each of three takes three times as long, with a share of 0 no longer."""
     alone, apart, shared = (
         linear(machine_of(share={"core": part}), processes, 1 << 20)
         for processes, part in ((2, 1.0), (4, 0.0), (4, 1.0))
@@ -82,7 +82,7 @@ def test_long_messages_share_their_senders_core() -> None:
 
 
 def test_a_message_that_has_its_core_for_itself_is_not_slower_whatever_its_share() -> None:
-    """With a share of 2, one message takes as long as with none, and each of two takes four times that."""
+    """With a share of 2, one message takes as long as with a share of 0, and each of two takes four times as long."""
     alone, still, two = (
         linear(machine_of(share={"core": part}), processes, 1 << 20)
         for processes, part in ((2, 0.0), (2, 2.0), (3, 2.0))
@@ -92,7 +92,7 @@ def test_a_message_that_has_its_core_for_itself_is_not_slower_whatever_its_share
 
 
 def test_what_was_just_received_flows_slower() -> None:
-    """Rank 1 of a pipeline of three passes on at half the rate: the first hop takes 1, the second 2."""
+    """Rank 1 of a pipeline of three forwards at half the rate: the first hop takes 1 unit of time, the second 2."""
     alone = linear(machine_of(), 2, 1 << 20)
     passed_on = linear(machine_of(forward_gb_s={"core": 5.0}), 3, 1 << 20, "pipeline")
     assert passed_on == pytest.approx((1 + 3 + 3) / 3 * alone, rel=0.03)
@@ -108,7 +108,7 @@ def test_a_level_without_slower_forwarding_does_not_take_that_of_an_inner_level(
 
 
 def test_messages_between_nodes_share_the_network_interface() -> None:
-    """By node, ranks 1 and 3 of four are on the other node: two messages share 10 GB/s, one has its node for itself."""
+    """By node, ranks 1 and 3 of four are on the other node: two messages share 10 GB/s, and one has its node to itself."""
     assert linear(machine_of(), 4, 1 << 20, mapping="node") == pytest.approx((3 * 2 + 1) / 4 * 105.96, rel=0.03)
 
 
@@ -136,7 +136,7 @@ def test_each_rank_on_the_receivers_node_beyond_the_pair_delays_a_message_by_the
 
 
 def test_a_send_that_is_waited_for_has_an_eager_limit_of_its_own() -> None:
-    """The halves of a split binary tree are sent by MPI_Send, everything of a binary tree by MPI_Isend."""
+    """The halves of a split binary tree are sent by MPI_Send, all messages of a binary tree by MPI_Isend."""
     limits = {"waited_limit_bytes": 1 << 20, "waited_us": {name: [[1, 0.001]] for name in ("node", "socket", "core")}}
     slow = {"delay_us": {name: [[1, 1.0], [4095, 1.0], [4096, 50.0]] for name in ("node", "socket", "core")}}
     waited, not_waited = (
@@ -146,7 +146,7 @@ def test_a_send_that_is_waited_for_has_an_eager_limit_of_its_own() -> None:
 
 
 def test_a_sender_copies_its_message_while_it_waits_for_the_receive() -> None:
-    """The root of a linear reduce receives from three ranks in turn, whose copies of 50 us go on at the same time."""
+    """The root of a linear reduce receives from three ranks in turn, whose copies of 50 us overlap."""
     waited = {"waited_limit_bytes": 1 << 20, "waited_us": {name: [[1, 50.0]] for name in ("node", "socket", "core")}}
     each = 32768 / 10e3
     found = linear(machine_of(**waited), 4, 32768, collective="reduce")
@@ -154,7 +154,7 @@ def test_a_sender_copies_its_message_while_it_waits_for_the_receive() -> None:
 
 
 def test_a_send_to_another_node_ends_when_its_message_is_copied() -> None:
-    """The root of a linear reduce waits for the message of 50 us and its bytes, the sender for a copy as of two neighbours."""
+    """The root of a linear reduce waits for the message's 50 us and its bytes, the sender only for a copy as between neighbours."""
     waited = {name: [[1, us]] for name, us in (("node", 50.0), ("socket", 3.0), ("core", 3.0))}
     costs: dict[str, Any] = {"waited_limit_bytes": 1 << 20, "waited_us": waited}
     each = 32768 / 10e3
@@ -173,7 +173,7 @@ def test_a_send_that_is_waited_for_may_flow_faster() -> None:
 
 
 def test_a_core_that_sends_and_receives_copies_for_both() -> None:
-    """Two ranks exchange the halves of a split binary tree: with a share of 1 in twice the time, between nodes in once."""
+    """Two ranks exchange the halves of a split binary tree: with a share of 1 this takes twice as long, between nodes it does not."""
     half = (1 << 19) / 10e3
     for mapping, longer in (("core", half), ("node", 0)):
         apart, shared = (
@@ -192,7 +192,7 @@ def test_an_eager_copy_of_what_was_just_received_is_not_slower() -> None:
 
 
 def test_a_core_sends_eager_messages_to_other_nodes_one_after_the_other() -> None:
-    """By node, ranks 1 and 3 of four are on the other node: one waits for the other. Without a limit both share 10 GB/s."""
+    """By node, ranks 1 and 3 of four are on the other node: one waits for the other. Without the limit, both share 10 GB/s."""
     costs: dict[str, Any] = {"waited_limit_bytes": 1 << 20, "waited_us": machine_of().simulation["delay_us"]}
     alone = linear(machine_of(), 2, 1 << 19, mapping="node")
     found = linear(machine_of(**costs), 4, 1 << 19, mapping="node")
@@ -216,7 +216,7 @@ def test_a_switch_outside_of_the_calibrated_nodes_adds_its_latency() -> None:
 
 
 def test_hundreds_of_long_messages_to_two_cores_do_not_end_the_simulation(tmp_path: Path) -> None:
-    """SimGrid 3.32's solver sums what messages weigh on a link; rounding made it give up."""
+    """SimGrid 3.32's solver adds up the weights of messages on a link; rounding errors made it abort."""
     machine = Configuration(ROOT / "config").machine("orfeo-epyc")
     cores = itertools.product(*(range(level.count) for level in machine.levels))
     hosts = tmp_path / "hosts.txt"

@@ -1,4 +1,4 @@
-"""Expansion, identity and placement."""
+"""Expansion of studies to cells, and the identity and placement of cells."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def test_expansion_is_the_product(checkout: Checkout) -> None:
 
 
 def test_study_json_has_the_tables_of_every_default_that_runs(checkout: Checkout) -> None:
-    # A non-overlapping allreduce is whatever reduce and broadcast their own tables choose.
+    # In a non-overlapping allreduce, reduce and broadcast are selected by their own tables.
     for text, names in ((TINY, ["bcast"]), (TINY.replace("bcast", "allreduce"), ["allreduce", "reduce", "bcast"])):
         text = text.replace("[default, linear]", "[default]")
         cells_of(checkout, text)
         tables = Project(checkout.folder / "config").source("tiny").describe()["decisions"]
         assert list(tables) == names
-        # The last row decides what no other did.
+        # The last row applies to all calls that no other row covers.
         assert all(rows[-1]["ranks"] is rows[-1]["bytes"] is None for rows in tables.values())
 
 

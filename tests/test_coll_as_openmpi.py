@@ -1,4 +1,4 @@
-"""The collectives library: the same messages as Open MPI's algorithms, in the same order."""
+"""The collectives library sends the same messages as Open MPI's algorithms, in the same order."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ OPTIONS = {
 
 
 def compared() -> list[dict[str, str]]:
-    """Algorithms to compare in one launch; ompi_default stands for Open MPI's own decision.
+    """Return the algorithms to compare in one launch; ompi_default stands for Open MPI's own decision.
 
-    An allreduce goes alone: some of Open MPI's call its bcast and its reduce, whatever these are told to be.
+    Each allreduce is compared alone, because some of Open MPI's call its bcast and its reduce, whichever algorithms are forced there.
     """
     lists = {}
     for collective, names in NAMES.items():
@@ -60,7 +60,7 @@ def name_row(row: dict[str, str]) -> str:
 
 
 def forced(collective: str, text: str) -> list[str]:
-    """Options of mpirun that make coll/tuned run this algorithm."""
+    """Return options of mpirun that force coll/tuned to use this algorithm."""
     name, *keys = text.split(":")
     given = dict(key.split("=") for key in keys)
     options = []
@@ -80,7 +80,7 @@ def same_order(launch: Run, program: Path, ranks: int, row: dict[str, str]) -> N
     agrees(done)
 
 
-# Of each collective the algorithm of this library, and coll/libnbc's number for it (4.1 and 5.0); ireduce_scatter has one.
+# For each collective, this library's algorithm and its number in coll/libnbc (4.1 and 5.0); ireduce_scatter has only one.
 LIBNBC = [
     {"bcast": ("binomial", 2), "allreduce": ("ring", 1), "reduce_scatter": ("binomial", None)},
     {"bcast": ("chain", 3), "allreduce": ("binomial", 2)},
@@ -93,7 +93,7 @@ def name_libnbc(row: dict[str, tuple[str, int | None]]) -> str:
 
 
 def same_starts(launch: Run, program: Path, ranks: int, row: dict[str, tuple[str, int | None]]) -> None:
-    """What Open MPI's non-blocking collectives start, in the same order; when they wait is up to their progress."""
+    """Check that non-blocking collectives start the same operations as Open MPI's, in order; when they wait depends on progress."""
     numbers = {collective: number for collective, (_, number) in row.items() if number}
     options = [part for c, number in numbers.items() for part in ("--mca", f"coll_libnbc_i{c}_algorithm", number)]
     variables = {f"COLL_{collective.upper()}": f"libnbc_{name}:segments=1" for collective, (name, _) in row.items()}
@@ -139,13 +139,13 @@ def test_order_sees_a_difference(launch: Run, built: Path) -> None:
     assert done.returncode in (1, 77)
 
 
-# ---- the same pairs, bytes and messages in the eyes of Open MPI's component `monitoring` ----
+# ---- the same pairs, bytes and messages, as seen by Open MPI's component `monitoring` ----
 
 MONITORED = re.compile(r"^([IE])\t(\d+)\t(\d+)\t(\d+) bytes\t(\d+) msgs sent\t?([\d,]*)", re.MULTILINE)
 
 
 def messages(launch: Run, program: Path, folder: Path, options: list[str], row: dict[str, str], times: tuple[int, ...]):
-    """What each pair of ranks sent: bytes, messages, and messages by class of size (which I and E have in common)."""
+    """Return what each pair of ranks sent: bytes, messages, and messages by size class (common to I and E)."""
     ranks, own, theirs = times
     output = folder / f"{own}-{theirs}"
     monitor = ["pml_monitoring_enable 2", "pml_monitoring_enable_output 3", f"pml_monitoring_filename {output}"]
@@ -163,7 +163,7 @@ def messages(launch: Run, program: Path, folder: Path, options: list[str], row: 
 
 
 def same_messages(launch: Run, program: Path, folder: Path, ranks: int, row: dict[str, str]) -> None:
-    """Twice this library must be the same as once this library and once Open MPI."""
+    """Check that two calls of this library send the same as one call of this library and one of Open MPI."""
     variables = {f"COLL_{collective.upper()}": text for collective, text in row.items()}
     options = [option for item in row.items() for option in forced(*item)]
     own, both, classes = messages(launch, program, folder, options, variables, (ranks, 1, 1))

@@ -1,7 +1,7 @@
-"""Other people's tests of MPI, run under the collectives library and the tracing library: results must be those without.
+"""Other authors' MPI tests under the collectives library and the trace library: results must be the same as without them.
 
-mpi4py's own tests come with its source distribution, which is fetched from the package index by version and checksum, and so is
-the wheel that is tested with. Every call that they make is checked by them.
+mpi4py's tests are in its source distribution. This and the wheel under test are downloaded from the package index by version and
+checksum. The tests check every call that they make.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from test_coll_library import ALGORITHMS, ROWS, build, place
 
 pytestmark = pytest.mark.long
 
-#: Version and checksums of mpi4py: the wheel that is tested with, and the source distribution that has the tests.
+#: Version and checksums of mpi4py: the wheel under test, and the source distribution with the tests.
 LOCK = ROOT / "envs" / "mpi4py.lock"
 RANKS = 3
-#: What of its tests is about collectives, communicators, operations, errors and threads: what calls many replaced collectives,
+#: The tests about collectives, communicators, operations, errors and threads: those that call many replaced collectives,
 OFTEN = (
     "test_cco_buf",
     "test_cco_obj",
@@ -33,9 +33,9 @@ OFTEN = (
     "test_attributes",
     "test_msgzero",
 )
-#: what calls one of them (besides the barrier, which the others call too),
+#: those that call one of them (besides the barrier, which the others also call),
 OF_ONE = {"ALLTOALLV": "test_cco_vec"}
-#: and what the library passes on whatever the algorithm: inter-communicators, collectives that do not block, topologies.
+#: and those that the library always passes on: inter-communicators, non-blocking collectives, topologies.
 PASSED_ON = (
     "test_cco_buf_inter", "test_cco_vec_inter", "test_cco_nb_buf", "test_cco_nb_vec", "test_comm_inter", "test_comm_topo",
     "test_exceptions",
@@ -45,7 +45,7 @@ EVERY = (*OFTEN, *OF_ONE.values(), *PASSED_ON)
 
 @pytest.fixture(scope="session")
 def mpi4py(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """The folder to import mpi4py from, and its sources with the tests."""
+    """Return the folder from which to import mpi4py, and the folder of its sources with the tests."""
     folder = tmp_path_factory.mktemp("mpi4py")
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
     locked = ["--no-deps", "--require-hashes", "-r", LOCK]
@@ -73,7 +73,7 @@ def conforms(
     environment = found.environment() | {"PYTHONPATH": str(library), "LD_LIBRARY_PATH": libraries} | variables
     exported = ["-x", f"LD_PRELOAD={preload}"] if preload else []
     given = ["--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
-    # --no-builddir: the installed mpi4py, not one beside the tests.
+    # --no-builddir: use the installed mpi4py, not one beside the tests.
     command = [found.mpirun, "-n", str(RANKS), *given, *exported, sys.executable, "test/main.py"]
     command += ["--no-builddir", "-q", *patterns]
     done = must(finish(command, cwd=source, env=environment, timeout=3600))
@@ -95,9 +95,9 @@ def test_without_a_library(mpi4py: tuple[Path, Path]) -> None:
 
 @pytest.mark.parametrize("row", range(len(ROWS)))
 def test_with_each_algorithm(mpi4py: tuple[Path, Path], library: Path, tmp_path: Path, row: int) -> None:
-    """Tests of one collective run in the rows that have a new algorithm of it, those of what is passed on in the first.
+    """Run the tests of one collective in the rows with a new algorithm for it, and those of passed-on calls in the first row.
 
-    mpi4py asks for MPI_THREAD_MULTIPLE, without threads that create communicators.
+    mpi4py requests MPI_THREAD_MULTIPLE, but no threads create communicators.
     """
     of_one = [pattern for name, pattern in OF_ONE.items() if row < len(ALGORITHMS[name].split())]
     patterns = EVERY if row == 0 else (*OFTEN, *of_one)

@@ -1,4 +1,4 @@
-"""The collectives library's rooms: who calls whom between its files and folders, from the symbols of the built objects."""
+"""The collectives library's layers: which files and folders call each other, from the symbols of the built objects."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from conftest import ROOT, finish, must
 from test_coll_library import ALGORITHMS, build, tool
 
 COLL = ROOT / "workflow" / "native" / "coll"
-#: A folder calls only itself and those before it.
+#: A folder may call only itself and the folders before it.
 FOLDERS = ("core", "algorithms", "interface")
 
 
@@ -24,7 +24,7 @@ def objects(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def calls(objects: Path) -> dict[str, set[str]]:
-    """By object file (`core/cache`) the files that define what it needs."""
+    """Return, for each object file (`core/cache`), the files that define the symbols it needs."""
     defined: dict[str, str] = {}
     needed: dict[str, set[str]] = defaultdict(set)
     for path in sorted(objects.glob("*/*.o")):
@@ -40,7 +40,7 @@ def calls(objects: Path) -> dict[str, set[str]]:
 
 
 def includes() -> dict[str, set[str]]:
-    """By source and header the headers of this library that it includes."""
+    """Return, for each source and header, the headers of this library that it includes."""
     found = {}
     for path in COLL.glob("*/*.[ch]"):
         if path.parent.name in FOLDERS:
@@ -92,5 +92,5 @@ def test_a_circle_is_seen() -> None:
 def test_the_results_of_every_algorithm_are_tested() -> None:
     for collective, known in library_algorithms().items():
         tested = {text.split(":")[0] for text in ALGORITHMS[collective.upper()].split()}
-        # All ranks leave it at one instant, in the simulator only: test_workflow.py looks at that.
+        # With `aligned`, all ranks leave at the same time, which only works in the simulator: see test_workflow.py.
         assert set(known) - {"aligned"} == tested

@@ -1,4 +1,4 @@
-"""The collectives library: the same results as the MPI library."""
+"""The collectives library gives the same results as the MPI library."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from conftest import ROOT, finish, must, quick
 SOURCES = ROOT / "workflow" / "native" / "coll"
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
-# Every algorithm, the segmented ones with several segment sizes. One launch takes one of each collective.
+# Every algorithm, the segmented ones with several segment sizes. One launch uses one algorithm of each collective.
 ALGORITHMS = {
     "BCAST": "ompi_default ompi_linear ompi_chain ompi_chain:segment_bytes=1024 ompi_chain:fanout=2:segment_bytes=100 "
     "ompi_pipeline ompi_pipeline:segment_bytes=1000 ompi_split_binary_tree ompi_split_binary_tree:segment_bytes=512 "
@@ -50,12 +50,12 @@ ROWS = list(settings())
 
 
 def replaced_by(function: str) -> str:
-    """The variable (without COLL_) whose algorithms replace an MPI function; empty if the library passes it on."""
+    """Return the variable (without COLL_) for the algorithms that replace an MPI function; "" if the library passes it on."""
     name = function.removeprefix("MPI_").removesuffix("_block").upper()
     return name if name in ALGORITHMS else ""
 
 
-# Node of each rank: in blocks, round robin, and neither contiguous nor of equal numbers.
+# The node of each rank: in blocks, round robin, and neither contiguous nor in equal numbers.
 PLACEMENTS = {"blocks": "aaaabbbbccccddddeeee", "cyclic": "abcdeabcdeabcdeabcde", "uneven": "abacbbdacddcbaceebda"}
 GROUPS = "left=a,b;right=c"  # d and e are groups of their own
 
@@ -85,7 +85,7 @@ def place(folder: Path, name: str, ranks: int) -> dict[str, str]:
     return {"COLL_HOSTS": str(hosts), "COLL_GROUPS": GROUPS}
 
 
-# ---- under the simulator ----
+# ---- with the simulator ----
 
 
 @pytest.fixture(scope="session")
@@ -130,7 +130,7 @@ def test_results_simulated_up_to_9_ranks(simulated: Run, tmp_path: Path, row: in
 
 
 def topology_rows() -> list[dict[str, str]]:
-    """Of the rows, what knows nodes. (SimGrid's own allreduce divides by zero for no elements on 16 ranks and more.)"""
+    """Return the rows that use nodes. (SimGrid's own allreduce divides by zero for no elements on 16 ranks and more.)"""
     known = re.compile("node|group|rank|seed")
     rows = [{name: value for name, value in row.items() if known.match(value)} for row in ROWS]
     return [row for row in rows if "COLL_BCAST" in row]
@@ -167,7 +167,7 @@ def test_rules_file(simulated: Run, tmp_path: Path) -> None:
     rules.write_text("# by nodes and ppn\nbcast 5 1 100 ompi_linear\nbcast 5 1 * node # larger\nbcast 4 * * default\n")
     agrees(simulated(5, {"COLL_RULES": str(rules)}))
     done = simulated(5, {"COLL_RULES": str(rules), "COLL_VERBOSE": "1"}, "test_trace", "1", "0")
-    assert "bcast" not in done.stderr  # the test program traces what is in a variable of its own
+    assert "bcast" not in done.stderr  # the test program traces what is in its own variable
     rules.write_text("bcast 5 1 100\n")
     assert "(line 1)" in simulated(2, {"COLL_RULES": str(rules)}).stderr
 
@@ -189,7 +189,7 @@ def test_many_simulated_ranks(simulated: Run) -> None:
     must(simulated(1024, chosen, "test_trace", "1", "0"))
 
 
-# ---- under a real MPI library: Open MPI or MPICH, whatever MPICC and MPIRUN name ----
+# ---- with a real MPI library: Open MPI or MPICH, as given by MPICC and MPIRUN ----
 
 AS_ROOT = ("OMPI_ALLOW_RUN_AS_ROOT", "PRTE_ALLOW_RUN_AS_ROOT")
 ROOT_VARIABLES = {name + suffix: "1" for name in AS_ROOT for suffix in ("", "_CONFIRM")}
@@ -249,7 +249,7 @@ def test_address_sanitizer(launch: Run, sanitized: Path, tmp_path: Path, row: in
     agrees(launch(6, ROWS[row] | place(tmp_path, "uneven", 6) | quiet, sanitized / "test_coll"))
 
 
-#: Every collective by an algorithm on messages, and by one that keeps communicators or is not blocking.
+#: Each collective by an algorithm that uses messages only, and by one that keeps communicators or is non-blocking.
 CHOSEN = [
     {"BCAST": "ompi_binomial", "ALLREDUCE": "ompi_ring", "BARRIER": "ompi_bruck", "REDUCE": "ompi_binomial"}
     | {"GATHER": "node", "ALLTOALLV": "node", "REDUCE_SCATTER": "libnbc_binomial"},
@@ -263,25 +263,25 @@ CHOSEN = [
 def test_errors_intercommunicators_threads(
     launch: Run, built: Path, tmp_path: Path, what: str, ranks: int, row: int
 ) -> None:
-    """In each of them every collective that is replaced."""
+    """Test every replaced collective in each of these situations."""
     variables = {f"COLL_{name}": algorithm for name, algorithm in CHOSEN[row].items()} | {"COLL_CREATE": "1"}
     program, case = what.split()
     agrees(launch(ranks, variables | place(tmp_path, "uneven", ranks), built / f"test_{program}", case))
 
 
 def test_threads_that_create_communicators(launch: Run, built: Path, tmp_path: Path) -> None:
-    """Without the library their 400 communicators are created correctly, so the library creates none beside them."""
+    """The 400 communicators are created correctly without the library, so the library creates none in addition."""
     variables = {"COLL_ALLREDUCE": "ompi_ring", "COLL_BCAST": "node_group", "COLL_VERBOSE": "1"}
     done = launch(4, variables | place(tmp_path, "uneven", 4), built / "test_threads", "create")
     agrees(done)
     assert "allreduce: 401 calls, 400 left to the MPI library" in done.stderr
-    # On MPI_COMM_WORLD, too: it needs communicators of nodes and groups.
+    # On MPI_COMM_WORLD as well, because it would need communicators of nodes and groups.
     assert "bcast: 401 calls, 401 left to the MPI library" in done.stderr
 
 
 @pytest.fixture(scope="session")
 def plain_program(mpicc: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A program that is not written for the library."""
+    """Build a program that was not written for the library."""
     folder = tmp_path_factory.mktemp("plain")
     (folder / "plain.c").write_text(
         "#include <mpi.h>\nint main(int c, char **v)\n{\n    int x = 1;\n    MPI_Init(&c, &v);\n"

@@ -1,6 +1,6 @@
-"""MPICH's own tests under the collectives library and the tracing library: what passes without them passes with them.
+"""MPICH's own tests under the collectives library and the trace library: tests that pass without them must pass with them.
 
-The tests come with Debian's source package of MPICH, which apt fetches by version; its checksum is compared.
+The tests are in Debian's source package of MPICH, which apt downloads by version; its checksum is compared.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Suites: bookworm
 Components: main
 Signed-By: {KEYS}
 """
-#: What of the tests is about collectives, communicators and the types of their messages.
+#: Folders with tests about collectives, communicators and the datatypes of their messages.
 FOLDERS = (
     "coll",
     "comm",
@@ -47,13 +47,13 @@ FOLDERS = (
     "threads/comm",
 )
 LEFT_OUT = ("fortran", "cxx", "romio", "spawn", "rma", "part", "long-double-complex", "dependency-tracking")
-#: Programs that run at once: most of a short program's time is waiting for its launcher.
+#: Number of programs to run at once: a short program spends most of its time waiting for its launcher.
 AT_ONCE = 3
-#: Seconds that the suite itself gives a program.
+#: The suite's own time limit of a program (s).
 LIMIT = 180
 MOST_RANKS = 10
-#: Without any library no end under Open MPI: after an error their ranks wait for each other; they make communicators until no
-#: more can be made; or they call what it has not.
+#: Programs that do not end with Open MPI even without any library: their ranks wait for each other after an error, they create
+#: communicators until no more are available, or they call functions that Open MPI lacks.
 ENDLESS = (
     "noalias2", "bcastlength", "allreducelength", "ireducelength", "iallreducelength", "alltoalllength",
     "too_many_comms", "too_many_comms2", "too_many_comms3", "too_many_icomms", "too_many_icomms2",
@@ -64,7 +64,7 @@ NO_END = "no end"
 
 
 class Program(NamedTuple):
-    """A line of the suite's lists: a program in its folder, its ranks and arguments, and what it calls that is replaced."""
+    """A line of the suite's lists: a program with its ranks and arguments, and the replaced collectives that it calls."""
 
     path: Path
     ranks: int
@@ -72,7 +72,7 @@ class Program(NamedTuple):
     calls: frozenset[str]
 
     def run(self, launch: Run, variables: dict[str, str], preload: str = "", limit: float = LIMIT) -> str:
-        """What it said; empty if it passed."""
+        """Run the program; return its output, or "" if it passed."""
         before = ["env", f"LD_PRELOAD={preload}"] if preload else []
         try:
             done = launch(self.ranks, variables, *before, self.path, *self.arguments, limit=limit)
@@ -82,13 +82,13 @@ class Program(NamedTuple):
         return "" if passed else f"{self}: exit status {done.returncode}\n{(done.stdout + done.stderr)[-2000:]}"
 
     def runs_in(self, row: int, number: int) -> bool:
-        """Whether the row has an algorithm of what it calls that no earlier row has; the others run in one row each."""
+        """Return whether the row has a new algorithm for what the program calls; programs without such calls run in one row each."""
         rows = max((len(ALGORITHMS[name].split()) for name in self.calls), default=0)
         return row < rows if rows else row == number % len(ROWS)
 
 
 def fetched(folder: Path) -> Path:
-    """The unpacked tests."""
+    """Download and unpack the tests."""
     if shutil.which("apt-get") is None or not KEYS.is_file():
         pytest.skip("no apt-get with Debian's keys")
     for name in ("lists/partial", "cache/archives/partial", "parts"):
@@ -116,7 +116,7 @@ def fetched(folder: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def suite(mpicc: str, pytestconfig: pytest.Config) -> list[Program]:
-    """The programs that compile (some need what only MPICH has). Pytest's cache keeps them for the installed compiler."""
+    """Return the programs that compile (some need what only MPICH has). Pytest's cache keeps them per compiler."""
     compiler = hashlib.sha256(f"{mpicc} {Path(mpicc).stat().st_mtime_ns}".encode()).hexdigest()[:12]
     kept = pytestconfig.cache.mkdir(f"mpich-{VERSION}-{compiler}")
     source = kept / f"mpich-{VERSION}" / "test" / "mpi"
@@ -137,7 +137,7 @@ def compile_suite(source: Path, mpicc: str) -> None:
 
 
 def listed(folder: Path) -> list[Program]:
-    """The programs of a folder that were compiled, without those that need many ranks, much memory or much time."""
+    """Return the compiled programs of a folder, without those that need many ranks, much memory or much time."""
     found = []
     for line in (folder / "testlist").read_text().splitlines():
         name, *words = line.partition("#")[0].split() or [""]
@@ -156,9 +156,9 @@ def listed(folder: Path) -> list[Program]:
 
 @functools.cache
 def called(folder: Path, name: str) -> frozenset[str]:
-    """The variables of the replaced collectives that a program's own objects call, without those of the suite's helpers.
+    """Return the variables of the replaced collectives that a program's own objects call, without the suite's helpers.
 
-    Those on inter-communicators do not count: the library passes them on whatever the algorithm.
+    Programs that only use inter-communicators do not count, because the library always passes such calls on.
     """
     objects = [folder / f"{name}.o", *folder.glob(f"{name}-*.o")]
     undefined = subprocess.check_output(["nm", "-u", *(file for file in objects if file.exists())], text=True)
@@ -168,7 +168,7 @@ def called(folder: Path, name: str) -> frozenset[str]:
 
 
 def mixed(suite: list[Program]) -> list[Program]:
-    """Broadcasts of a type of an int and a double, described by each rank in another way, by 4 and 5 ranks."""
+    """Return broadcasts of a type with an int and a double, which each rank describes differently, on 4 and 5 ranks."""
     (folder,) = {program.path.parent for program in suite if program.path.parent.parts[-2:] == ("mpi", "coll")}
     given = ("-type=MPI_INT:1+MPI_DOUBLE:1", "-count=100", "-seed=100", "-testsize=20")
     memory = ("-evenmemtype=host", "-oddmemtype=host")
@@ -176,7 +176,7 @@ def mixed(suite: list[Program]) -> list[Program]:
 
 
 def run_all(programs: list[Program], run: Callable[[Program], str]) -> dict[Program, str]:
-    """What those said that did not pass."""
+    """Run the programs; return the output of those that did not pass."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
         said = dict(zip(programs, pool.map(run, programs), strict=True))
     return {program: text for program, text in said.items() if text}
@@ -184,7 +184,7 @@ def run_all(programs: list[Program], run: Callable[[Program], str]) -> dict[Prog
 
 @pytest.fixture(scope="session")
 def passing(suite: list[Program], launch: Run) -> set[Program]:
-    """The programs that pass without a library; of those about errors many expect what only MPICH checks."""
+    """Return the programs that pass without a library; many tests of errors expect checks that only MPICH has."""
     failed = run_all(suite, lambda program: program.run(launch, {}))
     assert len(failed) < len(suite) / 5, failed
     return set(suite) - set(failed)
@@ -193,7 +193,7 @@ def passing(suite: list[Program], launch: Run) -> set[Program]:
 def all_pass(
     programs: list[Program], launch: Run, variables: Callable[[Program], dict[str, str]], preload: str
 ) -> None:
-    """A program that meets the limit beside others gets the double of it alone, to tell a hang from a busy machine."""
+    """Run a program that exceeds the time limit again, alone and with twice the limit, to tell a hang from a busy machine."""
     failed = run_all(programs, lambda program: program.run(launch, variables(program), preload))
     for program, text in failed.items():
         if text.endswith(NO_END):
@@ -210,7 +210,7 @@ def library(mpicc: str, tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_with_each_algorithm(
     suite: list[Program], passing: set[Program], library: str, launch: Run, tmp_path: Path, row: int
 ) -> None:
-    """Every program with every algorithm of every collective that it calls."""
+    """Run every program with every algorithm of every collective that it calls."""
     chosen = [program for number, program in enumerate(suite) if program in passing and program.runs_in(row, number)]
     assert chosen
     settings = {}

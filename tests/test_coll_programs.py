@@ -1,4 +1,4 @@
-"""The collectives library in any program: what legal programs do, and settings that are refused before they communicate."""
+"""The collectives library in any program: behaviour of legal programs, and settings that are rejected before communication."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from test_coll_library import ALGORITHMS, Run, agrees, build, launch, mpicc, pla
 __all__ = ["launch", "mpicc", "simulated"]  # fixtures
 
 BROADCASTS = ALGORITHMS["BCAST"].split()
-#: Of each kind of algorithm one that keeps much with a communicator.
+#: For each kind of algorithm, one that keeps much data with a communicator.
 CHOSEN = {"COLL_BCAST": "node_group", "COLL_ALLREDUCE": "ompi_ring", "COLL_BARRIER": "ompi_bruck"}
-#: The most that is kept: communicators of levels for each collective that has them.
+#: The settings that keep most data: communicators of levels for each collective that has them.
 LEVELS = CHOSEN | {"COLL_REDUCE": "node_group", "COLL_GATHER": "node_group", "COLL_ALLTOALLV": "node_group"}
 
 
@@ -24,9 +24,9 @@ def programs(mpicc: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build(tmp_path_factory.mktemp("coll-programs"), mpicc, "all", "test_programs") / "test_programs"
 
 
-# ---- what programs do ----
+# ---- behaviour of programs ----
 
-#: The message is in one piece, in segments of all ranks, in blocks, in non-blocking collectives, over levels.
+#: The message is sent in one piece, in segments by all ranks, in blocks, by non-blocking collectives, over levels.
 TYPES = [
     "node_group_pipelined",
     "pipelined:segment_bytes=256",
@@ -88,7 +88,7 @@ def test_ten_thousand_with_communicators_of_levels_leave_nothing_behind(
 
 
 def test_functions_with_large_counts_go_to_the_mpi_library(tmp_path: Path) -> None:
-    """By MPICH: Open MPI 5 has none of MPI-4's functions."""
+    """Tested with MPICH, because Open MPI 5 has none of MPI-4's functions."""
     found = mpis().get("mpich")
     if found is None:
         pytest.skip("no MPICH")
@@ -97,7 +97,7 @@ def test_functions_with_large_counts_go_to_the_mpi_library(tmp_path: Path) -> No
     agrees(start([found.mpirun, "-n", 2, program, "large"], environment))
 
 
-#: Of more than 2 GiB: whole, in segments, in blocks, over levels, in non-blocking collectives.
+#: Messages of more than 2 GiB: whole, in segments, in blocks, over levels, by non-blocking collectives.
 HUGE = [
     "ompi_binomial",
     "ompi_chain:segment_bytes=1048576",
@@ -116,7 +116,7 @@ def test_broadcasts_of_more_bytes_than_an_int_counts(
     agrees(launch(3, {"COLL_BCAST": algorithm} | place(tmp_path, "uneven", 3), programs, "huge"))
 
 
-#: Rows of the algorithms: of a tree, of all ranks at once, of levels, of non-blocking collectives.
+#: Rows of algorithms: with a tree, with all ranks at once, with levels, with non-blocking collectives.
 UNDEFINED = [
     {"COLL_REDUCE": "ompi_binary", "COLL_ALLREDUCE": "ompi_ring", "COLL_REDUCE_SCATTER": "libnbc_binomial"},
     {
@@ -138,7 +138,7 @@ def test_operations_that_mpi_does_not_define_are_errors_on_every_rank(
 # ---- settings ----
 
 CHAIN = "COLL_BCAST=ompi_chain"
-#: The setting (FILE stands for a file with the text after it), and what the one message says.
+#: The setting, the content of its file (FILE stands for its path), and words of the single message.
 WRONG = [
     ("COLL_SCATTER=ompi_linear", None, ["COLL_SCATTER", "Known:", "COLL_BCAST", "COLL_HOSTS"]),
     (f"{CHAIN}:", None, ["COLL_BCAST", "no key ''", "fanout"]),
@@ -193,7 +193,7 @@ def refused(done: subprocess.CompletedProcess[str], words: list[str]) -> None:
     said = [line for line in done.stderr.splitlines() if "libcollstudy:" in line]
     assert len(said) == 1, done.stderr
     assert [word for word in words if word not in said[0]] == []
-    assert "differences" not in done.stdout  # the program never got to its work
+    assert "differences" not in done.stdout  # the program never started its work
 
 
 @pytest.mark.parametrize(("setting", "text", "words"), WRONG, ids=[f"{i}-{case[0]}" for i, case in enumerate(WRONG)])
@@ -226,7 +226,7 @@ def test_groups_of_other_hosts_are_refused(launch: Run, programs: Path) -> None:
 
 
 def test_a_file_that_is_wrong_on_one_rank_only_ends_all(launch: Run, programs: Path, tmp_path: Path) -> None:
-    """Ranks of one environment that see different files, as on nodes with different disks: here by their directory."""
+    """Ranks with the same environment see different files, as on nodes with different disks; here because of their directories."""
     for name, text in (("good", "a\nb\n"), ("bad", "a\nb slots=\n")):
         (tmp_path / name).mkdir()
         (tmp_path / name / "hosts").write_text(text)

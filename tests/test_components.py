@@ -52,7 +52,7 @@ analysis: {tuning: {}}
 
 
 def measured(checkout: Checkout, name: str, text: str) -> tuple[dict[str, dict[str, str]], str]:
-    """The cells of a study by algorithm after measuring, and what was said."""
+    """Measure a study; return its cells by algorithm, and the output."""
     checkout.write(f"config/studies/{name}.yaml", text)
     machine = checkout.folder / "config" / "machines" / "this-machine.yaml"
     machine.write_text(machine.read_text() + "\noversubscribe: true\n")
@@ -69,7 +69,7 @@ def test_the_component_that_was_asked_for_runs_and_is_proved(checkout: Checkout)
     assert shown == {
         "default": ("measured", "tuned"), "tuned": ("measured", "tuned"), "sm": ("measured", "sm"),
         "adapt": ("measured", "adapt"), "linear": ("measured", "tuned"),
-        # All ranks are on one node, so coll/han declines, whatever its priority is.
+        # All ranks are on one node, so coll/han declines, whatever its priority.
         "han": ("unproved", "tuned"),
     }  # fmt: skip
     assert cells["han"]["reason"] == "component tuned ran the bcast, not han"
@@ -140,12 +140,12 @@ def test_rounds_sample_every_value(checkout: Checkout) -> None:
 
 
 def decided(collective: str, chosen: dict[int, tuple[str, tuple[tuple[str, int], ...]]]) -> rules.Placement:
-    """The placement of decisions for 4 processes by message size."""
+    """Return the placement for decisions by message size, for 4 processes."""
     return placements([Decision(collective, "core", 1, 4, size, *choice, 5.0) for size, choice in chosen.items()])[0]
 
 
 def checked(tmp_path: Path, placement: rules.Placement, text: str) -> list[Finding]:
-    """What the installed Open MPI does with a file of the placement."""
+    """Check how the installed Open MPI uses a file for the placement."""
     path = tmp_path / "some.rules"
     path.write_text(text)
     return check.check_placement(placement, path, CATALOGUE, library_of(library(), CATALOGUE, NUMBERS))
@@ -164,7 +164,7 @@ def test_requests_are_in_version_2_and_the_library_is_seen_to_limit_them(tmp_pat
     assert wrong != text
     with pytest.raises(StudyError, match="linear_sync:max_requests=3"):
         complain(checked(tmp_path, placement, wrong))
-    # Version 1 cannot say it: there the library decides.
+    # Version 1 cannot express it: there the library decides.
     first = rules.as_openmpi_reads(placement, 1)
     assert {rule.algorithm for own in first.tables["alltoall"].values() for rule in own} == {"default"}
 

@@ -1,4 +1,4 @@
-"""Bad input gets one message that names the file, the key and what is allowed, before anything runs."""
+"""Invalid input gives one message that names file, key and allowed values, before anything runs."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_a_list_of_sizes(checkout: Checkout) -> None:
 def test_companions_run_as_well(checkout: Checkout) -> None:
     checkout.write("config/machines/thin.yaml", THIN)
     checkout.write("config/studies/tiny.yaml", TINY + "companions: [twin]\n")
-    # They may name each other.
+    # Companions may name each other.
     checkout.write("config/studies/twin.yaml", TINY.replace("binomial", "chain") + "companions: [tiny]\n")
     done = checkout.collstudy("status", "tiny")
     assert [line.split(":")[0] for line in done.stdout.splitlines() if "cells" in line] == ["tiny", "twin"], done.stdout

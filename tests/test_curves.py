@@ -1,4 +1,4 @@
-"""A cost curve has one value at a size, in Python and in the simulator: both are held to the same vectors."""
+"""A cost curve has the same value at a size in Python and in the simulator: both are tested with the same vectors."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import pytest
 from collstudy.launch.platforms import line
 from conftest import ROOT, finish, must
 
-#: Points (bytes, cost), a size, and the cost there.
+#: Points (bytes, cost), a size, and the cost at that size.
 VECTORS = [
     ([(1, 3.0)], 0, 3.0),
     ([(1, 3.0)], 1 << 20, 3.0),  # one point has no slope
-    ([(16, 1.0), (32, 3.0)], 1, 1.0),  # below the first
+    ([(16, 1.0), (32, 3.0)], 1, 1.0),  # below the first point
     ([(16, 1.0), (32, 3.0)], 16, 1.0),
     ([(16, 1.0), (32, 3.0)], 20, 1.5),
     ([(16, 1.0), (32, 3.0)], 32, 3.0),
-    ([(16, 1.0), (32, 3.0)], 48, 5.0),  # beyond the last: the last slope
+    ([(16, 1.0), (32, 3.0)], 48, 5.0),  # beyond the last point: the last slope
     ([(16, 1.0), (32, 3.0), (64, 2.0)], 40, 2.75),
-    ([(16, 1.0), (32, 3.0), (64, 2.0)], 96, 1.0),  # a last slope that falls
-    ([(16, 1.0), (32, 3.0), (64, 2.0)], 1 << 20, 0.0),  # but never less than nothing
+    ([(16, 1.0), (32, 3.0), (64, 2.0)], 96, 1.0),  # a falling last slope
+    ([(16, 1.0), (32, 3.0), (64, 2.0)], 1 << 20, 0.0),  # but never below 0
     ([(1, 0.0847), (2048, 0.2857), (4096, 0.42), (1048576, 12.3214)], 1048592, 12.3214 + 16 * 11.9014 / 1044480),
 ]
 

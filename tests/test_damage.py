@@ -1,4 +1,4 @@
-"""What is stored is what was measured: damage of any kind is found, set aside and measured again, or is one sentence."""
+"""Stored data is what was measured: any damage is detected and set aside and measured again, or reported in one sentence."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def cell(checkout: Checkout) -> Cell:
 
 
 def stored(cell: Cell, folder: Path, content: bool = True) -> Path:
-    """A cell's file with three launches; without *content* as earlier versions wrote it, without a digest of what was measured."""
+    """Write a cell's file with three launches; without *content*, as by earlier versions, without a digest of the measurements."""
     store = Store(folder)
     store.write(cell, Record(tuple(launch(cell, n, 1.0 + n / 8) for n in (1, 2, 3)), PROOF), None)
     path = store.file(cell)
@@ -54,7 +54,7 @@ def exchange(document: dict[str, Any]) -> None:
     samples[0], samples[1] = samples[1], samples[0]
 
 
-#: Damage that no measurement can have left: found without a digest too.
+#: Damage that no measurement can contain; it is found even without a digest.
 IMPOSSIBLE: dict[str, Callable[[dict[str, Any]], Any]] = {
     "text": put("latency_us", "fast"),
     "null": put("latency_us", None),
@@ -82,7 +82,7 @@ IMPOSSIBLE: dict[str, Callable[[dict[str, Any]], Any]] = {
     "failure without reason": lambda d: d.__setitem__("failure", {}),
     "no failure": lambda d: d.pop("failure"),
 }
-#: Damage that only the digest of what was measured tells.
+#: Damage that only the digest of the measurements reveals.
 POSSIBLE: dict[str, Callable[[dict[str, Any]], Any]] = {
     "one digit": put("latency_us", 1.124),
     "latencies exchanged": lambda d: [put("latency_us", 1.25)(d), d["launches"][1]["samples"][3].update(latency_us=1.125)],

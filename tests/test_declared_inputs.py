@@ -1,4 +1,4 @@
-"""No rule reads a result that it does not name: each makes the same outputs in a folder that has its inputs alone."""
+"""No rule reads a result that it does not declare: each rule makes the same outputs in a folder with only its inputs."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ sweeps:
 analysis:
   replay_sampling: {}
 """
-#: The same, sampled, tuned and verified.
+#: The same study, sampled, tuned and verified.
 ROUNDS = TINY.partition("analysis:")[0] + "sampling: {rounds: 2, first_pct: 50}\nanalysis: {tuning: {}}\n"
-#: On this machine.
+#: A study of this machine.
 HERE = TINY.partition("analysis:")[0].replace("thin", "this-machine").replace("2, 4, 6, 8", "2").replace(", chain", "")
-#: Imported, so that checks have something to say, and gathered with the other one.
+#: An imported study, so that checks have findings, and a study that gathers it.
 THEIRS = """
 title: Theirs
 question: Which broadcast?
@@ -45,7 +45,7 @@ import:
       columns: {{algorithm: A, mapping: M, processes: P, size_bytes: S, latency_us: L}}
 """
 ALL = "title: All\nquestion: Where?\nmachine: all-measured\nchapter: atlas\ngather: [theirs]\n"
-#: What a machine is calibrated with.
+#: A study with which a machine is calibrated.
 LADDER = """
 title: Ladder
 question: Which costs?
@@ -60,7 +60,7 @@ levels: [{name: node, count: 2}, {name: core, count: 2}]
 fitted: plain.fitted.yaml
 calibration: {ladder: ladder, eager_limit_bytes: 16384}
 """
-#: A program, whose trace says which cells are measured; {mpirun} is the installed one.
+#: A program, whose trace determines the cells to measure; {mpirun} is the installed one.
 PROGRAM = """
 title: Program
 question: Which broadcast?
@@ -77,13 +77,13 @@ ROWS = [
     for s in (1, 8, 64)
 ]
 #: Not inputs but kept beside them: the store, which has a file for each cell and each run of a program, and a folder for each trace
-#: (their digests are in study.json, program.json and in the blocks' markers). What measures begins without it.
+#: (their digests are in study.json, program.json and in the blocks' markers). Rules that measure start without it.
 STORE = ("cells", "blocks", "traces", "runs")
 MEASURING = ("measure_block", "measure_here")
 
 
 def jobs(folder: Path) -> dict[tuple[str, str], tuple[set[str], set[str]]]:
-    """Inputs and outputs of each job, as Snakemake keeps them, by its rule and its folder in the results."""
+    """Return inputs and outputs of each job, as recorded by Snakemake, by rule and folder in the results."""
     found: dict[tuple[str, str], tuple[set[str], set[str]]] = {}
     for path in (folder / ".snakemake" / "metadata").rglob("*"):
         if path.is_file():
@@ -103,10 +103,10 @@ JOBS = [
     ("keep_tuning", "rounds"), ("tell_tuning", "rounds"), ("render_report", "report"), ("give_verdict", "complete.txt"),
     ("measure", "measured.txt"), ("calibrate", "calibration"), ("account_program", "program"),
 ]  # fmt: skip
-#: Those that copy a file which is made when the Snakefile is read.
+#: Rules that copy a file which is created when the Snakefile is read.
 OTHERS = {"all", "describe_study", "note_sources"}
 STUDIES = {"tiny": TINY, "rounds": ROUNDS, "here": HERE, "theirs": THEIRS, "all": ALL, "ladder": LADDER}
-#: What a rule is asked for with, if it does not belong to the studies of the configuration.
+#: Arguments to request rules that do not belong to the configured studies.
 ASKED = {"calibrate": ("--config", "calibrate=plain"), "account_program": ("--config", "studies=program")}
 TARGETS = (
     (), ("--", "results/measured.txt"), (*ASKED["calibrate"], "--", "results/calibration/plain.csv"),
@@ -115,7 +115,7 @@ TARGETS = (
 
 
 def checkout(folder: Path, data: Path) -> Checkout:
-    """A checkout with the studies, whose imported ones are of files in *data*."""
+    """Create a checkout with the studies; the imported ones read files in *data*."""
     made = Checkout(folder)
     for name, text in STUDIES.items():
         imported = "import:" in text
@@ -128,7 +128,7 @@ def checkout(folder: Path, data: Path) -> Checkout:
 
 @pytest.fixture(scope="module")
 def complete(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
-    """A checkout in which everything was made."""
+    """Return a checkout in which everything was made."""
     folder = tmp_path_factory.mktemp("complete")
     made = checkout(folder / "checkout", folder)
     (folder / "bcast_all.csv").write_text("\n".join(["A,M,P,S,L", *ROWS, ""]))
@@ -140,7 +140,7 @@ def complete(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
 
 
 def give(name: str, source: Path, target: Path) -> None:
-    """One input; an index with the files beside it, which it names."""
+    """Copy one input; for an index, also the files beside it, which it names."""
     if Path(name).name == "index.csv":
         shutil.copytree((source / name).parent, (target / name).parent, dirs_exist_ok=True)
     elif not Path(name).is_absolute():
@@ -149,14 +149,14 @@ def give(name: str, source: Path, target: Path) -> None:
 
 
 def texts(folder: Path, name: str, others: set[str]) -> dict[str, str]:
-    """The texts of an output by path; of an index, and of a page of the report, those of the files beside it, too, without outputs of
-    other rules.
+    """Return the texts of an output by path; for an index and for a page of the report, also those of the files beside it, without
+    outputs of other rules.
     """
     path = folder / name
     beside = path.parent.iterdir() if path.name in ("index.csv", "index.html") else [path]
     # The appendix lists the folders of the results.
     beside = [one for one in beside if one.name != "sec-appendix.html"]
-    # pending.txt says what the store lacked at that time, a guide says where it is.
+    # pending.txt depends on what the store lacked at that time; a guide contains its own location.
     shown = [
         one for one in beside if one.suffix in (".csv", ".json", ".txt", ".md", ".html") and one.name != "pending.txt"
     ]
@@ -167,7 +167,7 @@ def texts(folder: Path, name: str, others: set[str]) -> dict[str, str]:
 @pytest.mark.long
 def test_every_rule_is_looked_at(complete: Checkout) -> None:
     listed = must(complete.snakemake("--list-rules", "--config", "studies=tiny,program"))
-    # The cells of the program are not measured: their blocks are written by a rule which copies.
+    # The cells of the program are not measured: a rule that only copies writes their blocks.
     rules = set(listed.stdout.split()) - {"plan_program"}
     assert {rule for rule, _ in JOBS} | OTHERS >= rules >= {rule for rule, _ in JOBS}
 

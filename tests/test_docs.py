@@ -1,4 +1,4 @@
-"""Documentation: line lengths, the works that are cited, links, and one version number."""
+"""Documentation: line lengths, cited works, links, and one version number."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pytest
 from conftest import ROOT, finish
 
 KEYS = set(re.findall(r"^@\w+\{([^,]+),", (ROOT / "report" / "references.bib").read_text(encoding="utf-8"), re.M))
-#: What a key looks like: a name and a year, or a name and a word of those without a year.
+#: Form of a key: a name and a year, or a name and one of these words for works without a year.
 KEY = r"[a-z]+(?:(?:19|20)\d\d|-(?:redsea|svd|orfeo|leonardo))"
 
 
 def files(*patterns: str) -> list[Path]:
-    """Files of the repository, or of an unpacked archive of it, that match."""
+    """Return the matching files of the repository, or of an unpacked archive of it."""
     found = finish(["git", "ls-files"], cwd=ROOT)
     names = [ROOT / name for name in found.stdout.splitlines()]
     if found.returncode:
@@ -26,7 +26,7 @@ def files(*patterns: str) -> list[Path]:
 
 
 def prose(path: Path) -> list[tuple[int, str]]:
-    """Lines of a Markdown file outside code and tables, with their numbers."""
+    """Return the lines of a Markdown file outside code and tables, with their numbers."""
     found, code = [], False
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         if line.lstrip().startswith("```"):
@@ -54,13 +54,13 @@ def test_cited_works_are_in_the_bibliography() -> None:
         keys = {key for group in cited for key in group.split("; ")} | set(re.findall(rf"(?<![\w.])@({KEY})\b", text))
         unknown += [f"{path.relative_to(ROOT)}: {key}" for key in sorted(keys - KEYS)]
     assert not unknown
-    # The search above finds something.
+    # Make sure that the search above finds something.
     assert len(KEYS) > 20
 
 
 def test_works_are_not_called_seeds() -> None:
     called = re.compile(r"\bseed[- ]00[0-4]\b|\bthe seed's\b", re.IGNORECASE)
-    # Former names are mentioned where something was renamed.
+    # These files mention former names because they describe renaming.
     told = {ROOT / "CHANGELOG.md", Path(__file__)}
     found = [str(path.relative_to(ROOT)) for path in files() if path.suffix not in (".svg", ".gz") and path not in told
              and called.search(path.read_text(encoding="utf-8", errors="replace"))]  # fmt: skip
@@ -70,7 +70,7 @@ def test_works_are_not_called_seeds() -> None:
 def test_paths_named_in_the_documentation_exist() -> None:
     path = r"`((?:bench|config|data|docs|envs|profiles|report|tests|workflow)/[\w./-]+)`"
     named = {(file, name) for file in files("*.md") for name in re.findall(path, file.read_text("utf-8"))}
-    # NAME stands for a study's.
+    # NAME stands for the name of a study.
     missing = [f"{file.name}: {name}" for file, name in named if not (ROOT / name).exists() and "NAME" not in name]
     assert len(named) > 50 and not missing
 

@@ -1,4 +1,4 @@
-"""Stored documents are reused only for the same text, schema and parser."""
+"""Cached documents are reused only for the same text, schema and parser."""
 
 from __future__ import annotations
 

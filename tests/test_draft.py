@@ -1,4 +1,4 @@
-"""A study of one's own to begin with, and studies that use all cores that there are."""
+"""Drafts of a user's own study, and studies that use all available cores."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from conftest import ROOT
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch) -> Path:
-    """A configuration of one's own."""
+    """Return the studies folder of a separate configuration."""
     shutil.copytree(ROOT / "config", tmp_path / "config")
     monkeypatch.setenv("COLLSTUDY_CONFIG", str(tmp_path / "config"))
     return tmp_path / "config" / "studies"
@@ -61,7 +61,7 @@ Other,4,1,alltoall,16,1,7,1,5,16
 
 @pytest.fixture
 def traced(folder, tmp_path, monkeypatch) -> list[str]:
-    """A study with an account of its applications; the arguments that name it."""
+    """Write a study with an account of its applications; return the arguments that name it."""
     levels = (Level("node", 1), Level("socket", 1), Level("core", 4))
     monkeypatch.setattr(machines, "local_levels", lambda: levels)
     (folder / "traced.yaml").write_text(TRACED, encoding="utf-8")
@@ -74,7 +74,7 @@ def traced(folder, tmp_path, monkeypatch) -> list[str]:
 def test_new_drafts_the_cells_of_an_application_most_to_gain_first(traced):
     assert main([*traced, "--application", "one", "--budget", "2.5"]) == 0
     study = Project().configuration.study("drafted")
-    # No benchmark calls scatterv, and gather is not worth the time.
+    # No benchmark calls scatterv, and gather takes too little time to matter.
     assert [(sweep.collective, sweep.processes) for sweep in study.sweeps] == [
         ("allreduce", (2,)), ("allreduce", (4,)), ("bcast", (4,)), ("barrier", (4,)),
     ]  # fmt: skip
@@ -105,12 +105,12 @@ def test_new_drafts_the_cells_of_replays_for_the_machine_of_these(traced, folder
         ("allreduce", (48,), (8, 8)), ("alltoall", (48,), (300, 300)), ("bcast", (48,), (70000, 70000)),
         ("barrier", (48,), None),
     }  # fmt: skip
-    # Ranks arrive as the program's do, but for a rooted collective.
+    # Ranks arrive like the program's, except for a rooted collective.
     assert {(sweep.collective, sweep.barrier, sweep.spread_us, sweep.iterations) for sweep in study.sweeps} == {
         ("allreduce", "default", 1, 10), ("alltoall", "default", 1, 10), ("bcast", "aligned", None, 3),
         ("barrier", "default", 32, 10),
     }  # fmt: skip
-    # What can be simulated and is in Open MPI.
+    # The algorithms that can be simulated and exist in Open MPI.
     alltoall = next(sweep for sweep in study.sweeps if sweep.collective == "alltoall")
     assert [choice.name for choice in alltoall.algorithms] == ["default", "linear", "pairwise", "bruck"]
     Project().configuration.study_path("drafted").unlink()

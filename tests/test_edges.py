@@ -1,4 +1,4 @@
-"""Placement and sending trees reach the analysis as the launchers have them; its rules read nothing that they do not name."""
+"""Placement and message trees reach the analysis as used by the launchers; its rules read only files that they declare."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ sweeps:
 
 
 def rscript(*arguments: str | Path) -> str:
-    """What an R script prints."""
+    """Return the output of an R script."""
     environment = {**os.environ, "R_LIBS": str(ROOT / ".study" / "R")}
     done = must(finish(["Rscript", *map(str, arguments)], env=environment))
     return done.stdout
@@ -110,7 +110,7 @@ def test_analysis_reads_nothing_but_the_inputs_of_its_rule(tmp_path: Path) -> No
         for file in inputs:
             shutil.copy(EXAMPLE / file, folder)
         if name == "crowded":
-            # Left by an earlier run; it must not be used.
+            # Left by an earlier run; must not be used.
             for file in ("models/bcast-comparison.csv", "models/comparison.csv", "models/selection.csv"):
                 (folder / file).parent.mkdir(exist_ok=True)
                 (folder / file).write_text("no,table\n")
@@ -140,7 +140,7 @@ def test_manual_pages_are_up_to_date_and_their_examples_run(tmp_path: Path) -> N
     rscript("-e", f"roxygen2::roxygenise('{package}')")
     for name in ("NAMESPACE", *(f"man/{path.name}" for path in (package / "man").iterdir())):
         assert (package / name).read_text() == (ROOT / "workflow" / "analysis" / name).read_text(), name
-    # An exported function without an example is an error too.
+    # An exported function without an example is an error, too.
     script = tmp_path / "examples.R"
     script.write_text(
         "library(collanalysis)\n"

@@ -1,4 +1,4 @@
-"""The steps of exchanges: every rank ends with what it should have, over the pairs of ranks of the verification patterns."""
+"""The steps of exchanges: every rank gets the correct data, over the pairs of ranks in the verification patterns."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ COUNTS = (2, 3, 4, 6, 7, 8, 12, 16, 20)
 
 
 def messages(step: Step, p: int) -> list[tuple[int, int]]:
-    """(sender, receiver) of each message of a step, as docs/files.md says."""
+    """Return (sender, receiver) for each message of a step, as defined in docs/files.md."""
     folded = range(step.pairs)
     aside = {"even": [2 * i + 1 for i in folded], "odd": [2 * i for i in folded]}.get(
         step.stays, [p - step.pairs + i for i in folded]
@@ -49,7 +49,7 @@ def test_steps_are_between_the_ranks_of_the_pattern(collective: str, algorithm: 
 @pytest.mark.parametrize("algorithm", ["recursive_doubling", "rabenseifner"])
 @pytest.mark.parametrize("p", COUNTS)
 def test_every_rank_has_the_sum_of_all_after_an_allreduce(algorithm: str, p: int) -> None:
-    # The ranks whose values a rank's result contains; of Rabenseifner's, of the part that it then has.
+    # The ranks whose values each rank's result contains (for Rabenseifner's, of the part that the rank then has).
     has = [{rank} for rank in range(p)]
     for step in own("allreduce", algorithm, p):
         before = [set(known) for known in has]
@@ -65,14 +65,14 @@ def test_what_rabenseifner_sends(p: int) -> None:
     for step in steps:
         for _, receiver in messages(step, p):
             received[receiver] += (step.share or 0) * step.times
-    # A rank that takes part receives (1 - 1 / power) of the vector twice; one that a pair folds into gets a whole one more.
+    # A participating rank receives (1 - 1 / power) of the vector twice; one that represents another rank gets a whole vector more.
     power = 1 << (p.bit_length() - 1)
     folded = 2 * (p - power)
     assert received[folded:] == pytest.approx([2 * (1 - 1 / power)] * (p - folded))
     assert received[0:folded:2] == pytest.approx([2 * (1 - 1 / power) + 1] * (folded // 2))
-    # The one aside gets a half to reduce, and the result.
+    # A rank that does not participate gets a half to reduce, and the result.
     assert received[1:folded:2] == pytest.approx([1.5] * (folded // 2))
-    # Of two that exchange halves, each combines the half that it gets.
+    # Of two ranks that exchange halves, each combines the half that it receives.
     assert sum(step.combines for step in steps) == len(bin(power)) - 3 + bool(folded)
 
 

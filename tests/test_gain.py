@@ -1,4 +1,4 @@
-"""From the traces of programs to what decisions for their cells gain them, on a simulated machine."""
+"""From traces of programs to the gain of decisions for their cells, on a simulated machine."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ alltoall,core,2,4,16,pairwise,,,measured,9,10,10,,
 
 @pytest.fixture
 def program(tmp_path: Path) -> Path:
-    """tests/traced.c, built with the MPI library of the study."""
+    """Build tests/traced.c with the MPI library of the study."""
     path = tmp_path / "traced"
     subprocess.run([library().mpicc, "-o", path, TESTS / "traced.c"], check=True, env=mpi_environment())
     return path
@@ -68,14 +68,14 @@ def test_traces_are_replayed_with_and_without_decisions(checkout: Checkout, prog
     checkout.write("config/studies/gained.yaml", study)
     collected = ["--config", "studies=gained", "--", "results/gained/measurements.csv"]
     done = must(checkout.snakemake(*collected))
-    # Nothing is decided yet: the replay has the defaults.
+    # Nothing is decided yet: the replay uses the defaults.
     assert "few has no decisions yet: ./study run few, then this study again" in done.stderr
     results = checkout.folder / "results"
     about = json.loads((results / "gained" / "study.json").read_text())
     assert [entry["label"] for entry in about["applications"][0]["replays"]] == ["default"]
     folder = results / about["applications"][0]["replays"][0]["folder"]
     calls = csv_rows(folder / "calls.csv.gz")
-    # The two traced ranks are copied: what all of them call has four ranks, the rest is in each copy.
+    # The two traced ranks are duplicated: collectives of all ranks have four ranks, the others are in each copy.
     assert {(row["operation"], row["ranks"]) for row in calls} >= {("bcast", "4"), ("alltoall", "4")}
     assert [row["sent_bytes"] for row in calls if row["operation"] == "alltoall"] == ["32"] * 4
     assert all(0 <= float(row["start_us"]) <= float(row["end_us"]) for row in calls)
@@ -99,13 +99,13 @@ def test_traces_are_replayed_with_and_without_decisions(checkout: Checkout, prog
     default, decided = about["applications"][0]["replays"]
     assert (default["label"], decided["label"]) == ("default", "decided")
     identity = json.loads((results / decided["folder"] / "about.json").read_text())["identity"]
-    # Sizes up to the next decision have the algorithm of the one below, and other numbers of ranks the default.
+    # Sizes up to the next decision use the algorithm of the decision below; other rank counts use the default.
     assert [line.partition("#")[0].split() for line in identity["rules"].splitlines()][-1] == [
         "bcast", "*", "*", "*", "->", "ompi_default",
     ]  # fmt: skip
     assert "ompi_linear" in identity["rules"] and "COLL_BCAST" not in identity["environment"]
     assert identity["environment"]["COLLSTUDY_ALLTOALL"] == "31:ring default"
-    # The replay without decisions is the same one.
+    # The replay without decisions is the same as before.
     assert (results / default["folder"]) == folder
 
     def time_of(entry: dict[str, str], operation: str) -> float:
@@ -113,7 +113,7 @@ def test_traces_are_replayed_with_and_without_decisions(checkout: Checkout, prog
         return max(float(row["end_us"]) - float(row["start_us"]) for row in calls if row["operation"] == operation)
 
     assert time_of(decided, "alltoall") != time_of(default, "alltoall")
-    # The analysis reads the latencies of the decisions: it waits for the study that decides in the same run.
+    # The analysis reads the latencies of the decisions, so it waits for the study that decides in the same run.
     checkout.write("config/config.yaml", "studies: [gained, few]\nresults: results\n")
     done = checkout.snakemake("--dry-run", "--", "results/gained/tables/index.csv")
     assert done.returncode == 0 and "decide_tuning" in done.stdout + done.stderr, done.stdout + done.stderr
@@ -133,9 +133,9 @@ def test_decisions_of_the_same_run_are_replayed(checkout: Checkout, program: Pat
     ]  # fmt: skip
     about = json.loads((results / "gained" / "study.json").read_text())
     assert [entry["label"] for entry in about["applications"][0]["replays"]] == ["default", "decided"]
-    # There is nothing left to do.
+    # Nothing is left to do.
     assert "Nothing to be done" in must(checkout.snakemake("--dry-run", *collected)).stdout
-    # Other decisions are replayed as well, which are known only after that study.
+    # New decisions, known only after that study, are replayed as well.
     checkout.write("config/studies/few.yaml", CELLS.replace("to: 1024", "to: 65536"))
     must(checkout.snakemake(*collected))
     assert {row["status"] for row in csv_rows(results / "gained" / "cells.csv")} == {"measured"}
@@ -159,7 +159,7 @@ def test_wrong_decisions_are_explained(checkout: Checkout, change: tuple[str, st
 
 
 def test_decisions_that_simulated_ranks_cannot_follow_are_not_verified(checkout: Checkout) -> None:
-    """Alltoall is not in the collectives library: its rules are written for Open MPI, and broadcasts are verified alone."""
+    """The collectives library has no alltoall: its rules are written for Open MPI, and only broadcasts are verified."""
     checkout.write("config/machines/small.yaml", MACHINE)
     alltoall = "  - {collective: alltoall, algorithms: [default, pairwise], mappings: [core], processes: [4], sizes: {from: 16, to: 32}}\n"
     checkout.write("config/studies/few.yaml", CELLS.replace("analysis:", alltoall + "analysis:"))
@@ -190,7 +190,7 @@ def test_a_replay_that_stops_half_way_is_one_sentence() -> None:
     [({}, ""), ({16: "default", 64: "linear"}, "63:default 127:basic_linear default")],
 )
 def test_decisions_for_alltoall_by_size(chosen: dict[int, str], expected: str) -> None:
-    """Also none: programs need not call it."""
+    """Includes no rule, because programs need not call alltoall."""
     decisions = [Decision("bcast", "core", 1, 4, 8, "linear", (), 5.0)]
     decisions += [Decision("alltoall", "core", 1, 4, size, name, (), 5.0) for size, name in chosen.items()]
     (placement,) = placements(decisions)

@@ -1,4 +1,4 @@
-"""A study of other studies' measurements: the atlas."""
+"""A study that gathers the measurements of other studies: the atlas."""
 
 import pytest
 from collstudy.base.errors import StudyError

@@ -1,4 +1,4 @@
-"""Somebody's measurements: CSV with a column mapping, raw OMB output, and what is wrong with them."""
+"""Other authors' measurements: CSV with a column mapping, raw OMB output, and faulty files."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_wrong_columns_and_names(checkout: Checkout, content: str, expected: lis
 def test_missing_files(checkout: Checkout) -> None:
     status, message = collect(checkout)
     assert status == 2 and "no file matches" in message and "STUDY_REFERENCE_DATA" in message
-    # Named among others it is left out with one line; named alone there is nothing to do.
+    # If it is one of several studies, it is left out with one line; if it is the only one, there is nothing to do.
     checkout.write("config/config.yaml", "studies: [tiny, theirs]\n")
     done = checkout.collstudy("status")
     assert done.returncode == 0 and "study theirs is left out: no file matches" in done.stdout

@@ -1,4 +1,4 @@
-"""Import checks on other authors' data, where what is wrong is known."""
+"""Import checks on other authors' data with known faults."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from made_rows import Rows, found
 
 @pytest.fixture(scope="module")
 def published() -> dict[str, tuple[Rows, dict[str, int]]]:
-    """Rows and problems of the studies of other authors' data."""
+    """Return rows and problems of the studies with other authors' data."""
     reference_data()
     project = Project()
     studies = {}
@@ -26,7 +26,7 @@ def published() -> dict[str, tuple[Rows, dict[str, int]]]:
 
 
 def test_other_authors_data(published: dict[str, tuple[Rows, dict[str, int]]]) -> None:
-    """What data/README.md names is found under the names that the files have, and nothing else is accused."""
+    """Under the original file names, the faults in data/README.md are found, and nothing else is reported."""
     thin, problems = published["orfeo-thin"]
     naive = [
         row | ({"algorithm": "linear"} if row["file"] == "bcast_linear.csv" and row["source"] == "mzampar" else {})
@@ -40,7 +40,7 @@ def test_other_authors_data(published: dict[str, tuple[Rows, dict[str, int]]]) -
     assert {finding.where.split(":")[0] for finding in findings["sources disagree"]} == {
         "bcast chain, by node", "bcast linear, by core", "bcast linear, by node", "bcast linear, by socket"
     }  # fmt: skip
-    # As the study names them.
+    # With the names that the study assigns.
     findings = found(thin, problems=problems)
     assert set(findings) == {"sources disagree", "never left the node"}
     warned = [finding for finding in (*findings["sources disagree"], *findings["never left the node"])]
@@ -57,7 +57,7 @@ def test_other_authors_data(published: dict[str, tuple[Rows, dict[str, int]]]) -
 
 
 def test_other_machines_data(published: dict[str, tuple[Rows, dict[str, int]]]) -> None:
-    """Of the EPYC nodes the mapping by socket is noisy, and nothing else; of Leonardo nothing is found."""
+    """On the EPYC nodes only the mapping by socket is noisy; for Leonardo nothing is found."""
     for name, machine, expected in (("orfeo-epyc", "orfeo-epyc-nodes", {"noise"}), ("leonardo", "leonardo", set())):
         rows, problems = published[name]
         findings = checks.check(rows, problems, Configuration(ROOT / "config").machine(machine), {})

@@ -1,4 +1,4 @@
-"""Import checks: each on data with its fault and on sound data."""
+"""Import checks: each is tested on data with its fault and on sound data."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_values_of_another_study_digit_by_digit() -> None:
     copied = [row | {"source": "ours", "path": "/ours.csv"} for row in theirs if row["algorithm"] == "chain"]
     (finding,) = found(sound("ours", 1, ("linear", "binomial")) + copied, {"published": theirs})["equal digit by digit"]
     assert finding.where == "ours: bcast chain" and "theirs: bcast chain of study published" in finding.found
-    # The same file in two studies, and the same source, are equal by right.
+    # The same file in two studies, and the same source, may be equal.
     assert found(sound("theirs", 4), {"published": theirs}) == {}
 
 
@@ -110,7 +110,7 @@ def test_a_copy_with_fewer_digits(rounded: Callable[[dict[str, Any]], dict[str, 
     assert {finding.where for finding in findings} == {
         f"ours: bcast {name}" for name in ("linear", "chain", "binomial", "binary_tree")
     }
-    # Other measurements, printed so, are not accused.
+    # Other measurements with the same rounding are not reported.
     assert found([row | rounded(row) for row in sound("other", 9)], {"published": theirs}) == {}
 
 
@@ -162,7 +162,7 @@ def test_algorithms_that_send_the_same_small_messages_are_not_accused() -> None:
 
 
 def test_a_slow_network_and_noise_are_not_accused() -> None:
-    """A cluster with Gigabit Ethernet, and times of which a third is noise, of few numbers of ranks and sizes."""
+    """A cluster with Gigabit Ethernet, and times of which a third is noise, with few rank counts and sizes."""
     rng = random.Random(7)
 
     def ethernet(row: dict[str, Any]) -> dict[str, Any]:
@@ -235,7 +235,7 @@ def test_sizes_of_another_unit() -> None:
 
 
 def test_a_label_that_is_wrong_at_every_second_number_of_ranks() -> None:
-    """Numbers of ranks need not follow each other: jobs of one script were forced to another algorithm."""
+    """The affected rank counts need not be consecutive: jobs of one script were forced to another algorithm."""
 
     def wrong(row: dict[str, Any]) -> bool:
         return row["mapping"] == "core" and row["processes"] % 4 == 0
@@ -266,7 +266,7 @@ def test_sizes_in_kilobytes(algorithms: tuple[str, ...]) -> None:
 
 
 def test_one_fast_size_is_not_a_unit() -> None:
-    """Single bytes that take a path of their own, five times as fast as all other small messages."""
+    """Single bytes take a special path that is five times as fast as all other small messages."""
     fast = changed(sound(), lambda row: row["size_bytes"] == 1, scaled(0.2))
     assert "sizes" not in found(fast)
 

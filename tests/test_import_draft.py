@@ -1,4 +1,4 @@
-"""./study import and ./study fetch, and the tables of data/."""
+"""./study import, ./study fetch, and the tables in data/."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ WORDS = {"linear": "Basic Linear", "chain": "Chain"}
 
 
 def read(folder: Path) -> list[tuple]:
-    """The rows of the study that is drafted for a folder, once the software is named in it."""
+    """Return the rows of the study that is drafted for a folder, after its software was filled in."""
     text, _ = draft(folder, "theirs", "orfeo-thin", CONFIGURATION)
     document = yaml.safe_load(text)
     document["question"], document["import"]["mpi_version"] = "Which?", "4.1.5"
@@ -111,7 +111,7 @@ def joined(rows: list[tuple], header: str = "", separator: str = ",") -> str:
 
 
 def by_two(name: str, key: int) -> str:
-    """The grid with a column for each value of one of its fields."""
+    """Return the grid as a table with one column per value of one of its fields."""
     values = list(dict.fromkeys(row[key] for row in GRID))
     rest: dict[tuple, list[str]] = {}
     for row in GRID:
@@ -182,7 +182,7 @@ def test_what_is_guessed_is_asked(tmp_path: Path) -> None:
 
 
 def test_a_column_of_another_collective_than_the_name_says(tmp_path: Path) -> None:
-    """The column is believed; nothing is asked about a column that was understood."""
+    """The column takes precedence over the file name; no question is asked about a column that was understood."""
     (tmp_path / "bcast.csv").write_text(
         joined([("MPI_Reduce", *row) for row in GRID], "Collective,algorithm,mapping,np,size,us")
     )
@@ -229,7 +229,7 @@ def test_a_folder_without_results(tmp_path: Path) -> None:
 
 
 class Answer:
-    """What a web server answers."""
+    """The answer of a web server."""
 
     def __init__(self, content: bytes):
         self.content = content
@@ -262,7 +262,7 @@ def test_fetching_checks_every_file(
     assert {path.name for path in (tmp_path / "orfeo-epyc-derin").iterdir()} == {
         file["name"] for file in known["files"]
     }
-    # What is there is not fetched again; what is there and is another file is not overwritten.
+    # Existing files are not downloaded again; an existing file with other content is not overwritten.
     asked.clear()
     assert main(["fetch", "orfeo-epyc-derin"]) == 0 and not asked
     (tmp_path / "orfeo-epyc-derin" / "bcast_combined.csv").write_text("mine")

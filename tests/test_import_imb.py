@@ -1,4 +1,4 @@
-"""Output of the Intel MPI Benchmarks, imported. The text is what IMB-MPI1 2021.11 printed with 2 ranks of Intel MPI, shortened."""
+"""Import of Intel MPI Benchmarks output. The text is the shortened output of IMB-MPI1 2021.11 with 2 ranks of Intel MPI."""
 
 from __future__ import annotations
 

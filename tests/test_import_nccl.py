@@ -1,4 +1,4 @@
-"""Output of nccl-tests, imported, and the file of NCCL's tuner that a study of it writes. All numbers are made up."""
+"""Import of nccl-tests output, and the NCCL tuner file that such a study writes. All numbers are invented."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ import:
     - {<<: *default, path: "FOLDER/allgather_default_*.txt", collective: allgather}
 """
 PROGRAMS = {"allreduce": "all_reduce", "allgather": "all_gather"}
-#: Start-up (us for each rank) and time (us) for each KiB.
+#: Start-up time (us per rank) and transfer time (us per KiB).
 COSTS = {
     "default": (1.6, 0.020), "Ring_LL": (1.0, 0.040), "Ring_LL128": (1.5, 0.012), "Ring_Simple": (3.0, 0.008),
     "Tree_LL": (0.4, 0.060),
@@ -49,7 +49,7 @@ def printed(
     chosen: str = "",
     ran: str = "",
 ) -> str:
-    """What nccl-tests prints (src/util.cu, version 2.17): *chosen* are NCCL's lines at the start, *ran* one within each row."""
+    """Return output of nccl-tests (src/util.cu, version 2.17): *chosen* are NCCL's lines at the start, *ran* is one within each row."""
     lines = [
         "# nccl-tests version 2.17.6 nccl-headers=22703 nccl-library=22703",
         f"# Collective test starting: {PROGRAMS[collective]}_perf",
@@ -94,7 +94,7 @@ def study(checkout: Checkout, files: dict[str, str], text: str = STUDY) -> None:
 
 
 def plugins(text: str, collective: str, size: int, nodes: int, ranks: int) -> tuple[str, str] | None:
-    """What NCCL's example tuner takes (plugin.c): the first line that fits, or nothing."""
+    """Return the choice of NCCL's example tuner (plugin.c): the first matching line, or None."""
     for line in text.splitlines():
         if not line or line.startswith("#"):
             continue
@@ -124,7 +124,7 @@ def test_from_the_output_to_the_tuners_file(checkout: Checkout, capsys) -> None:
         ("1", "8", "core"), ("2", "16", "core"), ("4", "32", "core")
     }  # fmt: skip
     assert {row["launch"] for row in measured} == {"1", "2", "3"} and {row["iterations"] for row in measured} == {"20"}
-    # nccl-tests counts what all ranks receive, the benchmarks of MPI one rank's part.
+    # nccl-tests counts the bytes that all ranks receive, MPI benchmarks those of one rank.
     sizes = {
         row["collective"]: {int(r["size_bytes"]) for r in measured if r["collective"] == row["collective"]}
         for row in measured
@@ -145,11 +145,11 @@ def test_from_the_output_to_the_tuners_file(checkout: Checkout, capsys) -> None:
         found = plugins(text, row["collective"], size, shapes[row["collective"], ranks], ranks)
         assert found == decided, row
         chosen.add((row["collective"], found))
-    # The fastest by the made-up costs.
+    # The fastest according to the invented costs.
     assert plugins(text, "allreduce", SIZES[0], 4, 32) == ("tree", "ll")
     assert plugins(text, "allreduce", SIZES[-1], 4, 32) == ("ring", "simple")
     assert {found for collective, found in chosen if collective == "allreduce"} >= {("ring", "ll128")}
-    # No shape that was not measured: other nodes, other ranks, beyond the sizes.
+    # No rule for shapes that were not measured: other nodes, other ranks, other sizes.
     for size, nodes, ranks in ((SIZES[0], 8, 32), (SIZES[0], 2, 12), (2 * SIZES[-1], 4, 32)):
         assert plugins(text, "allreduce", size, nodes, ranks) is None
     readme = (folder / "tuning" / "README.md").read_text()
@@ -188,7 +188,7 @@ TIMES = modelled("Ring_LL128", 8, 1)
 
 
 def collected(checkout: Checkout, text: str, mpi: str = "nccl") -> tuple[int, str]:
-    """Status and error of a study of one file, whose name says nothing."""
+    """Return status and error for a study of one file whose name contains no information."""
     lines = [
         line
         for line in STUDY.replace("mpi: nccl", f"mpi: {mpi}").splitlines()
@@ -208,7 +208,7 @@ def test_nccls_own_lines_say_what_was_set_and_what_ran(checkout: Checkout) -> No
     rows = csv_rows(checkout.folder / "results/gpus/measurements.csv")
     assert {(row["algorithm"], row["parameters"]) for row in rows} == {("ring", "protocol=ll128")}
     assert [float(row["latency_us"]) for row in rows] == [round(us, 2) for us in TIMES.values()]
-    # Older versions print numbers; a row of another protocol is not used.
+    # Older versions print numbers; a row with another protocol is not used.
     status, error = collected(checkout, printed("allreduce", 1, TIMES, chosen=chosen, ran="Algo 1 proto 2 time 3.5"))
     assert (
         status == 2 and f"{len(TIMES)} rows for which NCCL printed another algorithm or protocol than was set" in error

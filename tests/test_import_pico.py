@@ -1,4 +1,4 @@
-"""PICO's result archives: a folder or a .tar.gz a run, its metadata and its allocation."""
+"""PICO's result archives: a folder or .tar.gz per run, its metadata and its allocation."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_an_allocation_of_another_number_of_ranks(theirs: Import) -> None:
 
 
 def test_the_output_of_a_run_says_its_ranks(theirs: Import) -> None:
-    """As in 2025_03_20___12_52_50: several tests with 4, 2 and 1 ranks a node, and the allocation of the first of them alone."""
+    """As in 2025_03_20___12_52_50: several tests with 4, 2 and 1 ranks per node, but only the allocation of the first."""
     printed = "\x1b[1mBENCH: BCAST -> {} processes (4 nodes)\x1b[0m\n"
     said = "".join(
         f"  • Results Directory: /home/x/2025_01_01/{i}\n" + printed.format(n) for i, n in enumerate((16, 4))
@@ -127,7 +127,7 @@ def test_ranks_are_on_the_nodes_of_the_allocation(theirs: Import) -> None:
 
 def test_a_table_of_nodes_has_every_rank(tmp_path: Path) -> None:
     compact.write_nodes(tmp_path / "n.csv", [("a", 8, [0, 0, 1, 1, 2, 2, 5, 5]), ("b", 2, [7, 3])])
-    # One rank on each of the nodes, too; without order of the nodes it is not known who is where.
+    # Includes one rank per node; if nodes are not in order, the ranks' nodes are unknown.
     assert compact.read_nodes(tmp_path / "n.csv") == {("a", 8): (0, 0, 1, 1, 2, 2, 5, 5), ("a", 4): (0, 1, 2, 5)}
     (tmp_path / "n.csv").write_text("run,processes\na,x\n")
     with pytest.raises(StudyError, match="not a table of allocations"):
@@ -139,7 +139,7 @@ def test_what_was_read_is_cached_by_content(theirs: Import) -> None:
     theirs.collect(STUDY)
     (stored,) = (theirs.folder / "results" / "imports").glob("pico-*.json")
     first = theirs.rows()
-    # A damaged stored file is not used.
+    # A damaged cache file is not used.
     for path in (stored, theirs.folder / "results" / "imports" / "theirs.json"):
         path.write_text(path.read_text().replace("2500.0", "1.0").replace("2.5", "1.0"))
     theirs.collect(STUDY)
@@ -173,7 +173,7 @@ def test_an_archive_that_is_cut(theirs: Import) -> None:
 
 
 def test_the_published_archives_give_their_authors_medians(theirs: Import) -> None:
-    """PICO's own summary beside the results of three of the archives (aggregated_results_summary.csv) has the same medians."""
+    """The medians equal those in PICO's own summary for three of the archives (aggregated_results_summary.csv)."""
     folder = reference_data() / "pico-leonardo"
     project = Project(results=theirs.folder / "results")
     study = project.study("leonardo")

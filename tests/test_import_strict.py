@@ -1,4 +1,4 @@
-"""Input of others that is wrong: an error with file, line and reason, or counted by reason; never a number."""
+"""Faulty input of other authors gives an error with file, line and reason, or is counted by reason; it never becomes a number."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Import:
     def __init__(self, folder: Path):
         self.folder, self.data = folder, folder / "data"
         self.data.mkdir()
-        # Without the other studies: those that import would be read to compare with.
+        # Leave out the other studies: the imported ones would be read for comparison.
         shutil.copytree(ROOT / "config", folder / "config", ignore=shutil.ignore_patterns("studies"))
         (folder / "config" / "studies").mkdir()
 

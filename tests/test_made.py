@@ -1,4 +1,4 @@
-"""What a run makes is what was made of the store: changes by hand are found, named and made again. Errors come alone."""
+"""A run's products correspond to the store: manual changes are found, named and made again. Errors are printed alone."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_what_was_changed_by_hand_is_made_again(checkout: Checkout) -> None:
     assert checkout.collstudy("verify").returncode == 0
     changed = (folder / "measurements.csv").read_text()
     (folder / "measurements.csv").write_text(changed.replace(",1,1,0.", ",1,1,1.", 1))
-    # A time stamp of the future does not hide it.
+    # A time stamp in the future does not hide the change.
     os.utime(folder / "measurements.csv", (4e9, 4e9))
     (folder / "cells.csv").write_text("")
     (folder / "ranks.csv").unlink()
@@ -61,7 +61,7 @@ def test_what_was_changed_by_hand_is_made_again(checkout: Checkout) -> None:
 TUNED = (
     TINY.replace("algorithms: [default, linear]", "algorithms: [default, linear, chain]") + "analysis:\n  tuning: {}\n"
 )
-#: What a tuned study's run makes, and what can be found when it is changed by hand.
+#: Products of a tuned study's run, and the problem that is reported after a manual change.
 DAMAGE = {
     "results/tiny/tuning/openmpi-core-n2.rules": "was changed",
     "results/tiny/tuning/README.md": "was changed",
@@ -78,7 +78,7 @@ DAMAGE = {
 
 @pytest.fixture(scope="module")
 def tuned(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
-    """A checkout in which everything was made, the tuning files and the report too."""
+    """Return a checkout in which everything was made, including tuning files and report."""
     found = Checkout(tmp_path_factory.mktemp("tuned") / "checkout")
     found.write("config/studies/tiny.yaml", TUNED)
     found.write("config/config.yaml", "studies: [tiny]\nresults: results\n")
@@ -98,7 +98,7 @@ def damage(path: Path, how: str) -> None:
 
 
 def remade(checkout: Checkout, problems: dict[str, str]) -> None:
-    """A run after changes by hand names them and makes the files again; the next one has nothing to do."""
+    """Check that a run names the changed files and makes them again, and that the next run has nothing to do."""
     before = {name: (checkout.folder / name).read_text() for name in DAMAGE}
     for name, how in problems.items():
         damage(checkout.folder / name, how)
@@ -113,7 +113,7 @@ def remade(checkout: Checkout, problems: dict[str, str]) -> None:
     assert "to simulate" not in done.stderr
     assert "Nothing to be done" in (done := checkout.snakemake("--cores", "2")).stdout + done.stderr
     after = {name: (checkout.folder / name).read_text() for name in DAMAGE}
-    # A report names the time at which it was made.
+    # A report contains the time at which it was made.
     assert [name for name in DAMAGE if after[name] != before[name] and "report/" not in name] == []
     assert checkout.collstudy("verify").returncode == 0
 
@@ -167,7 +167,7 @@ def test_the_parts_of_a_study_are_noted_apart(tmp_path: Path) -> None:
     made.note(tmp_path, "tiny", "collect")
     made.note(tmp_path, "tiny", "analyse")
     assert made.changed(folder) == {} and made.count(folder) == 5
-    # Tables of other rules and files that no rule made are not included.
+    # Tables of other rules, and files that no rule made, are not included.
     (folder / "tables" / "tuning-x.csv").write_text("y")
     (folder / "tables" / "mine.csv").write_text("y")
     assert made.changed(folder) == {}
@@ -257,7 +257,7 @@ def test_errors_come_alone(checkout: Checkout, files: dict[str, str], arguments:
 def test_the_run_summary_counts_from_the_store(checkout: Checkout) -> None:
     assert checkout.snakemake("--cores", "2", MEASURED).returncode == 0
     cells = checkout.folder / "results" / "tiny" / "cells.csv"
-    # As a run leaves it that is interrupted before it collects: the table is of an earlier one.
+    # As after a run that was interrupted before it collected: the table is from an earlier run.
     cells.write_text(cells.read_text().replace("measured", "missing", 1))
     project = Project(checkout.folder / "config", checkout.folder / "results")
     assert run_summary([project.source("tiny")], succeeded=False)[0] == "tiny: 4 simulated"

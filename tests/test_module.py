@@ -1,4 +1,4 @@
-"""The workflow as other workflows and Snakemake's own tools use it: as a module, from the catalogue's folder, with a report."""
+"""The workflow used by other workflows and Snakemake's own tools: as a module, from the catalogue's folder, with a report."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def test_another_workflow_uses_it_with_studies_and_results_of_its_own(checkout: 
     (other / "config" / "mpi" / "studies" / "mine.yaml").write_text(TINY)
     done = must(snakemake(other))
     assert (other / "said.txt").read_text().strip() == str(1 + 4 * 11)
-    # Nothing went to the checkout.
+    # Nothing was written to the checkout.
     assert not (checkout.folder / "results").exists()
-    # What is stored is not measured again.
+    # Stored cells are not measured again.
     again = snakemake(other)
     assert again.returncode == 0 and "to simulate" in done.stderr and "to simulate" not in again.stderr, again.stderr
 
@@ -60,7 +60,7 @@ def test_the_catalogues_folder_and_snakemakes_report(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_an_executor_of_another_queue_measures_it(checkout: Checkout) -> None:
-    """As on a cluster whose queue has a submit command and no plugin of its own."""
+    """As on a cluster whose queue has a submit command but no plugin of its own."""
     submit = checkout.write("submit.sh", '#!/bin/sh\necho "$1" >> jobs.txt\nsh "$1" > /dev/null 2>&1 &\necho $!\n')
     submit.chmod(0o755)
     generic = ("--executor", "cluster-generic", "--cluster-generic-submit-cmd", "./submit.sh", "--jobs", "2")

@@ -1,4 +1,4 @@
-"""MPICH and Intel MPI beside Open MPI: how they are started, told their algorithm, and measured in one study."""
+"""MPICH and Intel MPI beside Open MPI: how they are started, how algorithms are selected, and measuring all in one study."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_study_json_names_what_is_inside_of_a_pipelined_algorithm(checkout: Chec
 
 
 def forced(collective: str, algorithm: str, processes: int = 4) -> Cell:
-    """A cell of the installed MPICH with an algorithm of the catalogue (Rabenseifner's need an element per rank)."""
+    """Return a cell of the installed MPICH with an algorithm of the catalogue (Rabenseifner's needs one element per rank)."""
     catalogue = Configuration(ROOT / "config").catalogue
     return Cell(
         {"name": "this-machine", "kind": "local", "levels": []}, {}, {"name": "mpich", "version": mpis()["mpich"].version},
@@ -123,7 +123,7 @@ def forced(collective: str, algorithm: str, processes: int = 4) -> Cell:
 
 
 def proof(cell: Cell, folder: Path, nodes: tuple[str, str] = ("MPIR_CVAR_NOLOCAL", "1")) -> dict:
-    """What the launch that proves *cell* shows; *nodes* replaces the variable that makes each rank a node of its own."""
+    """Return the result of the verification launch of *cell*; *nodes* replaces the variable that makes each rank its own node."""
     machine = replace(Configuration(ROOT / "config").machine("this-machine"), oversubscribe=True)
     words = [str(word) for word in hydra.proof_command(machine, cell, [], folder, [])]
     if "MPIR_CVAR_NOLOCAL" in words:
@@ -189,14 +189,14 @@ def test_another_algorithm_of_mpich_is_noticed(tmp_path: Path) -> None:
 
 
 def test_mpich_does_not_split_a_forced_algorithm_by_node(tmp_path: Path) -> None:
-    """With ranks 0 and 2 on one emulated node, 1 and 3 on the other, only messages between the two can be watched."""
+    """With ranks 0 and 2 on one emulated node and 1 and 3 on the other, only messages between the nodes can be observed."""
     installed("mpich")
     proof(forced("bcast", "binomial"), tmp_path, ("MPIR_CVAR_NUM_CLIQUES", "2"))
-    assert set(messages(tmp_path)) == {(0, 1), (2, 3)}  # by nodes it would be one message between first ranks
+    assert set(messages(tmp_path)) == {(0, 1), (2, 3)}  # a split by node would give one message between the first ranks
 
 
 def mpich_rules() -> tuple[Library, Placement]:
-    """The installed MPICH, and a placement on one node whose sizes and numbers of ranks change the algorithm."""
+    """Return the installed MPICH, and a placement on one node with rules that depend on size and rank count."""
     installed("mpich")
     rows = decisions({4: {1: "default", 64: "pipeline:segment_bytes=100", 512: "binomial"}}, nodes=1)
     rows += decisions({3: {1: "rabenseifner", 512: "ring"}}, collective="allreduce", nodes=1)
@@ -220,7 +220,7 @@ def test_mpich_does_what_its_selection_file_says(tmp_path: Path) -> None:
         512,
         513,
     }
-    # A file of other rules is noticed.
+    # A file with other rules is noticed.
     path.write_text(path.read_text().replace("avg_msg_size<=511", "avg_msg_size<=512"))
     assert set(library.probe(path, "bcast", 4, 512)) == check.PATTERNS["pipeline"](4, {})
 
@@ -311,7 +311,7 @@ def test_three_libraries_in_one_study(checkout: Checkout) -> None:
     rows = csv_rows(checkout.folder / "results/three/measurements.csv")
     assert {row["mpi"] for row in rows} == set(LIBRARIES)
     assert all(float(row["latency_us"]) > 0 for row in rows)
-    # The library did every pipelined allreduce, with each MPI library.
+    # The library executed every pipelined allreduce, with each MPI library.
     assert [row["left_pct"] for row in rows if row["algorithm"].startswith("pipelined")] == ["0.0"] * 6
     cell = json.loads(next((checkout.folder / "results/cells/iallreduce").glob("*_mpich_ring_*")).read_text())
     assert cell["launches"][0]["provenance"]["environment"]["MPIR_CVAR_IALLREDUCE_INTRA_ALGORITHM"] == "tsp_ring"
@@ -319,7 +319,7 @@ def test_three_libraries_in_one_study(checkout: Checkout) -> None:
 
 @pytest.mark.parametrize("name", LIBRARIES)
 def test_an_unmodified_benchmark_runs_the_librarys_collectives(name: str) -> None:
-    """The README's example: LD_PRELOAD=.../libcollstudy.so COLL_BCAST=node mpirun ... osu_bcast."""
+    """Test the README's example: LD_PRELOAD=.../libcollstudy.so COLL_BCAST=node mpirun ... osu_bcast."""
     installed(name)
     mpi = mpis()[name]
     assert "LD_PRELOAD=.study/build/openmpi-*/coll/libcollstudy.so COLL_BCAST=node" in (ROOT / "README.md").read_text()
@@ -335,7 +335,7 @@ def test_an_unmodified_benchmark_runs_the_librarys_collectives(name: str) -> Non
 
 
 def test_an_mpi_without_headers_is_passed_over(tmp_path: Path) -> None:
-    """As Debian's openmpi-bin, which is for running programs: its mpicc finds no mpi.h."""
+    """As with Debian's openmpi-bin, which is only for running programs: its mpicc finds no mpi.h."""
     answers = {
         "mpirun": 'echo "mpirun (Open MPI) 4.1.4"',
         "mpicc": "echo 'fatal error: mpi.h: No such file' >&2; exit 1",
@@ -350,7 +350,7 @@ def test_an_mpi_without_headers_is_passed_over(tmp_path: Path) -> None:
 
 
 def startup(mpi: Mpi, variables: dict[str, str]) -> str:
-    """What Intel MPI says of its variables as it starts."""
+    """Return Intel MPI's start-up messages about its variables."""
     command = [mpi.mpirun, "-n", "2", mpi.build / "bench" / "collbench_barrier", "-i", "1", "-x", "0"]
     done = must(finish(command, env=mpi.environment() | variables | {"I_MPI_DEBUG": "30"}, timeout=60))
     return done.stdout
@@ -368,6 +368,6 @@ def test_intel_mpi_understands_the_variables_that_are_written() -> None:
     assert set(variables) == {f"I_MPI_ADJUST_{collective.upper()}" for collective in INTEL}
     said = startup(mpi, variables)
     assert "Incorrect" not in said and all(f"{name}={value}" in said for name, value in variables.items())
-    # It names what it does not understand.
+    # Intel MPI reports what it does not understand.
     assert "Incorrect algorithm: BCAST=99" in startup(mpi, {"I_MPI_ADJUST_BCAST": "99:0-1023@2-8"})
     assert "Incorrect adjust value: BCAST=1:0-x" in startup(mpi, {"I_MPI_ADJUST_BCAST": "1:0-x"})

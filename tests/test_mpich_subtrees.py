@@ -1,4 +1,4 @@
-"""MPICH 5.1's named subtrees: written, read back, and searched as its own code does (csel.c of pull request 7547)."""
+"""MPICH 5.1's named subtrees: written, read back, and searched like in its own code (csel.c of pull request 7547)."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from collstudy.tuning.rules import Placement, Rule, selected
 from test_tuning import CONFIG, STUDY, decisions, placements
 from test_tuning_files import CATALOGUE, converted, explained, faults, known, written
 
-#: What MPICH has itself, as far as these files call it.
+#: Subtrees of MPICH itself that these files call.
 LIBRARY = {"auto", "bcast-intra-auto", "reduce-intra-auto", "allreduce-intra-auto"}
 
 
 def holds(key: str, call: dict[str, Any]) -> bool:
-    """Whether a condition holds of a call (`MPII_Csel_parse_operator` and `MPII_Csel_run_condition`)."""
+    """Return whether a condition is true for a call (`MPII_Csel_parse_operator` and `MPII_Csel_run_condition`)."""
     if key == "any" or key.endswith("(any)"):
         return True
     if key.startswith("collective="):
@@ -44,7 +44,7 @@ def holds(key: str, call: dict[str, Any]) -> bool:
 
 
 def search(named: dict[str, Any], tree: Any, call: dict[str, Any]) -> tuple[str, dict]:
-    """The algorithm that `MPIR_Csel_search` finds, or the name of the library's own subtree. It never goes back to another branch."""
+    """Return the algorithm that `MPIR_Csel_search` finds, or the name of the library's own subtree. There is no backtracking."""
     if isinstance(tree, str):
         assert tree.startswith("call=")
         name = tree.removeprefix("call=")

@@ -1,4 +1,4 @@
-"""Forcing an algorithm of Open MPI, and the proof that it ran."""
+"""Forcing an algorithm of Open MPI, and verifying that it ran."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from collstudy.study.selection import Default, Switch
 from conftest import Checkout, finish
 from made_cells import cells_of
 
-# Seen with Open MPI 5.0.11's monitoring component for 7 ranks (coll_tuned_<op>_algorithm forced).
+# Recorded by the monitoring component of Open MPI 5.0.11 for 7 ranks (coll_tuned_<op>_algorithm forced).
 SEEN = {
     "chain": "0>1 0>3 0>5 0>6 1>2 3>4",
     "barrier_linear": "0>1 0>2 0>3 0>4 0>5 0>6 1>0 2>0 3>0 4>0 5>0 6>0",
@@ -119,7 +119,7 @@ def test_numbers_come_from_the_installed_library() -> None:
 
 
 def test_an_ompi_info_that_fails_is_an_error(tmp_path: Path) -> None:
-    """Without an answer the library would seem to have no algorithm."""
+    """An empty answer would look like a library without algorithms."""
     broken = tmp_path / "ompi_info"
     broken.write_text("#!/bin/sh\nexit 3\n")
     broken.chmod(0o755)
@@ -129,7 +129,7 @@ def test_an_ompi_info_that_fails_is_an_error(tmp_path: Path) -> None:
 
 
 def test_the_launch_agent_of_a_checkout_whose_path_has_blanks(tmp_path: Path) -> None:
-    """Open MPI gives it a command that names files of the checkout without quotes."""
+    """Open MPI passes it a command that names files of the checkout without quotes."""
     if not openmpi.emulates_nodes(openmpi.library()):
         pytest.skip("namespaces are not permitted")
     root = tmp_path / "a folder"

@@ -1,4 +1,4 @@
-"""coll/tuned's numbers: every algorithm of 4.1 and 5.0 has an entry of the catalogue, and the installed library agrees."""
+"""coll/tuned's numbers: every algorithm of 4.1 and 5.0 has an entry in the catalogue, and the installed library agrees."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from collstudy.study.openmpi_numbers import NUMBERS, VERSIONS, algorithm_of, num
 CATALOGUE = Configuration(ROOT / "config").catalogue
 
 
-#: Each has one algorithm more in 6.0, which no study can name yet.
+#: Collectives with one more algorithm in 6.0, which no study can name yet.
 NEW_IN_6 = ("allgather", "allreduce", "reduce")
 
 

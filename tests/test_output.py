@@ -1,4 +1,4 @@
-"""The parser of OMB's standard output, on recorded outputs of the real OMB 7.4 and on broken ones."""
+"""The parser of OMB's standard output, tested with recorded outputs of OMB 7.4 and with faulty ones."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_broken_output(text: str, expected: str) -> None:
 
 
 def test_non_blocking_output() -> None:
-    """The latency of a non-blocking collective is that of the call and its wait alone (OMB: Pure Comm.)."""
+    """The latency of a non-blocking collective is that of its call and wait alone (OMB: Pure Comm.)."""
     text = """
 # OSU MPI Non-blocking Allreduce Latency Test v7.4
 # Overall = Coll. Init + Compute + MPI_Test + MPI_Wait

@@ -1,4 +1,4 @@
-"""The drafted machine file: hwloc's topologies, sinfo's lines, and that the draft is a valid machine."""
+"""The drafted machine file: hwloc's topologies, sinfo's lines, and validity of the draft."""
 
 from __future__ import annotations
 

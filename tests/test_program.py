@@ -1,4 +1,4 @@
-"""`./study tune`: from a program to a tuning file that makes it faster, or to the sentence that says why there is none."""
+"""`./study tune`: from a program to a tuning file that makes it faster, or to a sentence that says why there is none."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from collstudy.sources.program import sweeps_of, worth_measuring
 from conftest import ROOT, Checkout, csv_rows, finish, must, write_mpi4py
 
 TESTS = Path(__file__).resolve().parent
-#: A default that is slower than all others: the benchmark and the program see it alike.
+#: A default that is slower than all other algorithms, for the benchmark and the program alike.
 WRONG = {
     "OMPI_MCA_coll_tuned_use_dynamic_rules": "1",
     "OMPI_MCA_coll_tuned_bcast_algorithm": "3",
     "OMPI_MCA_coll_tuned_bcast_algorithm_segmentsize": "512",
 }
-#: Bytes and number of broadcasts, each of which the wrong default sends in 128 parts.
+#: Message size and number of broadcasts; the slow default sends each in 128 segments.
 BYTES, CALLS = "65536", "3000"
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the programs tuned and ran."""
+    """Return a folder with the programs `tuned` and `ran`."""
     path = tmp_path_factory.mktemp("of a user")
     for name in ("tuned", "ran"):
         command = [library().mpicc, "-o", path / name, TESTS / f"{name}.c", "-lpthread"]
@@ -40,14 +40,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def user(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
-    """A checkout for all tests, so that the second study finds the cells of the first one measured."""
+    """Return a checkout for all tests, so that the second study finds the cells of the first one measured."""
     return Checkout(tmp_path_factory.mktemp("tuning") / "checkout")
 
 
 def tune(
     user: Checkout, name: str, folder: Path, *words: str, options: tuple[str, ...] = ()
 ) -> subprocess.CompletedProcess[str]:
-    """`./study tune` as a user calls it, from the program's folder."""
+    """Run `./study tune` like a user, from the program's folder."""
     command = [user.folder / "study", "tune", "--name", name, "--runs", "5", "--budget", "1", *options, "--"]
     command += [library().mpirun, "-n", "2", *words]
     return finish(command, cwd=folder, timeout=900, stdin=subprocess.DEVNULL, env={**mpi_environment(), **WRONG})
@@ -56,7 +56,7 @@ def tune(
 def write(
     user: Checkout, folder: Path, *words: str | Path, text: str | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """The part of it that writes the study."""
+    """Run the part of `./study tune` that writes the study."""
     feed = {"input": text} if text else {"stdin": subprocess.DEVNULL}
     command = [sys.executable, "-m", "collstudy", "tune", "--folder", folder, *words]
     environment = {**mpi_environment(), "PYTHONPATH": str(user.folder / "workflow")}
@@ -74,7 +74,7 @@ def tuning_files(user: Checkout, name: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def gained(user: Checkout, folder: Path) -> str:
-    """What `./study tune` prints for a program whose default is wrong."""
+    """Return the output of `./study tune` for a program with a slow default."""
     done = must(tune(user, "gained", folder, "./tuned", "plain", BYTES, CALLS))
     return done.stdout
 
@@ -88,11 +88,11 @@ def test_a_program_with_a_wrong_default_gets_a_file(user: Checkout, folder: Path
     assert set(judged) == {"whole", "collectives"} and {row["verdict"] for row in judged.values()} == {"faster"}
     assert all(1 < float(row["low"]) <= float(row["speedup"]) <= float(row["high"]) for row in judged.values())
     assert len(table(user, "gained", "tables/tuning-pairs.csv")) == 10
-    # What the file changed is seen in the program itself.
+    # The effect of the file is visible in the program itself.
     ran = {row["file"]: row for row in table(user, "gained", "tables/tuning-ran.csv")}
     assert ran["default"]["algorithm"].startswith("pipeline[segment 512") and ran["tuned"]["known_by"] == "call"
     assert ran["tuned"]["algorithm"] != ran["default"]["algorithm"]
-    # The line is complete: pasted into a script, it makes the same algorithm run.
+    # The printed line is complete: pasted into a script, it makes the same algorithm run.
     target = folder / "ran.csv"
     command = [sys.executable, "-m", "collstudy", "what-ran", "--folder", folder, "--csv", target, "--"]
     command += [library().mpirun, "-n", "2", "./tuned", "plain", BYTES, "3"]
@@ -143,7 +143,7 @@ def test_a_file_that_does_not_make_the_program_faster_is_not_kept(user: Checkout
     assert tuning_files(user, "slower") == []
     (row,) = [row for row in table(user, "slower", "tables/tuning-judged.csv") if row["part"] == "whole"]
     assert row["verdict"] == "slower"
-    # Collectives are faster with it, and what is withdrawn is listed.
+    # Collectives are faster with the file, and withdrawn rules are listed.
     assert table(user, "slower", "tables/tuning-withdrawn.csv")
     readme = user.folder / "results" / "tune-slower" / "tuning" / "README.md"
     assert "# No tuning file" in readme.read_text()
@@ -213,7 +213,7 @@ def test_a_program_in_python(user: Checkout, folder: Path) -> None:
     target = "results/tune-program/measurements.csv"
     done = must(user.snakemake("--config", "studies=tune-program", "--", target, environment=mpi_environment()))
     assert {row["status"] for row in table(user, "program", "cells.csv")} == {"measured"}
-    # It hardly communicates.
+    # The program hardly communicates.
     assert table(user, "program", "sampling/grid.csv") == []
 
 
@@ -274,7 +274,7 @@ def test_another_version_than_the_benchmarks_is_refused(user: Checkout, folder: 
 
 
 def account_row(ranks: str, typical: str, operation: str = "bcast", **more: str) -> dict[str, str]:
-    """A row of an account."""
+    """Return a row of an account."""
     row = {"operation": operation, "ranks": ranks, "typical_bytes": typical, "gain_pct": "1", "spread_us": "3"}
     return row | {"transfer_us": "5"} | more
 
@@ -313,12 +313,12 @@ def test_cells_have_the_spread_of_arrivals_where_it_is_longer_than_the_transfer(
     def spreads(operation: str, spread: str) -> set[float | None]:
         return {entry.get("spread_us") for entry in sweeps_of(operation, ["default"], rows(operation, spread))}
 
-    # Three ranks that arrive evenly over 80 us are 40 us apart in the median; 64 is the nearest power of two.
+    # Three ranks that arrive uniformly over 80 us are 40 us apart in the median; 64 is the nearest power of two.
     assert spreads("allreduce", "40") == {64}
     assert spreads("allreduce", "4") == {None}
     simulated = sweeps_of("allreduce", ["default"], rows("allreduce", "4"), simulated=True)
     assert {entry.get("spread_us") for entry in simulated} == {8}
-    # A root that arrives last is not a rank like others.
+    # Spreads are not used for rooted collectives.
     assert spreads("bcast", "40") == {None}
 
 
@@ -358,6 +358,6 @@ def test_the_study_of_lammps_says_the_same_as_the_command(user: Checkout, folder
     ours, typed = (project.source(name) for name in ("tune-lammps", "tune-same"))
     assert (ours.study.machine.name, ours.study.analysis) == (typed.study.machine.name, typed.study.analysis)
     assert (ours.tuned.runs, ours.policy, ours.sampling) == (typed.tuned.runs, typed.policy, typed.sampling)
-    # Without a folder in the command the launcher is that of the benchmark.
+    # If the command has no folder, the launcher is that of the benchmark.
     assert ours.program.command == f"{library().mpirun} -n 2 lmp -in in.melt -log none"
     assert ours.program.limit_s == typed.program.limit_s

@@ -1,4 +1,4 @@
-"""The published folder: complete, checked by its own checksums, analysed again without measuring, measured again and compared."""
+"""The published folder: complete, verified by its checksums, analysed again without measuring, measured again and compared."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from made_runs import MEASURED, run
 
 
 def published(checkout: Checkout, full: bool) -> Path:
-    """Measure, publish and unpack; returns the unpacked package."""
+    """Measure, publish and unpack; return the unpacked package."""
     if full:
         run(checkout)
     else:
@@ -33,8 +33,8 @@ def published(checkout: Checkout, full: bool) -> Path:
 
 
 def assert_valid_crate(package: Path) -> None:
-    """By the validator's rules of RO-Crate and of workflows in it. The context, which it would fetch, is the one that comes with
-    ro-crate-py, with the names of version 1.1.
+    """Validate the crate by the rules of RO-Crate and of workflows in it. The context, which the validator would download, is replaced
+    by the one in ro-crate-py, with the names of version 1.1.
     """
     script = """
 import sys, requests, rocrate
@@ -57,7 +57,7 @@ found = services.validate(services.ValidationSettings(rocrate_uri=sys.argv[1], p
 print([(issue.check.identifier, issue.message) for issue in found.get_issues()])
 sys.exit(not found.passed())
 """
-    # The validator makes no URI of a path with a blank.
+    # The validator cannot convert a path with a blank to a URI.
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(package, Path(folder) / "crate", symlinks=True)
         command = [sys.executable, "-c", script, Path(folder) / "crate"]
@@ -78,7 +78,7 @@ def test_package(checkout: Checkout) -> None:
     assert {"results/tiny/measurements.csv", "Snakefile", "config/studies/tiny.yaml", "versions.json"} <= set(parts)
     assert all((package / part["@id"]).exists() for part in parts["./"]["hasPart"])
     assert_valid_crate(package)
-    # Who made it, and which version it is, is said alike in all files.
+    # Authors and version agree in all files.
     cited = yaml.safe_load((package / "CITATION.cff").read_text())
     codemeta = json.loads((package / "codemeta.json").read_text())
     zenodo = json.loads((package / ".zenodo.json").read_text())
@@ -88,7 +88,7 @@ def test_package(checkout: Checkout) -> None:
     assert cited["version"] == codemeta["version"] == zenodo["version"] == parts["./"]["version"]
     assert str(cited["date-released"]) == codemeta["dateModified"] == zenodo["publication_date"]
     assert "./study run tiny" in (package / "ARTIFACT.md").read_text()
-    # The package is a checkout whose cells are complete: nothing is measured there.
+    # The package is a checkout with complete cells: nothing is measured there.
     (package / ".study").symlink_to(checkout.folder / ".study")
     environment = {**os.environ, "PYTHONPATH": str(package / "workflow")}
     os.chmod(package / "study", 0o755)
@@ -139,7 +139,7 @@ def test_analysed_again_without_measuring(checkout: Checkout) -> None:
         assert (package / "results" / "tiny" / name / "index.csv").exists()
     before = {p: p.read_bytes() for p in (package / "results" / "tiny" / "tables").glob("*.csv")}
     (package / "results" / "report" / "index.html").unlink()
-    # On another machine: another folder, user and locale.
+    # Simulate another machine: another folder, user and locale.
     other = package.parents[1].parent / "somewhere else"
     package.rename(other)
     elsewhere = {

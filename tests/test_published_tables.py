@@ -1,4 +1,4 @@
-"""The tables that [zampar2024] published come out of its author's own data, every row, to the printed digits.
+"""Every row of the tables published in [zampar2024] is reproduced from the author's own data, to the printed digits.
 
 The algorithm printed as "Linear" is Open MPI's binomial broadcast: config/studies/orfeo-thin-published.yaml.
 """
@@ -15,8 +15,8 @@ from conftest import csv_rows
 
 PUBLISHED = Path(__file__).parent / "published"
 
-# The author rounded most numbers of Table 2 and cut off the others (0.0519... became 0.051). A value is cut off where
-# rounding would have changed its last digit; these are all of them.
+# The author rounded most numbers of Table 2 and truncated the others (0.0519... became 0.051). These are all values for which
+# rounding would have given another last digit.
 CUT_OFF = {
     ("binary_tree", "node", "coef_log_size"),
     ("binary_tree", "core", "coef_log_size"),
@@ -32,17 +32,17 @@ CUT_OFF = {
 
 
 def as_printed(computed: str, printed: str, cut_off: bool = False) -> str:
-    """The computed number with as many decimals as the printed one."""
+    """Return the computed number with as many decimals as the printed one."""
     rounding = ROUND_DOWN if cut_off else ROUND_HALF_UP
     return str(Decimal(computed).quantize(Decimal(printed), rounding=rounding) + 0)
 
 
-#: The algorithm behind a printed name, where it is another one.
+#: Printed name -> true algorithm, where they differ.
 HIDDEN = {"linear": "binomial"}
 
 
 def compare(published: str, computed: Path, keys: list[str], cut_off: Set[tuple[str, str, str]] = frozenset()) -> int:
-    """Every number of a published table equals the computed one to its printed digits."""
+    """Check that every number of a published table equals the computed one to its printed digits."""
     found = {tuple(str(row[key]) for key in keys): row for row in csv_rows(computed)}
     true_name = HIDDEN if published == "table2.csv" else {}
     expected = csv_rows(PUBLISHED / published)

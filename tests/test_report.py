@@ -18,12 +18,12 @@ from conftest import ROOT, finish, must
 from made_study import NASTY, make_pair, make_study
 from test_report_filters import plain
 
-#: Where Quarto is, the whole report is tested with both renderers.
+#: If Quarto is installed, the whole report is tested with both renderers.
 RENDERERS = ["fallback", "quarto"] if shutil.which("quarto") else ["fallback"]
 
 
 class Loaded(HTMLParser):
-    """Every address that a page would load by itself, and all of its text."""
+    """Parser that collects every address that a page would load, and all of its text."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class Loaded(HTMLParser):
         self.text.append(data)
 
 
-#: A chapter that a person wrote; it asks for a figure and a number that are not there.
+#: A chapter written by a person; it refers to a figure and a number that do not exist.
 OWN = """\
 ---
 generated: below
@@ -62,7 +62,7 @@ data_table("bcast-words", n = "line03", columns = "n", caption = "One row.")
 
 @pytest.fixture(scope="module", params=RENDERERS)
 def made(request, tmp_path_factory) -> dict:
-    """A report of four studies, one of them without results, in a folder with a blank in its name."""
+    """Render a report of four studies, one of them without results, in a folder with a blank in its name."""
     if not shutil.which("Rscript"):
         pytest.skip("Rscript is not on PATH")
     results = tmp_path_factory.mktemp("my results") / "re sults"
@@ -93,20 +93,20 @@ def made(request, tmp_path_factory) -> dict:
 def test_page_loads_nothing(made):
     addresses = [address for address in made["parser"].loads if not address.startswith("data:")]
     assert addresses == []
-    # Neither do the style sheets inside it, which are data themselves.
+    # Check the embedded style sheets as well, which are data URLs themselves.
     sheets = [urllib.request.urlopen(a).read().decode() for a in made["parser"].loads if a.startswith("data:text/css")]
     for sheet in [made["page"].split("<body", 1)[0], *sheets]:
         assert not re.search(r"url\(\s*['\"]?(https?:)?//|@import", sheet)
 
 
 def pages_of(made) -> dict[str, str]:
-    """The pages of the folder by name."""
+    """Return the pages of the folder by name."""
     folder = made["results"] / "report"
     return {path.name: path.read_text(encoding="utf-8") for path in folder.glob("*.html") if path.name != "report.html"}
 
 
 def loaded(page: str) -> list[str]:
-    """What a page loads by itself."""
+    """Return the addresses that a page loads."""
     parser = Loaded()
     parser.feed(page)
     return parser.loads
@@ -149,7 +149,7 @@ def test_library_of_surfaces_is_loaded_where_there_is_one(made):
     library = made["results"] / "report" / "theme" / "plotly.js"
     if not library.is_file():
         pytest.skip("R has no package plotly")
-    # A pair of ranks is a line, without figures.
+    # A pair of ranks is reported in one line, without figures.
     assert {name for name, page in pages.items() if "theme/plotly.js" in loaded(page)} == {
         "sec-measured-one.html", "sec-simulated-one.html"
     }  # fmt: skip
@@ -171,7 +171,7 @@ def test_search_finds_the_chapters(made):
 
 
 def front_page(made) -> str:
-    """The text of the front page."""
+    """Return the text of the front page."""
     page = made["page"].split('class="front-page"', 1)[1].split('id="sec-measured-one"', 1)[0]
     return " ".join(plain(re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)).split())
 
@@ -186,7 +186,7 @@ def test_front_page_answers_with_numbers_of_the_tables(made):
     assert (
         "A machine (geometric mean). It is more than 5 % slower in 25 % of the cells" in text and "40 cells)." in text
     )
-    # Two halves of the process counts with the same gain: the interval of both is narrower than that of one.
+    # Two halves of the process counts have the same gain: the common interval is narrower than that of one half.
     # The default takes 20 % longer: the rules save 1 - 1 / 1.2 of its time.
     low, high = re.search(
         r"they save 17 % \(95 % interval ([\d.]+) to ([\d.]+) %\) of the default.s time", text
@@ -201,7 +201,7 @@ def test_own_text_comes_before_the_generated_chapter(made):
     text = plain(chapter)
     assert "The default is 12.5 % slower; see Figure" in text and "Tables: TRUE and FALSE." in text
     assert text.index("My own words.") < text.index("How it was measured")
-    # A figure that the text shows is not shown again.
+    # A figure shown in the authored text is not shown again.
     assert chapter.count('id="fig-measured-one-bcast-latency"') == 1
     table = re.search(r'id="tbl-measured-one-bcast-words".*?</table>', chapter, re.DOTALL).group()
     assert "line03" in table and "line04" not in table
@@ -299,7 +299,7 @@ def test_references_of_the_page_lead_somewhere(made):
 
 
 def text_of_pdf(made, *options: str) -> str:
-    """What the PDF says; skips without pdftotext."""
+    """Return the text of the PDF; skip the test without pdftotext."""
     if not shutil.which("pdftotext"):
         pytest.skip("pdftotext (poppler-utils) is not on PATH")
     return must(finish(["pdftotext", *options, made["results"] / "report" / "report.pdf", "-"])).stdout
@@ -310,7 +310,7 @@ def test_pdf_has_text(made):
     text = text_of_pdf(made, "-layout")
     for words in ("Contents", "How it was measured", "No results yet", "Simulated numbers", "Software and machine"):
         assert words in text
-    # Cited in a caption, in a table, and listed.
+    # Cited in a caption and in a table, and listed.
     for words in ("(Derin 2025)", "Wisner (undated)", "Comparative Analysis of OpenMPI Algorithms"):
         assert words.lower() in " ".join(text.split()).lower()
     assert "A & B <b>bold</b> $x_1$ 100% --map-by -? #1 @fig-nowhere" in " ".join(text.split())
@@ -348,7 +348,7 @@ def test_table_of_long_texts_goes_on_over_pages(made):
 
 
 def test_the_section_that_judged_decisions_refer_to_is_there():
-    """Sampling may be replayed without deciding: its sentences are claims, which the appendix refers to."""
+    """Sampling may be replayed without decisions: its sentences are claims, to which the appendix refers."""
     said = 'data.frame(section = "tuning", order = 1, text = "Half of the grid suffices.", claim = TRUE)'
     code = f'source("R/report.R"); show_tuned(list(id = "x", folder = tempdir(), tuned = {said}))'
     shown = must(finish(["Rscript", "-e", code], cwd=ROOT / "report")).stdout
@@ -356,7 +356,7 @@ def test_the_section_that_judged_decisions_refer_to_is_there():
 
 
 def test_a_part_does_not_say_again_what_its_chapter_begins_with(tmp_path):
-    """On paper it names its figure, which may be on another page."""
+    """On paper the part names its figure, which may be on another page."""
     (tmp_path / "some.svg").write_text(
         '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>', encoding="utf-8"
     )
@@ -384,7 +384,7 @@ def test_broken_study_file_is_named_not_fatal(made, tmp_path):
 
 
 def kept_pages(results: Path) -> dict[str, list[str]]:
-    """What is kept of chapters (rds) and pages (json)."""
+    """Return the cached chapters (rds) and pages (json)."""
     names = sorted(path.name for path in (results / ".pages").iterdir())
     return {kind: [name for name in names if name.endswith(kind)] for kind in ("rds", "json")}
 
@@ -398,7 +398,7 @@ def test_only_what_changed_is_made_again(made, tmp_path, capsys):
 
     def report() -> dict[str, bytes]:
         assert main(arguments) == 0
-        # A chapter that is not knitted again says as before what its text lacks.
+        # A chapter that is not knitted again repeats the message about what its text lacks.
         assert "no figure bcast-nowhere" in capsys.readouterr().out
         return {p.name: p.read_bytes() for p in (results / "report").rglob("*") if p.suffix != ".pdf" and p.is_file()}
 
@@ -412,7 +412,7 @@ def test_only_what_changed_is_made_again(made, tmp_path, capsys):
         "sec-simulated-one.html", "sec-appendix.html", "search.js"
     }  # fmt: skip
     assert b"another" in changed["sec-simulated-one.html"]
-    # One chapter knitted; its page and the appendix, which lists files with their sizes, for the screen; no more than these on paper.
+    # One chapter was knitted. For the screen, its page and the appendix (which lists file sizes) were rendered; on paper at most these.
     now = kept_pages(results)
     assert len(now["rds"]) == 3
     assert 2 <= len(now["json"]) - len(kept["json"]) <= 4

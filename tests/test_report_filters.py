@@ -1,4 +1,4 @@
-"""The filters of the report: cross-references, callouts, tabsets, content of one format."""
+"""The filters of the report: cross-references, callouts, tabsets, content for one format."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FILTERS = [ROOT / "report" / "filters" / name for name in ("common.lua", "crossr
 
 
 def pandoc(text: str, target: str = "html") -> subprocess.CompletedProcess[str]:
-    """Run the filters on *text* alone."""
+    """Run only the filters on *text*."""
     executable, _ = renderers.find_pandoc()
     filters = [f"--lua-filter={path}" for path in FILTERS]
     command = [executable, "--from", "markdown", "--to", target, "--number-sections", *filters]
@@ -22,7 +22,7 @@ def pandoc(text: str, target: str = "html") -> subprocess.CompletedProcess[str]:
 
 
 def plain(html: str) -> str:
-    """The text of *html* with single blanks."""
+    """Return the text of *html* with single blanks."""
     return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", "", html)).replace("\u00a0", " ")
 
 

@@ -1,4 +1,4 @@
-"""Choice of the renderer, and what a report that cannot be made says."""
+"""Selection of the renderer, and errors of a report that cannot be rendered."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from conftest import ROOT
 
 def fake_quarto(folder: Path, log: str, version: str = "1.9.38", targets: str = "html typst", lacks: str = "") -> Path:
     """
-    A program that answers as Quarto does where quarto.py listens: the version of typst on its error stream, and the
-    exit status 0 even where it made nothing, as PyPI's quarto-cli has it. It makes what *targets* names, but not the page
-    *lacks*. What Quarto really makes of the pages is seen in test_report.py alone, where a Quarto is on PATH.
+    Write a program that imitates Quarto's interface to quarto.py: it prints the version of typst to standard error, and its
+    exit status is 0 even if it wrote nothing, like PyPI's quarto-cli. It writes the formats in *targets*, except for the page
+    *lacks*. Quarto's real output is tested only in test_report.py, if Quarto is on PATH.
     """
     folder.mkdir()
     script = folder / "quarto"
@@ -65,7 +65,7 @@ def test_quarto_is_used_where_it_is(tmp_path, monkeypatch, capsys):
     assert "Quarto 1.9.38, pandoc 3.8.3, typst 0.14.2" in capsys.readouterr().out
 
 
-#: As Quarto 1.9.38 wrote them: the front page, which has no numbers, and a chapter.
+#: Pages as written by Quarto 1.9.38: the front page, which has no numbers, and a chapter.
 FRONT = """<title>Report</title><main id="content"><h2 class="unnumbered" id="sec-answer">The answer</h2>
 <p><a href="sec-a.html" class="quarto-xref"><span>1&nbsp; A &amp; <b>b</b></span></a>,
 <a href="sec-a.html#sec-a-how" class="quarto-xref"><span>How it was measured</span></a>,
@@ -94,7 +94,7 @@ def test_pages_of_quarto_get_titles_and_names_of_chapters():
     assert shown == ["<span>Chapter\u00a01</span>", "<span>Section\u00a01.1</span>", "Figure\u00a0<span>1.1</span>"]
 
 
-#: As Quarto 1.9.38 writes captions: in a page, in a single file, without words, and of no float.
+#: Captions as written by Quarto 1.9.38: in a page, in a single file, without text, and not of a float.
 CAPTION = '<figcaption class="quarto-float-caption-top quarto-float-caption quarto-float-{}" id="{}-a-caption-0ceaefa1">\n{}\n</figcaption>'
 
 
@@ -112,7 +112,7 @@ def test_numbers_of_figures_are_bold_with_quarto(kind, words, shown):
     assert made == CAPTION.format(kind, kind, shown)
 
 
-#: What Quarto 1.9.38 sets before the report's own template.
+#: Code that Quarto 1.9.38 puts before the report's own template.
 QUARTO_CODE = "#show raw.where(block: true): set block(fill: luma(230), width: 100%, inset: 8pt, radius: 2pt)\n"
 
 
@@ -139,7 +139,7 @@ def test_figure_of_two_pages_is_an_error():
 @pytest.mark.parametrize(
     ("words", "made", "message"),
     [
-        # Quarto's exit status is 0 in both.
+        # Quarto's exit status is 0 in both cases.
         ("ERROR: Typst compilation failed", {"targets": "html"}, "quarto typst failed (no report.pdf)"),
         ("ERROR: no memory", {"lacks": "sec-appendix"}, "quarto html failed (no sec-appendix.html)"),
     ],

@@ -1,4 +1,4 @@
-"""The rooms of the Python part: what may import what, and that docs/architecture.md shows it as it is."""
+"""The packages ("rooms") of the Python part: which may import which, and that docs/architecture.md shows their imports."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PACKAGE = ROOT / "workflow" / "collstudy"
 
 
 def imports() -> dict[str, set[str]]:
-    """The other modules that each module imports, anywhere in its text."""
+    """Return the other modules that each module imports, anywhere in its text."""
     names = {
         path: ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__")
         for path in PACKAGE.rglob("*.py")
@@ -23,7 +23,7 @@ def imports() -> dict[str, set[str]]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             assert not (isinstance(node, ast.ImportFrom) and node.level), f"{path}: a relative import"
             if isinstance(node, ast.ImportFrom):
-                # A name is a module of a package, or defined in a module.
+                # A name is a module of a package, or is defined in a module.
                 named = [f"{node.module}.{alias.name}" for alias in node.names]
                 named = [name if name.removeprefix("collstudy.") in names.values() else node.module for name in named]
             else:
@@ -33,7 +33,7 @@ def imports() -> dict[str, set[str]]:
 
 
 def rooms() -> dict[str, set[str]]:
-    """The other rooms that the modules of each room import."""
+    """Return the other rooms that the modules of each room import."""
     found: dict[str, set[str]] = {}
     for module, others in imports().items():
         if "." in module:
@@ -62,11 +62,11 @@ def test_the_picture_of_the_rooms_is_true() -> None:
     shown: dict[str, set[str]] = {}
     for room, others in re.findall(r"^ *(\w+) --> (.+)$", picture, re.MULTILINE):
         shown.setdefault(room, set()).update(name.strip() for name in others.split("&"))
-    # What all others use is not drawn with an arrow from each.
+    # The drawing omits arrows to the room that all others use.
     assert shown == {room: others - {"base"} for room, others in rooms().items() if others - {"base"}}
 
 
-#: How code asks for the kind of a study instead of asking its source.
+#: Code that checks the kind of a study instead of asking its source.
 KIND = re.compile(
     r"study\.(applications|imports|sampling|program|gather)\b|isinstance\((\w+\.)*source,"
     r"|import .*\b(Swept|Sampled|Imported|Traced|Gathered|Program)Source"
@@ -77,7 +77,7 @@ def test_only_sources_ask_what_kind_a_study_is_of() -> None:
     assert KIND.search("from collstudy.sources.program import ProgramSource") and KIND.search(
         "isinstance(a.b.source, X)"
     )
-    # The description of a study (Study.sweeps) is where its kind is said.
+    # The description of a study (Study.sweeps) may check the kind.
     known = {PACKAGE / "study" / "description.py"}
     for path in {*PACKAGE.rglob("*.py"), *(ROOT / "workflow" / "rules").iterdir()} - known:
         if path.parent.name != "sources":

@@ -1,4 +1,4 @@
-"""Sampled studies: from points to cells, rounds in the workflow, killed and started again, and cells that fail."""
+"""Sampled studies: from points to cells, rounds in the workflow, interrupted and restarted, and cells that fail."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WHOLE = SAMPLED.partition("sampling:")[0]
 
 @pytest.fixture
 def sampled(checkout: Checkout) -> Checkout:
-    """The study `tiny` samples; the study `whole` has all of its grid."""
+    """Write the sampled study `tiny`, and the study `whole` with the whole grid."""
     checkout.write("config/studies/tiny.yaml", SAMPLED)
     checkout.write("config/studies/whole.yaml", WHOLE)
     return checkout
@@ -65,13 +65,13 @@ def test_rounds_killed_and_started_again(sampled: Checkout) -> None:
     run(sampled, "--unlock")
     run(sampled, tuned, judged)
     assert kept.items() <= cell_files(sampled).items()
-    # What was measured is what the rounds asked for, each point once; a part of the grid.
+    # The measured points are those that the rounds selected, each once, and only a part of the grid.
     asked = [point for n in (1, 2) for point in points(sampled, f"results/tiny/sampling/round-{n}/selected.csv")]
     grid = points(sampled, "results/tiny/sampling/grid.csv")
     assert set(asked) < set(grid)
     assert {row["status"] for row in rows(sampled, "results/tiny/cells.csv")} == {"measured"}
     assert set(points(sampled, "results/tiny/measurements.csv")) == set(asked)
-    # Rounds were judged on the complete study, decisions verified on fresh cells.
+    # Rounds are judged on the complete study, decisions verified on new cells.
     rounds = rows(sampled, "results/tiny/tables/sampling-rounds.csv")
     assert [row["round"] for row in rounds] == [str(n + 1) for n in range(len(rounds))]
     assert all(float(row["node_minutes"]) > 0 for row in rounds)
@@ -81,7 +81,7 @@ def test_rounds_killed_and_started_again(sampled: Checkout) -> None:
         "faster", "tie", "slower"
     }  # fmt: skip
     assert any("tuned" in name for name in cell_files(sampled))
-    # Nothing is left to do, also without Snakemake's memory; a cell that is lost is measured again, alone.
+    # Nothing is left to do, even without Snakemake's records; only a lost cell is measured again.
     shutil.rmtree(sampled.folder / ".snakemake")
     before = cell_files(sampled)
     run(sampled, tuned)
@@ -144,7 +144,7 @@ def test_node_hours_of_rounds_to_come_are_limited(sampled: Checkout) -> None:
 
 
 def test_replays_on_complete_data_are_made_where_asked_for(checkout: Checkout) -> None:
-    """A plan, not a run: what is replayed is tested in workflow/analysis/tests."""
+    """Only planned, not run: the replay is tested in workflow/analysis/tests."""
     plan = ["--config", "studies=tiny", "--dry-run", "--", "results/complete.txt"]
     assert "replay_sampling" not in checkout.snakemake(*plan).stdout
     checkout.write("config/studies/tiny.yaml", TINY + "analysis: {replay_sampling: {}}\n")

@@ -1,4 +1,4 @@
-"""Studies of an application: cells, runs in the simulator and with real MPI, and what is refused."""
+"""Studies of an application: cells, runs in the simulator and with real MPI, and rejected input."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_simulated_runs_are_real_decompositions_at_the_rate_of_the_machine(check
             assert float(row["comm_us"]) == 0
         else:
             assert 0 < float(row["comm_us"]) < float(row["latency_us"])
-    # Two nodes: messages of tens of microseconds.
+    # On two nodes, messages take tens of microseconds.
     of = {(row["parameters"], row["processes"]): float(row["comm_us"]) for row in rows}
     assert of["n=24", "4"] > 10 * of["n=24", "2"]
 
@@ -137,5 +137,5 @@ def test_a_full_duplex_link_carries_both_directions_of_an_exchange(checkout: Che
     for machine in (slow, slow.replace("0.001}", "0.001, full_duplex: true}")):
         cells_of(checkout, study, machine)
         seconds.append(float(measurements(checkout)[-1]["comm_us"]))
-    # The shifts of blocks go both ways at once, the scatter and the gather do not.
+    # The shifts of blocks go in both directions at once, scatter and gather do not.
     assert 1.7 < seconds[0] / seconds[1] < 2

@@ -1,4 +1,4 @@
-"""./study setup: what is missing and how to get it, what is built again, moved checkouts, odd paths, tools that are there."""
+"""./study setup: missing software and how to get it, rebuilding, moved checkouts, unusual paths, existing tools."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_set_up_is_looked_at_again_only_where_something_changed(checkout: Checko
         done = must(finish(command, timeout=600, cwd=checkout.folder))
         return "+ read_needs" in done.stderr
 
-    # The digest is kept in .study/stamps, which other tests share.
+    # The digest is stored in .study/stamps, which other tests share.
     (checkout.folder / ".study").unlink()
     (checkout.folder / ".study").mkdir()
     for path in (ROOT / ".study").iterdir():
@@ -39,7 +39,7 @@ def test_set_up_is_looked_at_again_only_where_something_changed(checkout: Checko
     assert not looks()
 
 
-#: What a computer may lack: compilers, R, a simulator, MPI libraries, Slurm; and apt-get, with which root would install them.
+#: Programs that a computer may lack: compilers, R, a simulator, MPI libraries, Slurm; and apt-get, with which root would install them.
 LACKING = re.compile(
     r"(gcc|g\+\+|cc|c\+\+|make|R|Rscript|apt-get|apt|quarto|spack|id|lmp|python.*|pip.*)$|smpi|mpi|orte|ompi|opal|srun|s(batch|acct|queue|info)"
 )
@@ -47,10 +47,10 @@ LACKING = re.compile(
 
 @pytest.fixture
 def bare(tmp_path: Path) -> dict[str, str]:
-    """The environment of a user without root, on a computer that has the basic programs and Python only."""
+    """Return the environment of a user without root on a computer with only the basic programs and Python."""
     programs = tmp_path / "bin"
     programs.mkdir()
-    # By name: where /bin is /usr/bin, each is found twice, and a link that points nowhere does not "exist".
+    # By name: if /bin is /usr/bin, each program is found twice, and a broken link does not "exist".
     found = {path.name: path for folder in ("/bin", "/usr/bin") for path in Path(folder).iterdir()}
     for name, path in found.items():
         if not LACKING.match(name):
@@ -76,13 +76,13 @@ def test_a_user_without_root_is_told_what_is_missing_what_for_and_how_to_get_it(
         "libsimgrid-dev",
     ):
         assert text in done.stderr, done.stderr
-    # What is not needed is not asked for.
+    # Software that is not needed is not requested.
     checkout.write("config/config.yaml", "studies: [imported]\nresults: results\n")
     checkout.write("config/studies/imported.yaml", IMPORTED)
     checkout.write("data/somebodys/bcast.csv", "Processes,Size,Latency\n2,1,1.5\n2,2,1.6\n")
     done = study(checkout.folder, "setup", environment=bare)
     assert done.returncode == 0 and "SimGrid" not in done.stderr and "compiler" not in done.stderr, done.stderr
-    # Nor is R, for measurements alone.
+    # R is not needed for measurements alone.
     done = study(checkout.folder, "measure", environment=bare)
     assert done.returncode == 0 and "setup: missing" not in done.stderr, done.stderr
     rows = (checkout.folder / "results" / "imported" / "measurements.csv").read_text().splitlines()
@@ -99,7 +99,7 @@ def test_what_cannot_run_is_left_out_and_the_rest_runs(checkout: Checkout, bare:
     assert "report:" not in done.stdout and not (checkout.folder / "results" / "report").exists()
     assert (checkout.folder / "results" / "imported" / "measurements.csv").exists()
     assert not (checkout.folder / "results" / "tiny").exists()
-    # A study that was asked for by name is an error, alone.
+    # For a study requested by name, this is an error, printed alone.
     done = study(checkout.folder, "run", "tiny", environment=bare)
     assert done.returncode != 0 and "study tiny: SimGrid (smpicc, smpirun) is not installed" in done.stderr
 
@@ -118,7 +118,7 @@ esac
 
 
 def test_apt_waits_for_its_lock(checkout: Checkout, bare: dict[str, str], tmp_path: Path) -> None:
-    """A fresh machine's own updates hold it."""
+    """A new machine's own updates hold the lock."""
     made = checkout.folder / ".study"
     made.unlink()
     made.mkdir()
@@ -136,7 +136,7 @@ def test_apt_waits_for_its_lock(checkout: Checkout, bare: dict[str, str], tmp_pa
 
 
 def test_a_moved_checkout_works_and_builds_nothing_again(checkout: Checkout) -> None:
-    """Its time stamps are new, its path is another one, and what set-up made comes along."""
+    """Its time stamps are new, its path has changed, and the products of set-up have moved along."""
     moved = checkout.folder.parent / "another place" / "checkout"
     moved.parent.mkdir()
     made = checkout.folder / ".study"
@@ -148,14 +148,14 @@ def test_a_moved_checkout_works_and_builds_nothing_again(checkout: Checkout) -> 
     done = must(study(moved, "run", "tiny", "--", "results/tiny/measurements.csv"))
     assert "compiling" not in done.stderr and "Python packages" not in done.stderr
     assert (moved / "results" / "tiny" / "measurements.csv").exists()
-    # Every program of the environment names its place by where it is.
+    # Every program of the environment finds its location by itself.
     shebangs = {
         path: path.read_bytes().split(b"\n", 1)[0]
         for path in (moved / ".study" / "venv" / "bin").iterdir()
         if path.is_file()
     }
     assert not [path for path, line in shebangs.items() if line.startswith(b"#!") and str(ROOT).encode() in line]
-    # Programs that were built with the MPI library that set-up installed find it in the new place.
+    # Programs built with the MPI library that set-up installed find it at the new location.
     script = "from collstudy.launch import toolchain\nfor mpi in toolchain.mpis().values():\n  print(mpi.bin, mpi.shared_library)"
     environment = {**os.environ, "PYTHONPATH": str(moved / "workflow")}
     done = must(finish([sys.executable, "-c", script], env=environment))
@@ -164,7 +164,7 @@ def test_a_moved_checkout_works_and_builds_nothing_again(checkout: Checkout) -> 
 
 
 def test_setup_leaves_what_another_checkout_remembers(tmp_path: Path) -> None:
-    """A second checkout starts with links to the files of the first one."""
+    """A second checkout starts with hard links to the files of the first one."""
     first, second = tmp_path / "first" / "stamps", tmp_path / "second" / "stamps"
     for folder in (first, second):
         folder.mkdir(parents=True)
@@ -177,7 +177,7 @@ def test_setup_leaves_what_another_checkout_remembers(tmp_path: Path) -> None:
 
 
 def test_a_changed_source_is_built_again(checkout: Checkout) -> None:
-    """Content decides: nothing at first, then the part whose source is another one, and what is linked with it."""
+    """Only content counts: nothing is built at first, then the part with the changed source, and parts linked with it."""
     made = checkout.folder / ".study"
     made.unlink()
     subprocess.run(["cp", "-al", ROOT / ".study", made], check=True)
@@ -200,7 +200,7 @@ def test_programs_are_built_for_the_studies_that_need_them(checkout: Checkout) -
         shutil.rmtree(built / part)
         (built / ".sources" / part).unlink()
     assert checkout.collstudy("build", "tiny").stderr == ""
-    # A run without ./study is told what to do.
+    # A run without ./study says what to do.
     done = checkout.snakemake("--config", "studies=factored", "--", "results/factored/measurements.csv")
     assert done.returncode != 0
     assert "programs are not built for simulated: apps (./study setup factored shows" in done.stdout + done.stderr
@@ -260,7 +260,7 @@ def test_an_odd_path_works(tmp_path: Path) -> None:
 
 
 def test_the_containers_copy_what_is_committed(tmp_path: Path) -> None:
-    """The section %setup of the Apptainer definition, as Apptainer runs it: in the checkout, ending at the first error."""
+    """Run the section %setup of the Apptainer definition like Apptainer: in the checkout, stopping at the first error."""
     section = re.search(r"^%setup\n(.*?)\n\n", (ROOT / "apptainer.def").read_text(), re.MULTILINE | re.DOTALL)
     assert section
     if not (ROOT / ".git").exists():
@@ -269,7 +269,7 @@ def test_the_containers_copy_what_is_committed(tmp_path: Path) -> None:
     subprocess.run(["bash", "-e", "-o", "pipefail", "-c", section[1]], check=True, cwd=ROOT, env=environment)
     listed = must(finish(["git", "ls-files"], cwd=ROOT)).stdout.split("\n")
     for name in filter(None, listed):
-        # A link leads to a file of the copy.
+        # A link must lead to a file of the copy.
         assert (tmp_path / "collstudy" / name).exists(), name
 
 
@@ -284,7 +284,7 @@ sweeps:
 
 @pytest.mark.long
 def test_omb_is_used_where_it_is_installed(checkout: Checkout, tmp_path: Path) -> None:
-    """A stand-in with OMB's name, place and `-v`; the cells say which suite measured them."""
+    """Use a stand-in with OMB's name, location and `-v`; the cells state which suite measured them."""
     ours = dict(line.split("=", 1) for line in checkout.collstudy("info").stdout.splitlines())
     if ours["suite"].startswith("OSU"):
         pytest.skip("the real OMB is installed and used already")
@@ -307,8 +307,8 @@ def test_omb_is_used_where_it_is_installed(checkout: Checkout, tmp_path: Path) -
     assert dict(zip(header.split(","), row.split(","), strict=True))["suite"] == "OSU Micro-Benchmarks"
 
 
-#: uv that makes the environment of Quarto without a network: its quarto prints what $QUARTO_PRINTS says, and ends with
-#: status 0 as PyPI's does whatever happens.
+#: A uv that creates the environment of Quarto without a network: its quarto prints the text in $QUARTO_PRINTS and always ends with
+#: status 0, like PyPI's.
 UV_WITH_QUARTO = """#!/bin/bash
 made=${*: -1}
 [ "$1" = venv ] || exit 0
@@ -340,7 +340,7 @@ def test_quarto_is_used_where_it_works_and_stays_when_the_environment_is_new(tmp
     link = venv / "bin" / "quarto"
     checkout.write(".study/uv/bin/uv", UV_WITH_QUARTO).chmod(0o755)
     version = (folder / "envs" / "setup.sh").read_text().split("QUARTO_VERSION=")[1].split()[0]
-    # A quarto on PATH would be used as it is.
+    # A quarto on PATH would be used directly.
     others = [place for place in os.environ["PATH"].split(":") if not (Path(place) / "quarto").exists()]
     environment = {"PATH": ":".join(others)}
 

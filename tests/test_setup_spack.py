@@ -1,4 +1,4 @@
-"""`./study setup --spack` with a program `spack` that does what Spack would: the view is used, the lock is kept and recorded."""
+"""`./study setup --spack` with a fake `spack`: the view is used, and the lock is stored and recorded."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ esac
 
 @pytest.fixture
 def spacked(tmp_path: Path) -> tuple[Checkout, dict[str, str]]:
-    """A checkout with a .study of its own, and the environment with the fake spack."""
-    checkout = Checkout(tmp_path / "checkout")  # make wants a path without blanks
+    """Return a checkout with its own .study, and the environment with the fake spack."""
+    checkout = Checkout(tmp_path / "checkout")  # make needs a path without blanks
     (checkout.folder / ".study").unlink()
     (checkout.folder / ".study").mkdir()
     for path in (ROOT / ".study").iterdir():
@@ -73,10 +73,10 @@ def test_view_and_lock_are_used(spacked: tuple[Checkout, dict[str, str]]) -> Non
     assert "orfeo" in lock.read_text() and "commit spack/orfeo/spack.lock" in done.stderr
     info = checkout.collstudy("info").stdout
     assert f"mpirun={checkout.folder}/.study/spack/bin/mpirun" in info
-    # The next set-up starts from the lock that is kept.
+    # The next set-up starts from the stored lock.
     again = setup(checkout, environment)
     assert again.returncode == 0 and "the lock is new" not in again.stderr
-    # What is measured says so, also while another environment is active that has no MPI, such as that of R.
+    # Measurements record the lock, even while another environment without MPI is active, such as that of R.
     other = checkout.write("other/spack.lock", "{}").parent
     (other / ".spack-env" / "view").mkdir(parents=True)
     checkout.write(
@@ -91,7 +91,7 @@ def test_view_and_lock_are_used(spacked: tuple[Checkout, dict[str, str]]) -> Non
 
 
 def test_a_lock_of_something_else_is_not_taken_up(spacked: tuple[Checkout, dict[str, str]]) -> None:
-    """Spack takes up any lock whose roots are those of the manifest."""
+    """Spack accepts any lock whose roots are those of the manifest."""
     checkout, environment = spacked
     locks = {}
     for cluster in ("orfeo", "xeon-edr"):

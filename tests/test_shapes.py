@@ -1,4 +1,4 @@
-"""`mpirun-tuned`: the file for a job's shape, from the options of mpirun, host files and Slurm's variables."""
+"""`mpirun-tuned`: the file for a job's shape, from mpirun's options, host files and Slurm's variables."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ STUDY = {
     "name": "toy", "title": "Toy", "simulated": False, "machine": {"label": "M"}, "provenance": HOW,
     "collectives": {"bcast": {"processes": [4, 8]}},
 }  # fmt: skip
-#: Two nodes of four cores by core, and by node: (mapping, nodes) -> algorithm.
+#: Decisions for nodes of four cores: (mapping, nodes) -> algorithm.
 DECIDED = {("core", 1): "linear", ("core", 2): "chain", ("node", 2): "binomial"}
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """The tuning folder of a study with three placements, and a fake mpirun (Open MPI 5) that prints its arguments."""
+    """Write the tuning folder of a study with three placements, and a fake mpirun (Open MPI 5) that prints its arguments."""
     tuning = tmp_path / "results of toy" / "tuning"
     rows = [
         Decision("bcast", mapping, nodes, p, 8, algorithm, (), 10.0)
@@ -48,7 +48,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def fake_mpirun(folder: Path, version: str) -> None:
-    """An mpirun of a version that prints its arguments, one in a line."""
+    """Write an mpirun with a version that prints its arguments, one per line."""
     path = folder / "bin" / "mpirun"
     path.parent.mkdir(exist_ok=True)
     path.write_text(
@@ -58,7 +58,7 @@ def fake_mpirun(folder: Path, version: str) -> None:
 
 
 def started(folder: Path, *words: str, **variables: str) -> tuple[list[str], str]:
-    """The arguments that mpirun gets, and what is said on standard error."""
+    """Return the arguments that mpirun gets, and the output on standard error."""
     clean = {key: value for key, value in os.environ.items() if not key.startswith(("SLURM_", "OMPI_", "PRTE_"))}
     path = f"{folder.parent.parent / 'bin'}:{clean['PATH']}"
     done = must(finish([folder / "mpirun-tuned", *words], timeout=60, env={**clean, "PATH": path, **variables}))
@@ -66,7 +66,7 @@ def started(folder: Path, *words: str, **variables: str) -> tuple[list[str], str
 
 
 def file_of(arguments: list[str]) -> str:
-    """The name of the rules file among the arguments; empty without one."""
+    """Return the name of the rules file among the arguments; "" if there is none."""
     key = "coll_tuned_dynamic_rules_filename"
     return Path(arguments[arguments.index(key) + 1]).name if key in arguments else ""
 
@@ -80,7 +80,7 @@ SLURM = {"SLURM_JOB_NODELIST": "n[1-2]", "SLURM_TASKS_PER_NODE": "4(x2)"}
     [
         (("-n", "4", "--map-by", "core"), {}, "openmpi-core-n1.rules"),
         (("-np", "8", *HOSTS, "--map-by", "core"), {}, "openmpi-core-n2.rules"),
-        # Four ranks fill the first host by core, and are two on each by node.
+        # By core, four ranks fill the first host; by node, there are two on each.
         (("-n", "4", *HOSTS, "--map-by", "slot:PE=1"), {}, "openmpi-core-n1.rules"),
         (("-n", "4", *HOSTS, "--map-by", "node"), {}, "openmpi-node-n2.rules"),
         (("-n", "4", *HOSTS, "--map-by", "ppr:2:node"), {}, "openmpi-core-n2.rules"),
@@ -98,7 +98,7 @@ def test_the_file_is_that_of_the_shape(
 ) -> None:
     arguments, said = started(folder, *words, "./program", "-n", "7", **variables)
     assert (file_of(arguments), said) == (file, "")
-    # What the user wrote follows unchanged.
+    # The user's own words follow unchanged.
     assert arguments[-len(words) - 3 :] == [*words, "./program", "-n", "7"]
     assert Path(arguments[arguments.index("coll_tuned_dynamic_rules_filename") + 1]).exists()
 
@@ -131,7 +131,7 @@ def test_a_host_file_and_the_releases_of_open_mpi(folder: Path) -> None:
     words = ("-n", "8", "--hostfile", str(hosts), "--map-by", "core", "./program")
     arguments, _ = started(folder, *words)
     assert file_of(arguments) == "openmpi-core-n2.rules"
-    # From 5.0 on coll/han has a file beside it on several nodes; 6.0 reads JSON.
+    # From 5.0 on, coll/han has a second file on several nodes; 6.0 reads JSON.
     assert any(word.endswith("openmpi-han-core-n2.rules") for word in arguments)
     fake_mpirun(folder.parent.parent, "4.1.4")
     assert not any("han" in word for word in started(folder, *words)[0])

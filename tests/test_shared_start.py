@@ -49,7 +49,7 @@ def test_one_launch_measures_all_algorithms_and_each_is_proved(checkout: Checkou
     cells = stored(checkout)
     launches = {name: document["launches"][0] for name, document in cells.items()}
     assert set(launches) == {"default", "linear", "binomial", "pipeline"}
-    # The same launch: a command, each at another turn of it.
+    # All are from the same launch: one command, a different turn each.
     assert len({launch["provenance"]["command"] for launch in launches.values()}) == 1
     assert {launch["provenance"]["order"]["turn"] for launch in launches.values()} == {0, 1, 2, 3}
     assert {launch["provenance"]["order"]["turns"] for launch in launches.values()} == {4}
@@ -133,7 +133,7 @@ def test_a_cell_with_a_spread_of_arrivals_is_another_one(checkout: Checkout) -> 
 def test_calls_with_a_spread_of_arrivals_are_in_windows(tmp_path: Path, option: list[str]) -> None:
     program = library().build / "bench" / "collbench_allreduce"
     sizes = ["-m", "8:8"] if option[0] == "-s" else []
-    # Of fifty calls all may be late where other programs use the cores.
+    # With only fifty calls, all could be late if other programs use the cores.
     command = [library().mpirun, "-n", "2", "--bind-to", "none", program]
     command += [*sizes, "-i", "500", "-x", "5", "-f", *option]
     done = must(finish(command, env=mpi_environment(), cwd=tmp_path))

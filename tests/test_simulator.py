@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(shutil.which("smpirun") is None, reason="smpirun
 
 
 def start(ranks: int) -> list[str]:
-    """The start of ranks on platform.xml and hosts.txt, which take no time but for their messages."""
+    """Return the command that starts ranks on platform.xml and hosts.txt, with no costs besides their messages."""
     model = "simulate-computation:no lat-factor:0:1 bw-factor:0:1 os:0:0:0 ois:0:0:0 or:0:0:0 wtime:0"
     options = [f"--cfg=smpi/{option}" for option in model.split()]
     options += [f"--cfg=network/{option}" for option in ("TCP-gamma:0", "crosstraffic:0", "weight-S:0")]
@@ -51,7 +51,7 @@ def test_bandwidth_by_level(
 
 @pytest.mark.parametrize("spread_us", [0, 1000])
 def test_ranks_that_arrive_at_different_times(tmp_path: Path, spread_us: int) -> None:
-    """The root of a broadcast sends to two ranks, 1 us away: the slowest leaves 1 us after the last of the three arrived."""
+    """The root of a broadcast sends to two ranks, 1 us away: the slowest rank leaves 1 us after the last of the three arrived."""
     levels = (Level("node", 1, 1.0, 8.0), Level("core", 3, 1.0, 8.0))
     (tmp_path / "platform.xml").write_text(platform_xml(levels, None, "level"))
     (tmp_path / "hosts.txt").write_text("c-0-0\nc-0-1\nc-0-2\n")
@@ -61,7 +61,7 @@ def test_ranks_that_arrive_at_different_times(tmp_path: Path, spread_us: int) ->
     sample = output.parse(must(finish(command, cwd=tmp_path, timeout=60)).stdout, [1])[0]
     assert (sample["iterations"], sample["late"]) == (20, 0)
     assert sample["max_latency_us"] == pytest.approx(1.0, rel=0.01)
-    # A rank that has its message when the last one arrives has left: the slowest is another rank in each call.
+    # A rank that already has its message when the last rank arrives has left: the slowest rank differs between calls.
     mean = 2 / 3 if not spread_us else 4 / 9
     assert sample["latency_us"] == pytest.approx(mean, rel=0.01 if not spread_us else 0.3)
     assert sample["min_latency_us"] == 0.0

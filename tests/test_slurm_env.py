@@ -1,4 +1,4 @@
-"""The job's description and the launcher's environment, from recorded output of Slurm 22.05."""
+"""The description of a job and the launcher's environment, from recorded output of Slurm 22.05."""
 
 from __future__ import annotations
 

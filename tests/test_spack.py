@@ -1,4 +1,4 @@
-"""The Spack files of this checkout, and that each kind of mistake in them is named."""
+"""The Spack files of this checkout; each kind of mistake in them is reported."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CHECKOUT = Path(__file__).resolve().parents[1]
 ARCH = {"platform": "linux", "platform_os": "debian12", "target": "x86_64_v3"}
 ICELAKE = {"name": "icelake", "vendor": "GenuineIntel", "features": ["avx2"], "parents": ["cannonlake"]}
 USR = {"path": "/usr", "module": None, "extra_attributes": {}}
-#: What says what was chosen in a lock that Spack 1.2.0.dev0 made of these files (it has dependencies and digests too).
+#: The relevant part of a lock that Spack 1.2.0.dev0 created from these files (it also has dependencies and digests).
 LOCK = {
     "_meta": {"file-type": "spack-lockfile", "lockfile-version": 6, "specfile-version": 5},
     "spack": {"version": "1.2.0.dev0", "type": "git", "commit": "9cf66332df3dd988248617fc93400045be59ebab"},
@@ -92,7 +92,7 @@ def test_the_r_of_spack_has_all_that_the_analysis_imports():
     description = (CHECKOUT / "workflow" / "analysis" / "DESCRIPTION").read_text()
     imports = re.search(r"^Imports:(.*?)^\S", description, re.MULTILINE | re.DOTALL)[1]
     names = {name.strip().partition(" ")[0] for name in imports.split(",")}
-    # Recommended packages come with R; Spack pins their versions, though.
+    # Recommended packages are part of R, but Spack pins their versions.
     r_itself = {"grDevices", "grid", "parallel", "stats", "utils"}
     tidyverse = {
         "dplyr",
@@ -104,7 +104,7 @@ def test_the_r_of_spack_has_all_that_the_analysis_imports():
         "tidyr",
         "scales",
         "vctrs",
-    }  # itself or by ggplot2
+    }  # directly or through ggplot2
     manifest = yaml.safe_load((CHECKOUT / "spack" / "r" / "spack.yaml").read_text())["spack"]
     roots = spack_check.roots(manifest).keys()
     assert "r-tidyverse" in roots and {f"r-{name}" for name in names - r_itself - tidyverse} <= roots

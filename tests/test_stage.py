@@ -1,4 +1,4 @@
-"""Reading the workflow: a dry run writes nothing into the results, whatever it finds there; `check` says what would stop a run."""
+"""Reading the workflow: a dry run writes nothing to the results, whatever they contain; `check` reports what would stop a run."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from conftest import TINY, Checkout, must
 
 
 def listing(checkout: Checkout) -> dict[str, tuple[int, bytes]]:
-    """Every file of the results with its time stamp and content."""
+    """Return every file of the results with its time stamp and content."""
     files = (path for path in (checkout.folder / "results").rglob("*") if path.is_file())
     return {str(path): (path.stat().st_mtime_ns, path.read_bytes()) for path in files}
 
@@ -19,7 +19,7 @@ def test_a_dry_run_writes_nothing(checkout: Checkout) -> None:
     assert checkout.snakemake("--cores", "2", target).returncode == 0
     before = listing(checkout)
     assert "Nothing to be done" in (done := checkout.snakemake("-n", target)).stdout + done.stderr
-    # Another question: a cell more.
+    # Change the study: one more cell.
     checkout.write("config/studies/tiny.yaml", TINY.replace("[2, 4]", "[2, 4, 8]"))
     more = must(checkout.snakemake("-n", target))
     assert {"describe_study", "plan_tiny", "measure_block"} <= set((more.stdout + more.stderr).split())

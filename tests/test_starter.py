@@ -1,4 +1,4 @@
-"""Simulations that share one start of the simulator: the same output as by smpirun, limits, failures, and other versions."""
+"""Simulations that share one start of the simulator: same output as with smpirun, limits, failures, and other versions."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_a_failure_is_that_of_one_simulation(starter: Starter, tmp_path: Path) -
 
 
 def test_another_smpirun_starts_each_simulation_itself(starter: Starter, tmp_path: Path) -> None:
-    """Of a version of SimGrid whose script calls smpimain with an option more."""
+    """For a version of SimGrid whose script calls smpimain with an additional option."""
     other = tmp_path / "bin" / "smpirun"
     other.parent.mkdir()
     script = Path(shutil.which("smpirun") or "").read_text()
@@ -115,7 +115,7 @@ def test_another_smpirun_starts_each_simulation_itself(starter: Starter, tmp_pat
 
 
 def test_nothing_runs_on_after_its_program_was_killed(tmp_path: Path) -> None:
-    """Slurm kills a job's processes; what they started must not hold the node."""
+    """Slurm kills a job's processes; their children must not occupy the node."""
     command, environment = prepared(a_cell("bcast", "linear", 48), tmp_path, "-f", "-i", "100000", "-x", "0")
     (tmp_path / "run.py").write_text(
         f"import io\nfrom pathlib import Path\nfrom collstudy.launch.execute import execute\n"
@@ -141,7 +141,7 @@ def test_nothing_runs_on_after_its_program_was_killed(tmp_path: Path) -> None:
 
 
 def simulations(folder: Path) -> list[str]:
-    """Processes that run in a folder, but for this one."""
+    """Return the processes that run in a folder, except zombies."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:

@@ -29,7 +29,7 @@ sweeps:
 
 
 def measured(checkout: Checkout, study: str) -> list[dict[str, str]]:
-    """The rows of *study*, measured on this machine."""
+    """Measure *study* on this machine and return its rows."""
     checkout.write("config/studies/starts.yaml", study)
     machine = checkout.folder / "config" / "machines" / "this-machine.yaml"
     machine.write_text(machine.read_text() + "\noversubscribe: true\n")

@@ -1,4 +1,4 @@
-"""The cell store: atomic, checked, nothing lost."""
+"""The cell store: atomic writes, checks, no loss of data."""
 
 from __future__ import annotations
 

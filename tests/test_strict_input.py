@@ -1,4 +1,4 @@
-"""Wrong input that was accepted, or answered by a traceback: each is refused with its file, line and key, and what is allowed."""
+"""Invalid input that was once accepted or caused a traceback: each is rejected with file, line, key and allowed values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ levels:
   - {name: socket, count: 2, latency_us: 0.5, bandwidth_gb_s: 9.0}
   - {name: core, count: 12, latency_us: 0.2, bandwidth_gb_s: 8.0}
 """
-#: A machine with costs by size, as `./study calibrate` writes them.
+#: A machine with costs by size, as written by `./study calibrate`.
 COSTS = """simulation:
   eager_limit_bytes: 4096
   core_gb_s: 28.0
@@ -42,7 +42,7 @@ ANALYSIS = """analysis:
 
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
-    """A copy of config/ with the study `tiny` on a machine `mine`."""
+    """Return a copy of config/ with the study `tiny` on a machine `mine`."""
     folder = tmp_path / "config"
     shutil.copytree(ROOT / "config", folder)
     (folder / "machines" / "mine.yaml").write_text(MACHINE)
@@ -57,7 +57,7 @@ def edit(path: Path, old: str, new: str) -> None:
 
 
 def refusal(config: Path, study: str = "tiny") -> str:
-    """The one line that reading a study ends with."""
+    """Return the single-line error of reading a study."""
     with pytest.raises(StudyError) as caught:
         Configuration(config).study(study)
     text = str(caught.value)
@@ -131,7 +131,7 @@ def test_a_wrong_study(config: Path, old: str, new: str, expected: list[str]) ->
 
 
 def test_numbers_are_those_of_yaml_1_2(config: Path) -> None:
-    """010 is ten, a date and `no` are texts."""
+    """010 is ten; a date and `no` are strings."""
     edit(config / "studies" / "tiny.yaml", "iterations: 3", "iterations: 010")
     edit(config / "studies" / "tiny.yaml", "title: A tiny study", "title: 2026-11-21")
     study = Configuration(config).study("tiny")
@@ -346,7 +346,7 @@ def test_a_mapping_cycles_over_levels(config: Path) -> None:
 
 
 def test_the_lines_are_those_of_the_file(tmp_path: Path) -> None:
-    """Also below a comment, a blank line and a list of one line."""
+    """Line numbers are correct below a comment and a blank line, and in a list on one line."""
     path = tmp_path / "x.yaml"
     path.write_text("# A comment\n\nkind: simulated\nlabel: x\n\nlevels: [{name: core, count: 0}]\n")
     with pytest.raises(StudyError, match=r"x\.yaml, line 6: levels\.0\.count is 0; it must be at least 1"):

@@ -1,4 +1,4 @@
-"""The script ./study: help, errors, what is next, status, completion, and the folder that one is in."""
+"""The script ./study: help, errors, next step, status, completion, and the current folder."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_without_a_command_it_says_what_is_next(checkout: Checkout, tmp_path: Pa
 
 
 def test_status_again_and_again(checkout: Checkout) -> None:
-    """It ends when nothing is left."""
+    """`status --watch` ends when nothing is left."""
     assert checkout.snakemake("results/tiny/measurements.csv").returncode == 0
     done = study(checkout.folder, "status", "--watch")
     assert done.returncode == 0 and "tiny: cells 4 done, 0 failed, 0 left of 4" in done.stdout
@@ -97,7 +97,7 @@ def test_settings_of_ones_own_do_not_replace_the_named_studies(checkout: Checkou
 
 
 def test_activate_finds_its_own_checkout(checkout: Checkout) -> None:
-    """Also where two checkouts share what set-up made, from any folder."""
+    """It works from any folder, even if two checkouts share the products of set-up."""
     script = f'source "{checkout.folder}/.study/activate" && command -v snakemake && echo "$PYTHONPATH"'
     done = must(finish(["bash", "-c", script], cwd="/"))
     snakemake, python_path = done.stdout.splitlines()

@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 SIMULATED = [1, 2, 3, 4, 5, 6, 7, 8, 16]  # the same program, started in a twentieth of mpirun's time
-REAL = {"random": [1, 2, 3, 5, 8], "ill": [2, 7, 8], "wide": [2, 3]}  # [3] for the others
+REAL = {"random": [1, 2, 3, 5, 8], "ill": [2, 7, 8], "wide": [2, 3]}  # [3] for the other cases
 CASES = ["random", "wide", "tall", "ill", "rank", "diagonal", "zero", "tiny", "huge", "one", "row"]
 
 MAKE_MATRICES = """
@@ -31,7 +31,7 @@ for (name in names(cases))
               quote = FALSE, row.names = FALSE, col.names = FALSE)
 """
 
-# Singular values that R itself knows to 10 digits are compared relative to themselves, smaller ones to 1e-5 of the largest.
+# Singular values that R itself knows to 10 digits are compared by relative error, smaller ones to 1e-5 of the largest.
 CHECK_RESULTS = """
 read <- function(file) unname(as.matrix(read.csv(file, header = FALSE, colClasses = "numeric")))
 errors <- function(folder) {
@@ -138,7 +138,7 @@ def launchers(serial, mpirun, simulated):
 
 @pytest.fixture(scope="module")
 def errors(matrices, launchers, tmp_path_factory):
-    """(case, who) -> the errors that R finds."""
+    """Return {(case, launcher): errors found by R}."""
     results = tmp_path_factory.mktemp("results")
     folders = {}
     for case in CASES:
@@ -253,7 +253,7 @@ def test_bad_options_are_refused(mpirun, serial, arguments, pattern):
         assert_one_message(mpirun(2, *arguments), pattern)
         return
     done = run(serial, *arguments)
-    done.stdout = "" if "output" in str(arguments) else done.stdout  # it fails after the line is printed
+    done.stdout = "" if "output" in str(arguments) else done.stdout  # it fails after printing the line
     assert_one_message(done, pattern)
 
 
@@ -301,7 +301,7 @@ def test_model_only_at_64_processes(simulated):
 
 
 def test_the_comparison_with_dgesvj_runs():
-    """That it prints a ratio; how large it is, is for people on a quiet machine to read."""
+    """Check only that it prints a ratio; its value must be judged by people on a quiet machine."""
     done = run(ROOT / "bench/svd_vs_dgesvj.sh", 64, 1)
     assert done.returncode == 0, done.stderr
     ratios = [float(fields(line.split(" ", 1)[1])["ratio"]) for line in done.stdout.splitlines() if "ratio=" in line]

@@ -1,4 +1,4 @@
-"""Topology-aware collectives in a study: who is where reaches the library, set-up is apart, decisions can be used."""
+"""Topology-aware collectives in a study: the library knows the ranks' nodes, set-up is separate, decisions can be used."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_hosts_in_random_order_cost_the_default_and_not_those_who_know(study: Ch
     assert slowest["default", "random"] > 1.3 * slowest["default", "block"]
     assert slowest["node_group", "random"] == pytest.approx(slowest["node_group", "block"], rel=0.05)
     assert slowest["node_group", "random"] < slowest["default", "random"] / 1.5
-    # 256 KiB to nodes with two ranks each: the hand-made rules use the node level alone ([bijlani2021], section 2).
+    # 256 KiB to nodes with two ranks each: the hand-made rules use only the node level ([bijlani2021], section 2).
     assert slowest["seed001", "random"] == pytest.approx(slowest["node", "random"], rel=0.01)
 
 
@@ -70,7 +70,7 @@ def test_set_up_is_apart_from_the_call(study: Checkout) -> None:
         # With two ranks per node the hand-made rules leave every all-to-all to the MPI library ([bijlani2021], section 5.1).
         left = {} if row["collective"] == "bcast" else {"default": "", "seed001": "100.0"}
         assert row["left_pct"] == left.get(row["algorithm"], "0.0")
-    # The default makes no communicators of its own, only the private copy that the barrier between calls uses.
+    # The default creates no communicators of its own, except the private copy used by the barrier between calls.
     assert max(setups["bcast", "default"]) < min(setups["bcast", "node_group"])
 
 
@@ -82,7 +82,7 @@ def test_where_ranks_are_is_kept_with_the_launch(study: Checkout) -> None:
 
 
 def test_the_library_follows_the_learned_rules(study: Checkout) -> None:
-    """The decision file of the study, in the simulator: every call finds a rule, and the best algorithms are taken."""
+    """With the decision file of the study in the simulator, every call matches a rule, and the best algorithms are used."""
     rules = study.folder / "results/aware/tables/decision-rules.txt"
     lines = rules.read_text().splitlines()
     assert all(line.startswith("#") or re.fullmatch(r"\w+ \d+ \d+ (\d+|\*) -> \w+", line) for line in lines)
@@ -91,7 +91,7 @@ def test_the_library_follows_the_learned_rules(study: Checkout) -> None:
 
 
 def test_at_every_leaf_a_run_does_what_the_tree_says(study: Checkout) -> None:
-    """A simulation of the same cells with COLL_RULES gives the numbers of the algorithms that the file names."""
+    """A simulation of the same cells with COLL_RULES gives the times of the algorithms that the file names."""
     results = study.folder / "results"
     text = (results / "aware/tables/decision-rules.txt").read_text()
     decided: dict[tuple[str, str], list[list[str]]] = defaultdict(list)
@@ -116,7 +116,7 @@ def test_at_every_leaf_a_run_does_what_the_tree_says(study: Checkout) -> None:
         for row in rows(study)
         if row["mapping"] == "random"
     }
-    # What the study measured as the default of a broadcast in the simulator is the library's copy of Open MPI's.
+    # The default of a simulated broadcast in the study is the library's copy of Open MPI's.
     own = re.sub(r"^(bcast .*-> )default$", r"\1ompi_default", text, flags=re.MULTILINE)
     project = Project(study.folder / "config", results)
     question = project.study("aware")
@@ -131,14 +131,14 @@ def test_at_every_leaf_a_run_does_what_the_tree_says(study: Checkout) -> None:
         assert run_block(block, results, results / "learned.log") == {}
         seen = set()
         for sample in project.store.read(cell).launches[0]["samples"]:
-            # Bytes of an all-to-all are all that a rank sends.
+            # Bytes of an all-to-all are all those that a rank sends.
             size = sample["size_bytes"]
             bytes_ = size * (cell.processes if cell.collective == "alltoallv" else 1)
             leaves = decided[cell.collective, str(cell.nodes)]
             leaf = next(leaf for leaf in leaves if leaf[0] == "*" or bytes_ <= int(leaf[0]))
             seen.add(tuple(leaf))
             of = {name: measured[cell.collective, str(cell.nodes), str(size), name] for _, name in leaves}
-            # To the skew that the sizes before it, by another algorithm, leave among the ranks.
+            # Equal except for the skew that smaller sizes, with another algorithm, leave among the ranks.
             near = [name for name, value in of.items() if sample["max_latency_us"] == pytest.approx(value, rel=1e-3)]
             assert near == [leaf[1]], (size, leaves)
         assert len(seen) == len(leaves)

@@ -1,4 +1,4 @@
-"""Traces and replays: what the trace library records, what is refused, and what a replay sends where."""
+"""Traces and replays: what the trace library records, what is rejected, and the messages of a replay."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ TESTS = Path(__file__).resolve().parent
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """tests/traced.c, built with the MPI library of the study."""
+    """Build tests/traced.c with the MPI library of the study."""
     path = tmp_path_factory.mktemp("traced") / "traced"
     subprocess.run([library().mpicc, "-o", path, TESTS / "traced.c"], check=True, env=mpi_environment())
     return path
 
 
 def trace(folder: Path, ranks: int, *command: str | Path) -> subprocess.CompletedProcess[str]:
-    """Run a command under the trace library."""
+    """Run a command with the trace library."""
     folder.mkdir(parents=True, exist_ok=True)
     preload = library().build / "trace" / "libcolltrace.so"
     start = [library().mpirun, "-n", str(ranks), "--map-by", "core:OVERSUBSCRIBE", "--bind-to", "none"]
@@ -41,7 +41,7 @@ def trace(folder: Path, ranks: int, *command: str | Path) -> subprocess.Complete
 
 @pytest.fixture(scope="module")
 def recorded(program: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Files of four ranks of the program."""
+    """Record four ranks of the program."""
     folder = tmp_path_factory.mktemp("recorded")
     must(trace(folder, 4, program))
     return folder
@@ -49,7 +49,7 @@ def recorded(program: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def copied(recorded: Path, tmp_path: Path) -> Path:
-    """A copy of these to spoil."""
+    """Return a copy of the recorded files that a test may damage."""
     return Path(shutil.copytree(recorded, tmp_path / "ranks"))
 
 
@@ -77,7 +77,7 @@ def test_every_call_is_recorded_with_its_arguments(recorded: Path, tmp_path: Pat
     assert (calls[1][1]["sent_bytes"], calls[1][1]["received_bytes"]) == ("400", "0")
     assert by_name["alltoall"]["sent_bytes"] == "32"
     assert by_name["allreduce"]["communicator"] == "1"
-    # The request of any source ended with the message of rank 1 (tag 7); that of the send says nothing of a source.
+    # The receive from any source completed with the message of rank 1 (tag 7); the send's request has no source.
     assert calls[0][5]["list"] == "1;1;7;2;-1;-1"
     assert by_name["gatherv"]["list"] == "1;2;3;4" and calls[3][-2]["list"] == ""
     for mine in calls.values():
@@ -96,7 +96,7 @@ def test_a_rank_that_is_killed_leaves_what_it_did(program: Path, tmp_path: Path)
 
 def test_a_file_that_was_cut_off_is_a_partial_trace(copied: Path, tmp_path: Path) -> None:
     path = copied / "rank-000000.trace"
-    # Inside of the list of gatherv, which is one slot before the end.
+    # Inside the list of gatherv, which is one slot before the end.
     path.write_bytes(path.read_bytes()[: -tracefile.RECORD.size - 20])
     about, rows = rows_of(copied, 4, tmp_path)
     assert about["problems"] == ["rank 0 ended without MPI_Finalize after 12 calls, in the middle of a record"]
@@ -176,20 +176,21 @@ def test_a_study_traces_once_and_replays_by_the_rule(checkout: Checkout, program
     assert status[("dies", "traced")][0] == "failed" and "ended with" in status[("dies", "traced")][1]
     assert status[("dies", "default")] == ("failed", "no complete trace to replay")
     study = json.loads((results / "traced" / "study.json").read_text())
-    assert study["left_out"] == [{"name": "absent", "label": "Not here", "reason": "the program of 'no-such-program' is not installed"}]
-    # What the dead application did before is kept.
+    reason = "the program of 'no-such-program' is not installed"
+    assert study["left_out"] == [{"name": "absent", "label": "Not here", "reason": reason}]
+    # The calls of the dead application until its end are stored.
     dead = next(entry for entry in study["applications"] if entry["name"] == "dies")
     assert (results / dead["trace"] / "calls.csv.gz").exists()
     known = next(entry for entry in study["applications"] if entry["name"] == "known")
     replay = results / next(entry["folder"] for entry in known["replays"] if entry["label"] == "default")
-    # Up stays in the copy, down goes to the next one; SMPI adds 16 bytes to each message. Twice 10 bytes go up as well.
+    # "Up" stays within the copy, "down" goes to the next one; SMPI adds 16 bytes to each message. Twice 10 bytes also go up.
     sent = {
         (int(row["from"]), int(row["to"])): float(row["point_to_point_bytes"]) for row in csv_rows(replay / "pairs.csv")
     }
     assert {pair: size for pair, size in sent.items() if size} == {
         (0, 1): 1016 + 2 * 26, (2, 3): 1016 + 2 * 26, (1, 2): 516, (3, 0): 516,
     }  # fmt: skip
-    # Nothing is lost on the way: what hosts send is what they receive, and what goes up comes down.
+    # Nothing is lost on the way: hosts receive what hosts send, and what goes up comes down.
     ports = {row["link"]: row for row in csv_rows(replay / "ports.csv")}
     crossed: Counter[str] = Counter()
     for row in csv_rows(replay / "links.csv.gz"):
@@ -204,14 +205,14 @@ def test_a_study_traces_once_and_replays_by_the_rule(checkout: Checkout, program
     )
     assert crossed["0up"] == pytest.approx(total, abs=len(ports)) and crossed["1down"] == crossed["0up"]
     assert crossed["1up"] == pytest.approx(across, abs=len(ports)) and crossed["2down"] == crossed["1up"]
-    # Again: the dead one is tried again, what is complete stays untouched.
+    # In a second run the dead application is tried again, and complete ones remain untouched.
     before = {path: path.stat().st_mtime_ns for path in results.glob("*/known_*/about.json")}
     again = checkout.snakemake(*collected)
     assert again.returncode == 0 and "3 of 5 traces and replays are stored, 2 to measure" in again.stderr, (
         again.stdout + again.stderr
     )
     assert before == {path: path.stat().st_mtime_ns for path in results.glob("*/known_*/about.json")}
-    # A changed number and a changed file are found; a replay whose numbers were changed is set aside and made again.
+    # A changed number and a changed file are found; a replay with changed numbers is set aside and made again.
     about, calls = next(results.glob("replays/known_*/about.json")), next(results.glob("traces/known_*/calls.csv.gz"))
     document = json.loads(about.read_text())
     about.write_text(json.dumps(document | {"makespan_us": document["makespan_us"] + 1}))
@@ -269,5 +270,5 @@ def test_the_spiking_network_is_the_same_on_any_number_of_ranks() -> None:
         found.append(dict(re.findall(r"(\w+)=(\S+)", done.stdout)))
     one, three = found
     assert one["spikes"] == three["spikes"] and int(one["spikes"]) > 0
-    # One exchange in each 1.5 ms, and one more for every time that the buffers overflowed.
+    # One exchange every 1.5 ms, and one more for every overflow of the buffers.
     assert int(three["rounds"]) == 40 + int(three["growths"]) and int(three["growths"]) > 0

@@ -1,4 +1,4 @@
-"""Verification: which cells, which arms, what the verdicts are, and what is withdrawn."""
+"""Verification: its cells and pairs, verdicts, and withdrawn rules."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -89,7 +89,7 @@ def test_segments_and_fan_out_are_candidates_from_the_decision_to_the_advice(che
     def rows(name):
         return csv_rows(folder / name)
 
-    # Which variant wins where is the simulator's: each row below must say the same one.
+    # The best variant depends on the simulator: each row below must name the same one.
     variants = {
         int(row["size_bytes"]): row["parameters"]
         for row in rows("tuning/decisions.csv")
@@ -111,7 +111,7 @@ def test_segments_and_fan_out_are_candidates_from_the_decision_to_the_advice(che
         assert f"-> ompi_{text} " in (folder / "tuning" / "coll-core-n2.rules").read_text()
         assert text in checked
         assert own[str(size)]["rule"] == text and own[str(size)]["verdict"] == "faster"
-        # A fresh simulation of the rules file is one of the variant itself.
+        # A new simulation of the rules file equals one of the variant itself.
         measured = [
             row["latency_us"]
             for row in rows("measurements.csv")
@@ -163,7 +163,7 @@ def test_what_verifies_files_is_found_by_the_kind_of_source(tmp_path):
 
 def fake_tuner(rows, folder):
     fake = SimpleNamespace(folder=folder, decisions=rows, withdrawn=set(), tie_pct=2)
-    fake._hit = lambda *a, **k: tuner.Tuner._hit(fake, *a, **k)
+    fake._is_withdrawn = lambda *a, **k: tuner.Tuner._is_withdrawn(fake, *a, **k)
     return fake
 
 

@@ -1,4 +1,4 @@
-"""Decisions to rules files: merging, units, every format, and the commands that use them."""
+"""From decisions to rules files: merging, units, every format, and the commands that use them."""
 
 import json
 from types import SimpleNamespace
@@ -24,13 +24,13 @@ CATALOGUE = CONFIG.catalogue
 
 
 def _choice(text: str) -> tuple[str, tuple[tuple[str, int], ...]]:
-    """`chain:fanout=2;segment_bytes=8192` to name and parameters."""
+    """Convert `chain:fanout=2;segment_bytes=8192` to name and parameters."""
     name, _, parameters = text.partition(":")
     return name, rules.parse_parameters(parameters)
 
 
 def decisions(table, collective="bcast", nodes=2, mapping="core"):
-    """Rows from {processes: {size: algorithm}}; 10 % gain where it is not the default."""
+    """Return decisions from {processes: {size: algorithm}}, with a gain of 10 % unless it is the default."""
     return [
         Decision(collective, mapping, nodes, p, size, *_choice(name), 10.0 * (name != "default"))
         for p, sizes in table.items()
@@ -87,7 +87,7 @@ def test_total_bytes_where_open_mpi_counts_them():
 
 
 def test_open_mpis_numbers_of_collectives():
-    """The order of COLLTYPE_T in coll_base_functions.h."""
+    """Compare with the order of COLLTYPE_T in coll_base_functions.h."""
     words = """allgather allgatherv allreduce alltoall alltoallv alltoallw barrier bcast exscan gather gatherv reduce reduce_scatter
         reduce_scatter_block scan scatter scatterv"""
     order = words.split()
@@ -103,7 +103,7 @@ def test_a_file_of_every_collective_that_open_mpi_tunes(collective, number, algo
     known = NUMBERS[collective][algorithm]
     text = numbers_in(writers.openmpi_rules(found, CATALOGUE, [], NUMBERS))
     assert text[1] == [str(number)] and [str(known)] in [words[1:2] for words in text]
-    # The benchmark counts as the library does: no size is multiplied by the number of processes.
+    # The benchmark counts like the library: no size is multiplied by the number of processes.
     assert ["16", "0", "0", "0"] in text
     (scope,) = json.loads(writers.openmpi_json(found, CATALOGUE, NUMBERS))["collectives"][collective]
     assert scope["rules"] == [{"msg_size_min": 0, "msg_size_max": 15, "alg": known}]
@@ -154,7 +154,7 @@ STUDY = {
 
 
 def emitted(folder, nodes, mpi=None):
-    """Write the tuning files of a study that measured an installed MPI library; returns the placement."""
+    """Write the tuning files of a study that measured an installed MPI library; return the placement."""
     mpi = mpi or mpis()["openmpi"]
     how = {**STUDY["provenance"], "mpi": mpi.name, "mpi_version": mpi.version}
     (found,) = placements(decisions({4: {1: "pipeline", 1024: "default"}}, nodes=nodes))
@@ -166,20 +166,20 @@ def emitted(folder, nodes, mpi=None):
 
 
 def pasted(folder, word):
-    """The lines of README.md to paste: those that set variables, and the command that names *word*."""
+    """Return the lines of README.md to paste: those that set variables, and the command that contains *word*."""
     lines = [line.strip() for line in (folder / "README.md").read_text().splitlines() if line.startswith("    ")]
     return [line for line in lines if line.startswith("export") or word in line]
 
 
 def run_pasted(tmp_path, mpi, word, *more):
-    """Paste the lines in a copy of the folder, then start a broadcast of 64 bytes with four ranks somewhere else."""
+    """Paste the lines in a copy of the folder, then start a broadcast of 64 bytes with four ranks in another folder."""
     (tmp_path / "else where").mkdir()
     program = tmp_path / "else where" / "program"
     program.write_text(f'#!/bin/sh\nexec "{mpis()[mpi].build}/probe/collprobe" bcast 64\n')
     program.chmod(0o755)
     *exports, command = pasted(tmp_path / "a copy", word)
     command = command.replace("mpirun", " ".join(["mpirun", "-n", "4", *more]), 1)
-    # With its monitoring switched on Open MPI crashes where the component is left out.
+    # With monitoring enabled, Open MPI crashes if the monitoring component is excluded.
     command = command.replace("libnbc,self", "libnbc,self,monitoring")
     script = "\n".join([f"cd '{tmp_path}/a copy'", *exports, f"cd '{tmp_path}/else where'", command])
     environment = {**mpis()[mpi].environment(), "COLL_VERBOSE": "1"}
@@ -248,7 +248,7 @@ def test_han_is_the_default_of_an_open_mpi_5_on_several_nodes_only():
 
 
 def test_on_several_nodes_the_rules_act_through_coll_han_and_not_without_it(tmp_path):
-    """Emulated nodes of the installed Open MPI 5; tests/slurm has real ones."""
+    """Uses emulated nodes of the installed Open MPI 5; tests/slurm has real ones."""
     mpi = mpis()["openmpi"]
     if not openmpi.emulates_nodes(mpi):
         pytest.skip("namespaces are not permitted, or no Open MPI 5")
@@ -263,7 +263,7 @@ def test_on_several_nodes_the_rules_act_through_coll_han_and_not_without_it(tmp_
     assert pairs(1023, *both) == pipeline
     alone = pairs(1024)
     assert pairs(1024, *both) == alone != pipeline
-    # coll/tuned's rules alone: coll/han goes on as if they were not there.
+    # With coll/tuned's rules alone, coll/han ignores them.
     assert pairs(1023, *rules_arguments(rules)[3:]) == alone
 
 

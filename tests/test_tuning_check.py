@@ -1,4 +1,4 @@
-"""What a library does with a tuning file: which entries are asked for, and what is named that is not as the file says."""
+"""How a library uses a tuning file: which entries are asked about, and which deviations are reported."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +22,7 @@ def test_boundaries_are_one_below_at_and_one_above():
 
 
 def obedient(table):
-    """A library that follows the table it is given (the file's content is not looked at)."""
+    """Return a library that follows the given table (the file's content is ignored)."""
 
     def probe(path, collective, processes, size):
         rule = selected(table, processes, size) if path else Rule(0, "default")
@@ -147,7 +147,7 @@ def test_a_large_entry_that_the_file_has_for_another_number_of_ranks_is_seen(tmp
 
 @needs_answers
 def test_variables_of_the_caller_choose_nothing_in_a_check(tmp_path, monkeypatch):
-    """Who tunes away from a forced algorithm still has it forced while the new file is checked."""
+    """A user who replaces a forced algorithm by a file still has it forced while the new file is checked."""
     placement = Placement("core", 1, {"bcast": {2: (Rule(0, "linear"), Rule(64, "default"))}})
     own = library_of(mpis()["openmpi"], CATALOGUE, NUMBERS)
     own.write(placement, tmp_path / "a.rules")
@@ -179,7 +179,7 @@ def test_few_entries_are_started_where_the_library_answers(tmp_path):
     complain(findings)
     assert {one.processes for one in findings if one.asked} >= set(range(3, 9))
     assert len(started) <= 2
-    # One that does not answer is started at every entry.
+    # Processes are started for every entry about which the library does not answer.
     started.clear()
     check.check_placement(found, tmp_path / "a.rules", CATALOGUE, replace(silent, probe=probe, ask=lambda *_: {}))
     assert started >= set(range(3, 9))
@@ -189,7 +189,7 @@ def test_few_entries_are_started_where_the_library_answers(tmp_path):
 def test_each_size_has_a_launch_where_messages_are_written_at_the_end_alone(
     monkeypatch: pytest.MonkeyPatch, version: str, launches: int
 ) -> None:
-    """Debian's Open MPI 4.1.4 has no variable that its monitoring writes the messages so far for (collprobe -p)."""
+    """Debian's Open MPI 4.1.4 has no variable with which its monitoring writes the messages so far (collprobe -p)."""
     ran = []
 
     def launch(command: list[Any], environment: dict[str, str], folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""`./study convert`: independent parsers of the new files, written after the libraries' readers."""
+"""`./study convert`: independent parsers of the new files, modelled on the libraries' readers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from test_tuning_files_of_others import MPICH
 
 
 def classic_says(text: str, collective: str, ranks: int, size: int) -> list[int]:
-    """Algorithm and parameters that coll/tuned takes: 4.1's reader and look-up (coll_tuned_dynamic_{file,rules}.c)."""
+    """Return algorithm and parameters that coll/tuned selects: 4.1's reader and look-up (coll_tuned_dynamic_{file,rules}.c)."""
     words = iter(re.sub(r"#.*", "", text).split())
     first = next(words)
     two = first == "rule-file-version-2"
@@ -46,7 +46,7 @@ def classic_says(text: str, collective: str, ranks: int, size: int) -> list[int]
 
 
 def json_says(text: str, collective: str, ranks: int, size: int) -> list[int]:
-    """The same of main's JSON reader: the first communicator rule, then its first message rule, that fit."""
+    """Return the same for main's JSON reader: the first matching communicator rule, then its first matching message rule."""
     unit = size * ranks if collective in ("allgather", "alltoall", "gather", "scatter") else size
     infinite = {"inf": 2**63}
     document = json.loads(text)
@@ -54,7 +54,7 @@ def json_says(text: str, collective: str, ranks: int, size: int) -> list[int]:
     assert set(document["collectives"]) <= set(rules.COLLTYPES)
     for scope in document["collectives"].get(collective, []):
         assert set(scope) <= {"comm_size_min", "comm_size_max", "comm_rank_distribution", "rules"}
-        # "inf" is the largest 64-bit number, which its 32-bit field holds as -1.
+        # "inf" is the largest 64-bit number, which its 32-bit field stores as -1.
         high = scope.get("comm_size_max", 2**31 - 1)
         if not scope.get("comm_size_min", 0) <= ranks <= (-1 if high == "inf" else high):
             continue
@@ -136,7 +136,7 @@ def test_ucc_and_nccl_get_rings(tmp_path):
     texts = [loss.text for loss in nccl.losses]
     assert any("allgather ring from 5 ranks on: a line of NCCL's tuner has one number of ranks" in one for one in texts)
     assert any("protocols" in one for one in texts)
-    # And back: a number of ranks for each line.
+    # Convert back: each line has one rank count.
     assert classic_says(converted(tmp_path, nccl.text, "openmpi").text, "allgather", 4, 7) == [4, 0, 0]
 
 
@@ -176,7 +176,7 @@ def test_nothing_to_say_is_an_error_with_the_reasons(tmp_path, capsys):
 
 
 def test_the_files_that_studies_write_are_read_as_they_were_meant(tmp_path):
-    """Each writer's file says what its placement says, at every limit and one below and above."""
+    """Each writer's file has the rules of its placement, at every limit and one below and above."""
     table = {
         4: (Rule(0, "binomial"), Rule(1024, "pipeline", (("segment_bytes", 8192),)), Rule(65536, "default")),
         8: (Rule(0, "default"), Rule(4096, "chain", (("fanout", 4),))),
@@ -199,7 +199,7 @@ def test_the_files_that_studies_write_are_read_as_they_were_meant(tmp_path):
 
 
 def test_sizes_of_all_ranks_are_checked_for_more_ranks_than_are_started(tmp_path):
-    """Where a file counts the bytes of all ranks, the copy for fewer ranks must have their limits."""
+    """If a file counts the bytes of all ranks, the copy for fewer ranks must have limits for these ranks."""
     own = library_of(mpis()["openmpi"], CATALOGUE, NUMBERS)
     table = {2: (Rule(0, "default"),), 24: (Rule(0, "ring"), Rule(64, "bruck"))}
     placement = Placement("core", 1, {"allgather": table})
@@ -218,7 +218,7 @@ def test_the_installed_library_follows_a_converted_file(tmp_path, capsys, mpi):
     output = tmp_path / "new.rules"
     assert main(["convert", str(path), "--to", mpi, "--output", str(output), "--check"]) == 0
     assert re.search(r": [1-9]\d* limits checked, [1-9]\d* conclusive", capsys.readouterr().out)
-    # A library that does something else is seen.
+    # A library that deviates from the file is detected.
     output.write_text(output.read_text().replace("0 6 0 0", "0 1 0 0").replace("intra_binomial", "intra_smp"))
     if mpi == "openmpi":
         found = convert(read(path, known(mpis()[mpi].version)), mpi, known(mpis()[mpi].version))

@@ -1,4 +1,4 @@
-"""Tuning files of Open MPI that others wrote, as `./study explain` reads them."""
+"""Tuning files of Open MPI written by others, as read by `./study explain`."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def written(tmp_path: Path, text: str | bytes, name: str = "rules") -> Path:
 
 
 def faults(tmp_path: Path, text: str, version: str = "5.0.11", notes: bool = False) -> list[tuple[int, str]]:
-    """Lines and texts of the faults that `explain` lists."""
+    """Return lines and texts of the faults that `explain` lists."""
     found = read(written(tmp_path, text), known(version)).faults
     return [(fault.line, fault.text) for fault in found if fault.note == notes]
 
@@ -85,7 +85,7 @@ def test_what_a_file_says_for_some_ranks_and_bytes(tmp_path, capsys):
     text = explained(capsys, path, "--ranks", "48", "--size", "65535", "--collective", "bcast")
     assert "chain (in the file: 2 chain), fan-out 4, segments of 8 KiB (line 12" in text
     assert "allgather," not in text
-    # Open MPI counts the bytes of all ranks: 2 of each of 48 are 96, 3 are 144.
+    # Open MPI counts the bytes of all ranks: 2 bytes on each of 48 are 96, 3 are 144.
     for size, algorithm in (("2", "ring"), ("3", "bruck")):
         assert f": {algorithm} (" in explained(
             capsys, path, "--ranks", "48", "--size", size, "--collective", "allgather"
@@ -147,7 +147,7 @@ def test_counts_that_do_not_fit_are_told_where_the_numbers_come_to_an_end(tmp_pa
     ]
     another = GOOD.replace("7 # bcast\n2", "7 # bcast\n3")
     assert [line for line, text in faults(tmp_path, another) if "3 communicator sizes are announced, 2 follow" in text]
-    # The last list is short: the file is not truncated if others are short too, which shows how it was written.
+    # The last list is short: the file does not count as truncated if others are short, too, which shows how it was written.
     both = GOOD.replace("2\n0 6 0 0", "3\n0 6 0 0").replace("2\n0 4 0 0\n", "3\n0 4 0 0\n")
     assert [line for line, text in faults(tmp_path, both) if "3 message sizes" in text] == [6, 21]
     assert len(read(written(tmp_path, both), known()).of("allgather")) == 4
@@ -200,7 +200,7 @@ def test_versions_have_other_algorithms(tmp_path):
 def test_open_mpi_6_reads_communicator_sizes_of_the_classic_format_one_entry_off(tmp_path):
     found = read(written(tmp_path, GOOD), known("6.0"))
     assert any("one entry off" in fault.text for fault in found.faults)
-    # The entry for 24 ranks begins at the number of the entry before it.
+    # The entry for 24 ranks starts at the rank count of the previous entry.
     assert found.at("bcast", 4, 0)[0].algorithm == "binary_tree"
     assert read(written(tmp_path, GOOD), known("5.0.11")).at("bcast", 4, 0)[0].algorithm == "binomial"
 
@@ -280,7 +280,7 @@ def test_json_rules_as_open_mpis_reader_takes_them(tmp_path, capsys):
 
 
 def test_no_limit_of_ranks_is_a_key_that_is_left_out(tmp_path):
-    """Open MPI keeps "inf" as -1 there, so that the rules never apply; for bytes it is right."""
+    """Open MPI stores "inf" as -1 there, so that the rules never apply; for bytes "inf" is correct."""
     text = '{"collectives": {"bcast": [{"comm_size_max": "inf", "rules": [{"msg_size_max": "inf", "alg": 1}]}]}}'
     found = read(written(tmp_path, text), known())
     assert not found.rules and "never apply; leave the key out" in found.faults[0].text
@@ -289,6 +289,6 @@ def test_no_limit_of_ranks_is_a_key_that_is_left_out(tmp_path):
 
 
 def test_a_collective_by_the_name_of_the_schema_is_not_read_by_open_mpi(tmp_path):
-    """The schema calls it reducescatter, the reader reduce_scatter; with another name it ignores the file."""
+    """The schema calls it reducescatter, the reader reduce_scatter; with another name the reader ignores the file."""
     found = read(written(tmp_path, '{"collectives": {"reducescatter": [{"rules": [{"alg": 1}]}]}}'), known())
     assert found.ignored and "'reducescatter' is not a collective of Open MPI" in found.faults[0].text

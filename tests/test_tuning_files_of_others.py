@@ -1,4 +1,4 @@
-"""Tuning files of other libraries than Open MPI, as `./study explain` reads them."""
+"""Tuning files of libraries other than Open MPI, as read by `./study explain`."""
 
 from __future__ import annotations
 
@@ -68,17 +68,17 @@ def ucc_spans(tmp_path: Path, tune: str) -> list[tuple[str, int, int | None]]:
 
 
 def test_a_limit_belongs_to_the_higher_score_in_ucc(tmp_path):
-    """As UCC 1.10 ran broadcasts of these sizes among four processes (built from its sources, its messages counted)."""
+    """As observed with UCC 1.10 for broadcasts of these sizes among four processes (built from source, messages counted)."""
     assert ucc_spans(tmp_path, "bcast:1000-1999:@dbt:inf") == [("dbt", 1000, 1999)]
     assert ucc_spans(tmp_path, "bcast:1000-1999:@dbt:11") == [("dbt", 1000, 1999)]
-    # Without a score, or with UCC's own, the last byte is UCC's own.
+    # Without a score, or with UCC's own score, the last byte is UCC's own.
     assert (
         ucc_spans(tmp_path, "bcast:1000-1999:@dbt")
         == ucc_spans(tmp_path, "bcast:1000-1999:@2:10")
         == [("dbt", 1000, 1998)]
     )
     assert ucc_spans(tmp_path, "bcast:1000-1999:@dbt:5") == [("dbt", 1001, 1998)]
-    # Of equal scores the later sizes have it.
+    # With equal scores, the larger sizes have it.
     shared = [("dbt", 0, 4095), ("sag_knomial", 4096, None)]
     assert ucc_spans(tmp_path, "bcast:0-4k:@dbt#bcast:4k-inf:@sag_knomial") == shared
     assert ucc_spans(tmp_path, "bcast:0-4k:@dbt:inf#bcast:4k-inf:@sag_knomial:inf") == shared

@@ -1,4 +1,4 @@
-"""Rules files of Open MPI's coll/han: read, explained and converted."""
+"""Rules files of Open MPI's coll/han: reading, explaining and converting."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_hans_file_that_is_cut_off(tmp_path):
 
 
 def test_hans_rules_and_other_formats(tmp_path):
-    """Levels and components have no equal elsewhere; a file of coll/tuned becomes the one of coll/han that lets it decide."""
+    """Other formats have no levels and components; a file of coll/tuned becomes one of coll/han that delegates to coll/tuned."""
     with pytest.raises(StudyError, match="none of its rules can be expressed as I_MPI_ADJUST"):
         convert(read(written(tmp_path, HAN_FILE), known()), "intel", known())
     same = convert(read(written(tmp_path, HAN_FILE.replace("han@simple", "adapt")), known()), "openmpi-han", known())

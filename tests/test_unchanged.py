@@ -1,4 +1,4 @@
-"""A run with nothing to do answers without Snakemake, and only where nothing that a run looks at has changed."""
+"""A run with nothing to do answers without Snakemake, but only if nothing that a run reads has changed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from conftest import TINY, Checkout, finish, must
 
 RUN = ("run", "--goal", "measure", "--")
-#: Asks for a record of a run that had nothing to do, or, without arguments, whether there is nothing to do.
+#: Asks for a record of a run that had nothing to do or, without arguments, whether there is nothing to do.
 ASK = """
 import sys
 from pathlib import Path
@@ -29,7 +29,7 @@ else:
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
-    """A checkout with everything measured, and a report that somebody made."""
+    """Return a checkout with everything measured, and a report."""
     folder = tmp_path_factory.mktemp("unchanged") / "a checkout"
     found = Checkout(folder)
     found.write("config/studies/tiny.yaml", TINY)
@@ -38,7 +38,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     found.write("results/report/index.html", "<p>report</p>")
     found.write("data of others/bcast.csv", "1,2\n")
     found.write("bin/mpirun", "#!/bin/sh\n")
-    # Other tests use what set-up made at the same time.
+    # Do not share .study, because other tests use it at the same time.
     (folder / ".study").unlink()
     found.write(".study/build/bench/collbench_bcast", "program")
     found.write(".study/venv/lib/python3.11/site-packages/library-1.0/METADATA", "Version: 1.0\n")
@@ -57,14 +57,14 @@ def cell(folder: Path) -> Path:
 
 
 def edit(path: Path) -> None:
-    """Other content of the same length and with the same times."""
+    """Change the content but keep length and time stamps."""
     before = path.stat()
     text = path.read_bytes()
     path.write_bytes(text[:-1] + b" ")
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
-#: What may happen to a checkout between two runs.
+#: Possible changes of a checkout between two runs.
 CHANGES: dict[str, Callable[[Path], object]] = {
     "a study": lambda folder: edit(folder / "config/studies/tiny.yaml"),
     "a new study": lambda folder: (folder / "config/studies/other.yaml").write_text(TINY),
@@ -130,7 +130,7 @@ def test_a_dry_run_of_what_has_nothing_to_do_is_answered(measured: Checkout) -> 
 
 
 def asked(checkout: Checkout) -> bool:
-    """Run, and say whether Snakemake was asked: it keeps a log of each start."""
+    """Run, and return whether Snakemake was started, which writes a log at each start."""
     logs = checkout.folder / ".snakemake" / "log"
     before = len(list(logs.iterdir()))
     must(checkout.collstudy(*RUN))
@@ -138,9 +138,9 @@ def asked(checkout: Checkout) -> bool:
 
 
 def answered(checkout: Checkout) -> bool:
-    """Whether a run is answered without Snakemake after one in which nothing changed, and not before.
+    """Return whether a run is answered without Snakemake after one in which nothing changed, and not before.
 
-    What changed a moment ago may change again within the same tick of the file system's clock; set-up and PATH are shared with
+    A recent change could be followed by another one within the same tick of the file system's clock; set-up and PATH are shared with
     other tests, so several runs may be needed.
     """
     time.sleep(2.5)
@@ -156,7 +156,7 @@ def test_a_run_is_answered_when_snakemake_had_nothing_to_do(checkout: Checkout) 
     done = checkout.collstudy(*RUN)
     assert done.returncode == 0 and "4 to simulate" in done.stderr
     assert answered(checkout)
-    # A plan is one of everything, and no promise that nothing is to be done.
+    # A dry run shows what would be done, and is no record of having nothing to do.
     cell(checkout.folder).unlink()
     for pause in (2.5, 0):
         time.sleep(pause)

@@ -1,4 +1,4 @@
-"""`./study what-ran`: what the library really ran, compared with what it was forced to and with what it says itself."""
+"""`./study what-ran`: what the library really ran, compared with what was forced and with the library's own reports."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from conftest import ROOT, csv_rows, finish, write_mpi4py
 
 TESTS = Path(__file__).resolve().parent
 SHARED = ["--map-by", "core:OVERSUBSCRIBE", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
-#: The library of set-up, and the system's where it is another version.
+#: The library installed by set-up, and the system's if it has another version.
 LAUNCHERS = {
     version: path
     for path in (library().mpirun, shutil.which("mpirun", path="/usr/bin"))
@@ -25,7 +25,7 @@ with_launchers = pytest.mark.parametrize("mpirun", LAUNCHERS.values(), ids=LAUNC
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """tests/ran.c, built with the MPI library of the study."""
+    """Build tests/ran.c with the MPI library of the study."""
     path = tmp_path_factory.mktemp("a program") / "ran"
     subprocess.run([library().mpicc, "-o", path, TESTS / "ran.c"], check=True, env=mpi_environment())
     return path
@@ -34,7 +34,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def what_ran(
     folder: Path, *words: str | Path, options: tuple[str, ...] = (), text: str | None = None
 ) -> tuple[subprocess.CompletedProcess[str], list[dict[str, str]]]:
-    """Run the command as a user does; its output and the rows of its table."""
+    """Run the command like a user; return its output and the rows of its table."""
     target = folder / "ran.csv"
     target.unlink(missing_ok=True)
     feed = {"input": text} if text else {"stdin": subprocess.DEVNULL}
@@ -131,12 +131,12 @@ def test_on_two_nodes_han_runs_algorithms_on_parts_of_the_communicator(program: 
     nodes = ["--prtemca", "plm_ssh_agent", agent, "--host", "nodea:2,nodeb:2", "--map-by", "slot", "--bind-to", "none"]
     done, rows = what_ran(tmp_path, library().mpirun, *nodes, "-n", "4", program)
     assert done.returncode == 0, done.stdout + done.stderr
-    # One rank of each node is in both parts, between nodes and within its own; the first call also finds the nodes.
+    # One rank of each node is in both parts, between nodes and within its node; the first call also determines the nodes.
     later = [row for row in rows if row["collective"] == "bcast" and row["calls"] == "2"]
     assert {(row["component"], row["algorithm"]) for row in later} == {
         ("han", "bintree + bintree on 2 of 4 ranks"), ("han", "bintree on 2 of 4 ranks"),
     }  # fmt: skip
-    # With one rank on each node han gives up and leaves the call to tuned, which calls one algorithm.
+    # With one rank per node, han gives up and leaves the call to tuned, which calls one algorithm.
     assert of(rows, "allreduce") == [("2 communicators of 2 ranks", "tuned", "recursivedoubling", "call")]
 
 
@@ -176,7 +176,7 @@ def test_what_cannot_be_followed_is_one_sentence(
     assert done.stderr.count("\n") == 1 and message in done.stderr
 
 
-#: A program that calls Open MPI's Fortran functions; it needs no Fortran compiler.
+#: A program that calls Open MPI's Fortran functions without needing a Fortran compiler.
 FORTRAN = """
 void mpi_init_(int *), mpi_finalize_(int *), mpi_bcast_(void *, int *, int *, int *, int *, int *);
 extern struct { int handle; } ompi_mpi_comm_world;

@@ -1,4 +1,4 @@
-"""The workflow from its outermost interface: snakemake on a small simulated study, its reruns, and its report."""
+"""The workflow through its outermost interface: snakemake on a small simulated study, its reruns, and its report."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ def test_measure_rerun_change(checkout: Checkout) -> None:
     assert len(rows(checkout)) == 4 * 11
     asked = rows(checkout, "results/tiny/cells.csv")
     assert {row["status"] for row in asked} == {"measured"}
-    # A simulator is not started in a millisecond, nor in a megabyte.
+    # A simulator needs more than a millisecond and more than a megabyte.
     assert all(float(row["seconds"]) > 0.001 and float(row["peak_memory_mb"]) > 1 for row in asked)
     assert all(float(row["latency_us"]) > 0 and row["simulated"] == "TRUE" for row in rows(checkout))
     cells = cell_files(checkout)
-    # Nothing changed: nothing to do.
+    # Nothing has changed: nothing to do.
     assert "Nothing to be done" in run(checkout, MEASURED)
-    # One process count more: two new cells, the four old files untouched.
+    # One more process count: two new cells, the four old files are untouched.
     checkout.write("config/studies/tiny.yaml", TINY.replace("[2, 4]", "[2, 4, 6]"))
     assert "2 to simulate in 1 block," in run(checkout, MEASURED)
     after = cell_files(checkout)
     assert len(after) == 6 and cells.items() <= after.items()
     assert len(rows(checkout)) == 6 * 11
-    # And back: nothing is measured, the table is the first one again, byte for byte.
+    # Change it back: nothing is measured, and the table is identical to the first one.
     checkout.write("config/studies/tiny.yaml", TINY)
     assert "to simulate" not in run(checkout, MEASURED)
     assert (checkout.folder / MEASURED).read_bytes() == first
-    # The same from nothing: simulation is deterministic.
+    # The same after deleting everything: simulation is deterministic.
     shutil.rmtree(checkout.folder / "results")
     run(checkout, MEASURED)
     assert (checkout.folder / MEASURED).read_bytes() == first
@@ -51,7 +51,7 @@ def test_measure_rerun_change(checkout: Checkout) -> None:
 
 @pytest.mark.long
 def test_the_scheduler_does_not_look_again_each_second(checkout: Checkout) -> None:
-    """Timers of Snakemake's rate limit multiply with the jobs that have ended."""
+    """The timers of Snakemake's rate limit multiply with the number of ended jobs."""
     script = (
         "import sys, threading\n"
         "started, start = [], threading.Timer.start\n"
@@ -72,7 +72,7 @@ def test_the_scheduler_does_not_look_again_each_second(checkout: Checkout) -> No
 
 
 def test_without_a_target_everything_is_made(checkout: Checkout) -> None:
-    """The root's Snakefile includes the workflow's, and an included file has no say in the default target."""
+    """The root's Snakefile includes the workflow's, and an included file cannot set the default target."""
     printed = run(checkout, "--dry-run")
     assert "give_verdict" in printed and "Nothing to be done" not in printed
 
@@ -110,7 +110,7 @@ def test_a_study_waits_for_the_cells_that_another_one_measures(checkout: Checkou
 def test_jobs_that_run_silently_are_named_again(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A run is never silent for long: jobs of the analysis print nothing of their own."""
+    """A run is never silent for long, although jobs of the analysis print nothing themselves."""
     monkeypatch.setattr(snakemake_logger_plugin_collstudy, "SILENCE_S", 0.05)
     shown = object.__new__(LogHandler)
     shown.__post_init__()
@@ -161,7 +161,7 @@ def test_imported_studies_have_figures_before_others_are_measured(checkout: Chec
 
 @pytest.mark.long
 def test_launches_are_added_to_the_same_file(checkout: Checkout) -> None:
-    """Real launches: more of them are asked for later, and the first ones stay."""
+    """Real launches: when more are requested later, the first ones are kept."""
     study = local_study(
         "collective: bcast, algorithms: [default, linear], sizes: {from: 1, to: 64}, iterations: 20, warmup: 2"
     )
@@ -184,7 +184,7 @@ def test_launches_are_added_to_the_same_file(checkout: Checkout) -> None:
 
 @pytest.mark.long
 def test_after_an_aligned_barrier_all_ranks_start_together(checkout: Checkout) -> None:
-    """No rank then has its message before one message time (0.19 us); after a tree barrier late ranks find theirs waiting."""
+    """No rank then has its message before one message time (0.19 us); after a tree barrier, late ranks find their message waiting."""
 
     def fastest(barrier: str) -> float:
         study = TINY.replace("[default, linear]", "[linear]").replace("[2, 4]", "[16]")
@@ -196,7 +196,7 @@ def test_after_an_aligned_barrier_all_ranks_start_together(checkout: Checkout) -
     assert fastest("aligned") > 0.19
 
 
-#: What config/studies/this-machine.yaml is on a machine of so many cores, simulated so that any machine can run it.
+#: The study config/studies/this-machine.yaml for a machine with {cores} cores, simulated so that any machine can run it.
 ON_CORES = """
 title: On {cores} cores
 question: Which is fastest?
@@ -228,7 +228,7 @@ def test_nothing_empty_is_shown_however_many_cores(checkout: Checkout) -> None:
 
 
 def test_from_the_question_to_the_report(checkout: Checkout) -> None:
-    """The whole path of a small study, with a cell that fails: the report shows it as missing, the run says so at the end."""
+    """The whole path of a small study with a failing cell: the report shows it as missing, and the run names it at the end."""
     barrier = "  - {collective: barrier, algorithms: [default, linear], mappings: [core], processes: [2, 4, 6], iterations: 3, warmup: 1}\n"
     checkout.write("config/studies/tiny.yaml", TINY.replace("[2, 4]", "[2, 4, 6]") + barrier)
     run(checkout)
@@ -238,7 +238,7 @@ def test_from_the_question_to_the_report(checkout: Checkout) -> None:
     text = must(finish(["pdftotext", pdf, "-"])).stdout
     assert "A tiny study" in text and "simulated" in text
     assert "Nothing to be done" in run(checkout)
-    # Snakemake's own report has the main figures: drawing, category (the study) and the caption that the index gives.
+    # Snakemake's own report has the main figures: drawing, category (the study), and caption from the index.
     run(checkout, "--report", "own.html")
     own = (checkout.folder / "own.html").read_text()
     shown, categories = (
@@ -251,7 +251,7 @@ def test_from_the_question_to_the_report(checkout: Checkout) -> None:
         assert base64.b64encode((checkout.folder / name).read_bytes()).decode() in figure["data_uri"]
         assert html.unescape(re.sub("<[^>]+>", "", figure["caption"])).strip() == captions[Path(name).stem]
     assert list(categories) == ["tiny"]
-    # A cell that fails is in the report with its reason; the other results stay, and the run ends with its name.
+    # A failing cell is in the report with its reason; other results remain, and the run ends with the cell's name.
     launcher = checkout.write("bin/smpirun", FAULTY.format(real=shutil.which("smpirun")))
     launcher.chmod(0o755)
     checkout.write(
@@ -271,7 +271,7 @@ def test_jobs_load_the_modules_of_a_profile(checkout: Checkout, tmp_path: Path) 
     profile = (checkout.folder / "profiles" / "default" / "profile.yaml").read_text()
     checkout.write("profiles/site/profile.yaml", profile + "software-deployment-method: env-modules\n")
     checkout.write("config/config.yaml", "studies: [tiny]\nresults: results\nmodules: [gcc/13.2.0, openmpi/5.0.5]\n")
-    # As Lmod and Environment Modules define the command for every shell.
+    # As Lmod and Environment Modules define the command in every shell.
     (tmp_path / "init").write_text(f'module() {{ echo "$@" >> {said}; }}\n')
     must(checkout.snakemake(
         "--workflow-profile", "profiles/site", "--", "results/tiny/measurements.csv",
@@ -280,7 +280,7 @@ def test_jobs_load_the_modules_of_a_profile(checkout: Checkout, tmp_path: Path) 
     assert said.read_text().splitlines()[:2] == ["purge", "load gcc/13.2.0 openmpi/5.0.5"]
 
 
-# Apptainer as far as Snakemake uses it: runs the command of `apptainer exec OPTIONS IMAGE bash -c COMMAND` on this computer.
+# A fake Apptainer for Snakemake: runs the command of `apptainer exec OPTIONS IMAGE bash -c COMMAND` on this computer.
 APPTAINER = """#!/bin/sh
 [ "$1" != --version ] || { echo apptainer version 1.3.4; exit; }
 while [ "$1" != bash ]; do image=$1; shift; done

@@ -1,4 +1,4 @@
-"""What goes wrong in a run of the workflow: damaged files, launches that fail, runs that are killed or interrupted."""
+"""Failures in a run of the workflow: damaged files, failing launches, killed or interrupted runs."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_launch_that_fails_fails_its_cell_alone(faulty: Checkout, fault: str, 
     logs = "".join(p.read_text() for p in (faulty.folder / "logs" / "measure").glob("*.log"))
     if fault in ("crash", "garbage"):
         assert {"crash": "about to crash", "garbage": "no benchmark measures it"}[fault] in logs
-    # The next run, without the fault, measures just the failed cells and is complete.
+    # The next run, without the fault, measures only the failed cells and is then complete.
     before = cell_files(faulty)
     assert "2 to simulate" in run(faulty, MEASURED, environment=path)
     assert len(rows(faulty)) == 4 * 11
@@ -71,7 +71,7 @@ def test_a_launch_that_fails_fails_its_cell_alone(faulty: Checkout, fault: str, 
     assert len(changed) == 2 and all("_p4-" in name for name in changed)
 
 
-#: An mpirun whose first launches of a benchmark, as many as the file `crashes` has lines, end with an error.
+#: An mpirun whose first launches of a benchmark fail, as many as the file `crashes` has lines.
 CRASHING = """\
 #!/bin/bash
 case "$*" in *bench_*)
@@ -98,7 +98,7 @@ def test_a_cell_that_crashed_is_launched_once_more(checkout: Checkout, crashes: 
     (cell,) = rows(checkout, "results/tiny/cells.csv")
     assert cell["status"] == status and not (programs / "crashes").read_text()
     assert (done.stdout + done.stderr).count("relaunching once") == 1
-    # What a killed launcher leaves is never in the way of another: all is below a folder of the run, which is gone.
+    # Leftovers of a killed launcher cannot disturb others: they are in a folder of the run, which is removed.
     sessions = {Path(line) for line in (programs / "sessions").read_text().splitlines()}
     assert sessions and all("collstudy-" in str(path) and not path.exists() for path in sessions)
 
@@ -166,7 +166,7 @@ def test_killed_and_started_again(checkout: Checkout) -> None:
 
 
 def test_interrupted_and_started_again(checkout: Checkout) -> None:
-    """Ctrl-C ends a run with a line, without tracebacks and without calling jobs failed that it ended."""
+    """Ctrl-C ends a run with one line, without tracebacks and without reporting the jobs that it ended as failed."""
     checkout.write("config/studies/tiny.yaml", TINY.replace("[2, 4]", "{from: 2, to: 48, step: 2}"))
     command = [sys.executable, "-m", "collstudy", "run", "--studies", "tiny", "--", MEASURED]
     environment = {**os.environ, "PYTHONPATH": str(checkout.folder / "workflow")}
@@ -191,7 +191,7 @@ def test_interrupted_and_started_again(checkout: Checkout) -> None:
 
 
 def test_a_forced_algorithm_that_another_component_ran_is_marked(checkout: Checkout) -> None:
-    """coll/tuned is kept out by the environment of a system: what is forced does not run, and the cell says so."""
+    """The system's environment excludes coll/tuned: the forced algorithm does not run, and the cell reports it."""
     study = local_study("collective: barrier, algorithms: [linear], iterations: 20, warmup: 2")
     checkout.write("config/studies/local.yaml", study)
     environment = {"OMPI_MCA_coll_tuned_priority": "1"}

@@ -49,7 +49,7 @@ PARTITION = "THIN"
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of the loopback device that nobody uses at this moment."""
+    """Return unused ports of the loopback device."""
     sockets = [socket.socket() for _ in range(count)]
     try:
         for one in sockets:
@@ -78,7 +78,7 @@ echo "export TMPDIR={state}/node-tmp/$SLURMD_NODENAME"
 
 
 class Cluster:
-    """One emulated cluster. `up()` and `down()` may be called from different processes: the state is in the folder."""
+    """One emulated cluster. `up()` and `down()` may be called from different processes, because its state is in its folder."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class Cluster:
         self.sockets, self.cores, self.memory_mb = sockets, cores, memory_mb
         self.accounting, self.mode, self.slurmd_timeout_s = accounting, mode, slurmd_timeout_s
         self.mark = f"{hashlib.sha256(str(CHECKOUT).encode()).hexdigest()[:8]}-{name}"
-        # Not $TMPDIR of a job, which differs from host to host; and short: a socket's path has 108 characters.
+        # Not $TMPDIR of a job, which differs between hosts. The path must be short: a socket's path has at most 108 characters.
         base = "/tmp" if os.access("/tmp", os.W_OK) else tempfile.gettempdir()
         self.state = Path(base) / f"collstudy-slurm-{self.mark}"
         self.hosts: dict[str, Process] = {}
@@ -112,7 +112,7 @@ class Cluster:
         self.down()
 
     def up(self) -> None:
-        """Starts the cluster and waits until all nodes are idle. Leftovers of a crashed instance go first."""
+        """Start the cluster and wait until all nodes are idle. First remove leftovers of a crashed instance."""
         with self._locked():
             if self.is_up():
                 raise ClusterError(f"already up: {self.state}; stop it with `{Path(__file__).name} down`")
@@ -128,13 +128,13 @@ class Cluster:
                 raise
 
     def down(self) -> None:
-        """Stops exactly what belongs to this instance and removes its folder."""
+        """Stop the processes of this instance and remove its folder."""
         with self._locked():
             self._stop_everything()
         shutil.rmtree(self.state, ignore_errors=True)
 
     def is_up(self) -> bool:
-        """Whether the controller runs."""
+        """Return whether the controller is running."""
         return any(process.alive() for process in self._daemons("slurmctld"))
 
     def _start(self) -> None:
@@ -160,7 +160,7 @@ class Cluster:
             raise ClusterError(f"not all nodes became idle: {states.stdout or states.stderr}")
 
     def _stop_everything(self, keep_logs: bool = False) -> None:
-        # The hosts go first: everything on them ends with them at once, and nothing is left to be asked politely.
+        # Kill the hosts first: all their processes end with them, so there is nothing left to stop gracefully.
         for process in self.hosts.values():
             if process.alive() and process.pid != os.getpid():
                 os.kill(process.pid, signal.SIGKILL)
@@ -172,12 +172,12 @@ class Cluster:
             if path.name != "lock":
                 shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
 
-    # ---- what tests do with it
+    # ---- for tests
 
     def run(
         self, command: Sequence[str | Path], check: bool = True, **options: Any
     ) -> subprocess.CompletedProcess[str]:
-        """Runs a command on the login node, in the caller's folder, and returns its output as text."""
+        """Run a command on the login node, in the caller's folder, and return its output as text."""
         options = {"capture_output": True, "text": True, **options}
         result = subprocess.run(self._on("login", command, options), **options)
         if check and result.returncode != 0:
@@ -185,43 +185,43 @@ class Cluster:
         return result
 
     def popen(self, command: Sequence[str | Path], **options: Any) -> subprocess.Popen[Any]:
-        """Starts a command on the login node. The process is the command itself: its pid can be killed."""
+        """Start a command on the login node. The returned process is the command itself, so its pid can be killed."""
         return subprocess.Popen(self._on("login", command, options), **options)
 
     def submit(self, script: str, *options: str, **how: Any) -> int:
-        """Submits a batch script and returns the job's number; *how* goes to `run`."""
+        """Submit a batch script and return the job's number; *how* is passed to `run`."""
         answer = self.run(["sbatch", "--parsable", *options], input=f"#!/bin/bash\n{script}\n", **how).stdout
         return int(answer.strip().split(";")[0])
 
     def job(self, number: int) -> dict[str, str]:
-        """What `scontrol show job` says, key by key."""
+        """Return the output of `scontrol show job` by key."""
         words = self.run(["scontrol", "-o", "show", "job", str(number)]).stdout.split()
         return dict(word.split("=", 1) for word in words if "=" in word)
 
     def wait(self, number: int, timeout_s: float = 120) -> str:
-        """Waits for the end of a job and returns its state."""
+        """Wait for the end of a job and return its state."""
         ended = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "PREEMPTED", "OUT_OF_MEMORY", "DEADLINE"}
         if not wait_until(lambda: self.job(number)["JobState"] in ended, timeout_s, poll_s=0.25):
             raise ClusterError(f"job {number} is still {self.job(number)['JobState']} after {timeout_s} s")
         return self.job(number)["JobState"]
 
     def wait_for_state(self, number: int, state: str) -> None:
-        """Waits until a job is in a state."""
+        """Wait until a job is in a state."""
         if not wait_until(lambda: self.job(number)["JobState"] == state, 30):
             raise ClusterError(f"job {number} is {self.job(number)['JobState']}, not {state}, after 30 s")
 
     def idle_nodes(self) -> list[str]:
-        """The nodes that could take a job now."""
+        """Return the nodes that could accept a job now."""
         result = self.run(["sinfo", "-h", "-N", "-t", "idle", "-o", "%N %t"], check=False)
         return [line.split()[0] for line in result.stdout.splitlines() if line.split()[1:] == ["idle"]]
 
     def expire(self, number: int) -> None:
-        """Moves the end of a running job's time limit to now. Slurm looks every 30 s."""
+        """Move the end of a running job's time limit to now. Slurm checks time limits every 30 s."""
         end = time.strftime("%Y-%m-%dT%H:%M:%S")
         self.run(["scontrol", "update", f"JobId={number}", f"EndTime={end}"])
 
     def kill_slurmd(self, node: str) -> None:
-        """Kills the node's slurmd. Job steps go on, as they do on a real node."""
+        """Kill the node's slurmd. Job steps continue, as on a real node."""
         self._require_node(node)
         processes = self._daemons(f"slurmd.{node}")
         for process in processes:
@@ -230,7 +230,7 @@ class Cluster:
             raise ClusterError(f"{node}: no slurmd to kill")
 
     def start_slurmd(self, node: str) -> None:
-        """Starts the node's slurmd again and waits until the controller has heard from it."""
+        """Restart the node's slurmd and wait until the controller has contact with it."""
         self._require_node(node)
         self._system(["slurmd", "-N", node], host=node)
         self.run(["scontrol", "update", f"NodeName={node}", "State=RESUME"], check=False)
@@ -238,7 +238,7 @@ class Cluster:
             raise ClusterError(f"{node} did not come back")
 
     def kill_node(self, node: str) -> None:
-        """Pulls the plug of a node: slurmd, job steps, network."""
+        """Kill a whole node: slurmd, job steps, network."""
         self._require_node(node)
         if self.mode != "hosts":
             raise ClusterError("a whole node can be killed in mode `hosts` only")
@@ -246,7 +246,7 @@ class Cluster:
         wait_until(lambda: not self.hosts[node].alive(), 5, poll_s=0.02)
 
     def start_node(self, node: str) -> None:
-        """Boots a node that was killed."""
+        """Boot a node that was killed."""
         self._require_node(node)
         self._start_host(node)
         self._connect(node)
@@ -254,25 +254,25 @@ class Cluster:
         self.start_slurmd(node)
 
     def log_tails(self) -> str:
-        """The last lines of every daemon's log."""
+        """Return the last lines of every daemon's log."""
         tails = []
         for path in sorted((self.state / "log").glob("*")):
             last = path.read_text(errors="replace").splitlines()[-15:]
             tails.append("\n".join([f"--- {path}", *last]))
         return "\n".join(tails)
 
-    # ---- how it is done
+    # ---- implementation
 
     @property
     def login_host(self) -> str:
         return "login" if self.mode == "hosts" else socket.gethostname().split(".")[0]
 
     def environment(self) -> dict[str, str]:
-        """What a login adds to the caller's environment."""
+        """Return the variables that a login adds to the caller's environment."""
         return {MARK: self.mark, "SLURM_CONF": str(self.state / "etc" / "slurm.conf")}
 
     def _on(self, host: str, command: Sequence[str | Path], options: dict[str, Any]) -> list[str]:
-        """The command line that runs `command` on a host; completes the environment in `options`."""
+        """Return the command line that runs `command` on a host; complete the environment in `options`."""
         if not self.ports:
             raise ClusterError(f"the cluster is not up ({self.state})")
         base: Mapping[str, str] = options.get("env") or os.environ
@@ -285,11 +285,11 @@ class Cluster:
         return entering(self.hosts[host], host == "login", folder, words)
 
     def _system(self, command: Sequence[str | Path], host: str = "login", timeout: float = 30) -> None:
-        """Runs a daemon's start or another administrator's command with a clean environment."""
+        """Start a daemon or run another administrator's command with a clean environment."""
         options: dict[str, Any] = {"cwd": "/", "env": {"PATH": SYSTEM_PATH, "HOME": "/root", "LANG": "C.UTF-8"}}
         words = self._on(host, command, options)
         log = self.state / "log" / "start.log"
-        # Daemons keep their parents' pipes open: give them a file.
+        # Daemons keep the pipes of their parents open; therefore output goes to a file.
         with open(log, "a") as sink:
             result = subprocess.run(words, stdout=sink, stderr=sink, timeout=timeout, **options)
         if result.returncode != 0:
@@ -325,7 +325,7 @@ class Cluster:
             accounting = (
                 "AccountingStorageType=accounting_storage/slurmdbd\n"
                 f"AccountingStorageHost={login_address}\nAccountingStoragePort={self.ports['slurmdbd']}\n"
-                # The password of slurmdbd is the socket of munge.
+                # slurmdbd uses munge's socket as its password.
                 f"AccountingStoragePass={self.state / 'munge.socket'}"
             )
         values = {
@@ -361,7 +361,7 @@ class Cluster:
         files = {"key-file": "munge.key", "socket": "munge.socket", "pid-file": "munged.pid", "seed-file": "munge.seed"}
         options = [f"--{option}={self.state / file}" for option, file in files.items()]
         environment = {"PATH": SYSTEM_PATH, **self.environment()}
-        # --force: munged distrusts a log folder below /tmp.
+        # --force: munged rejects a log folder below /tmp.
         command = ["munged", "--force", *options, f"--log-file={self.state / 'log' / 'munged.log'}"]
         subprocess.run(command, check=True, capture_output=True, text=True, env=environment, timeout=20)
 
@@ -421,7 +421,7 @@ class Cluster:
         return self.run(["sacctmgr", "-i", *words], check=False).returncode == 0
 
     def _daemons(self, name: str) -> list[Process]:
-        """This instance's processes of a daemon, looked for by its name and mark."""
+        """Return this instance's processes of a daemon, found by its name and mark."""
         program, _, node = name.partition(".")
         found = []
         for process in marked_processes(self.mark):
@@ -443,7 +443,7 @@ class Cluster:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """Only one process starts or stops an instance at a time."""
+        """Hold a lock, so that only one process starts or stops an instance at a time."""
         self.state.mkdir(parents=True, exist_ok=True)
         with open(self.state / "lock", "w") as lock:
             try:
@@ -461,7 +461,7 @@ class Cluster:
         temporary.rename(self.state / "state.json")
 
     def _load(self) -> None:
-        """Takes over a running instance of this name."""
+        """Adopt a running instance with this name."""
         try:
             content = json.loads((self.state / "state.json").read_text())
         except (OSError, ValueError):
@@ -473,12 +473,12 @@ class Cluster:
 
 
 def describe(error: BaseException) -> str:
-    """The message of an error, with what a failed program said."""
+    """Return the message of an error, with the output of a failed program."""
     return f"{error} {getattr(error, 'stderr', None) or ''}".strip()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--name", default="cli", help="name of the instance (default: %(default)s)")
     commands = parser.add_subparsers(dest="command", required=True)

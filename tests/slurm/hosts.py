@@ -1,4 +1,4 @@
-"""Emulated hosts: each has its own network, names, processes and mounts, and all are joined by a bridge. Needs root."""
+"""Emulated hosts: each has its own network, host name, processes and mounts, and a bridge connects all of them. Needs root."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from processes import Process
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 NAMESPACES = ("--net", "--uts", "--ipc", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child")
 
-# What a host of mode `hosts` runs as its first process. It reports its number outside, makes the host's own view of the
-# file system, and from then on only collects the dead. Ending it ends everything on that host, and its network with it.
+# The first process of a host in mode `hosts`. It reports its process id outside the namespace, sets up the host's view of the
+# file system, and then only reaps ended processes. Killing it ends everything on that host, including its network.
 FIRST_PROCESS = r"""
 set -e
 read -r outside _ < /proc/self/stat
@@ -31,11 +31,11 @@ while :; do sleep 86400 & wait; done
 
 
 class ClusterError(RuntimeError):
-    """The cluster cannot be brought up, or does not answer."""
+    """The cluster cannot be started, or does not answer."""
 
 
 def why_not_hosts() -> str:
-    """Why nodes cannot be separate hosts here; empty when they can."""
+    """Return why nodes cannot be separate hosts here; "" if they can."""
     if os.geteuid() != 0:
         return "not root"
     probe = "mount -t proc proc /proc && ip link add b0 type bridge && ip link add v0 type veth peer name v1"
@@ -45,8 +45,8 @@ def why_not_hosts() -> str:
 
 
 def start_host(host: str, state: Path, environment: Mapping[str, str]) -> Process:
-    """Starts a host and returns its first process, with which it ends; *state* is the folder of the cluster."""
-    # Commands on the login node keep the caller's process numbers, so that a test can kill what it started.
+    """Start a host and return its first process, which must exist as long as the host; *state* is the folder of the cluster."""
+    # Commands on the login node share the caller's process ids, so that a test can kill what it started.
     own_processes = host != "login"
     namespaces = [flag for flag in NAMESPACES if own_processes or flag not in ("--pid", "--kill-child")]
     arguments = [host, "1" if own_processes else "0", str(state)]
@@ -64,19 +64,19 @@ def start_host(host: str, state: Path, environment: Mapping[str, str]) -> Proces
 
 
 def bridge(login: Process) -> None:
-    """Makes the bridge on the login node, before any host is connected to it."""
+    """Create the bridge on the login node, before any host is connected to it."""
     _ip(login, ["link add br0 type bridge", "link set br0 up", "address add 10.77.0.254/24 dev br0"])
 
 
 def connect(login: Process, host: Process, number: int, address: str) -> None:
-    """Joins a host to the bridge with *address*; *number* is one of its own."""
+    """Connect a host to the bridge with *address*; *number* is the host's own number."""
     wire = f"link add p{number} type veth peer name eth0 netns {host.pid}"
     _ip(login, [wire, f"link set p{number} master br0 up"])
     _ip(host, [f"address add {address}/24 dev eth0", "link set eth0 up"])
 
 
 def entering(host: Process, is_login: bool, folder: str, words: Sequence[str]) -> list[str]:
-    """The command that runs *words* on a host, in *folder*: entering a mount namespace forgets the working folder."""
+    """Return the command that runs *words* on a host, in *folder*, because entering a mount namespace resets the working folder."""
     flags = ["--net", "--uts", "--ipc", "--mount"] + ([] if is_login else ["--pid"])
     enter = ["nsenter", "--target", str(host.pid), *flags]
     return [*enter, "sh", "-c", 'cd "$1" && shift && exec "$@"', "sh", folder, *words]

@@ -1,4 +1,4 @@
-"""Processes of a test cluster: found by a mark in their environment, never mistaken for later ones, and ended."""
+"""Find and end the processes of a test cluster: they have a mark in their environment and are never confused with later ones."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-# Every process of an instance carries this variable; it is how leftovers are recognised as ours.
+# Every process of an instance has this variable, by which leftovers are recognised.
 MARK = "COLLSTUDY_TEST_CLUSTER"
 
 
 @dataclasses.dataclass(frozen=True)
 class Process:
-    """A process that cannot be mistaken for a later one with the same number."""
+    """A process, identified by its number and start time, so that a later process with the same number is not confused with it."""
 
     pid: int
     started: int
@@ -31,7 +31,7 @@ class Process:
 
 
 def start_time(pid: int) -> int:
-    """The clock tick at which the process started; 0 when there is none, or only its remains."""
+    """Return the clock tick at which the process started; 0 if there is no such process, or only a zombie."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -40,7 +40,7 @@ def start_time(pid: int) -> int:
 
 
 def stop(processes: Sequence[Process], patience_s: float = 3.0) -> None:
-    """Ends the processes: asks first, insists after `patience_s`."""
+    """End the processes: first with SIGTERM, and after `patience_s` with SIGKILL."""
     for sig in (signal.SIGTERM, signal.SIGKILL):
         remaining = [process for process in processes if process.alive()]
         for process in remaining:
@@ -50,7 +50,7 @@ def stop(processes: Sequence[Process], patience_s: float = 3.0) -> None:
 
 
 def wait_until(condition: Any, timeout_s: float, poll_s: float = 0.1) -> bool:
-    """Whether `condition` became true in time."""
+    """Wait until `condition` is true; return False if it is not true in time."""
     deadline = time.monotonic() + timeout_s
     while not condition():
         if time.monotonic() > deadline:
@@ -60,7 +60,7 @@ def wait_until(condition: Any, timeout_s: float, poll_s: float = 0.1) -> bool:
 
 
 def marked_processes(mark: str) -> list[Process]:
-    """All processes that carry the mark in their environment, but neither this one nor its ancestors."""
+    """Return all processes with the mark in their environment, except this one and its ancestors."""
     own, pid = set(), os.getpid()
     while pid > 1:
         own.add(pid)

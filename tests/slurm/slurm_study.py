@@ -1,6 +1,6 @@
 """A study on the test cluster, and the cluster that the tests of one file share.
 
-Few ranks and cells, so that the whole file stays within minutes on two cores.
+It has few ranks and cells, so that each file takes only minutes on two cores.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ PROFILE = ["--profile", "slurm", "--slurm-init-seconds-before-status-checks", "3
 
 
 class SlurmStudy:
-    """A checkout on the login node with the study `two` on the cluster's nodes."""
+    """A checkout on the login node with the study `two` for the cluster's nodes."""
 
     def __init__(self, cluster: Cluster, folder: Path, launches: int = 2, mappings: str = "core, node"):
         self.cluster = cluster
@@ -73,7 +73,7 @@ class SlurmStudy:
         return self.output()
 
     def run_all(self) -> str:
-        """The whole study, as a person types it."""
+        """Run the whole study like a user."""
         process = self.start(snakemake=["snakemake"])
         assert process.wait(300) == 0, self.output() + self.logs()
         return self.output()
@@ -86,7 +86,7 @@ class SlurmStudy:
         return self.cluster.run(command, check=False, cwd=self.folder, env=self.environment)
 
     def jobs(self) -> list[dict[str, str]]:
-        """All Slurm jobs of this folder, oldest first."""
+        """Return all Slurm jobs of this folder, oldest first."""
         lines = self.cluster.run(["squeue", "-h", "-t", "all", "-S", "i", "-o", "%i|%T|%l|%Z|%k"]).stdout.splitlines()
         rows = [
             dict(zip(("id", "state", "limit", "folder", "comment"), line.split("|"), strict=True)) for line in lines
@@ -94,7 +94,7 @@ class SlurmStudy:
         return [row for row in rows if Path(row["folder"]) == self.folder]
 
     def launches(self) -> dict[str, list[dict[str, Any]]]:
-        """What each cell file has."""
+        """Return the launches in each cell file."""
         files = (self.folder / "results" / "cells").rglob("*.json")
         return {path.name: json.loads(path.read_text())["launches"] for path in files if not path.name.startswith(".")}
 
@@ -102,12 +102,12 @@ class SlurmStudy:
         return csv_rows(self.folder / "results" / "two" / "cells.csv")
 
     def until_kept(self, count: int) -> dict[str, list[dict[str, Any]]]:
-        """Wait until so many launches are kept, while a block runs."""
+        """Wait until *count* launches are stored, while a block runs."""
         assert wait_until(lambda: sum(map(len, self.launches().values())) >= count, 90), self.output() + self.logs()
         return self.launches()
 
     def assert_complete(self, kept: dict[str, list[dict[str, Any]]], launches: int) -> None:
-        """Every cell has its launches, and those that were kept are the first of them: nothing lost, nothing twice."""
+        """Check that every cell has its launches, and that those stored earlier come first: none is lost or repeated."""
         now = self.launches()
         for name, first in kept.items():
             assert now[name][: len(first)] == first, name
@@ -119,7 +119,7 @@ class SlurmStudy:
 
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path | None]:
-    """A file system of 3 MB that all hosts of the cluster see; None where it cannot be mounted."""
+    """Mount a file system of 3 MB that all hosts of the cluster see; None if that is not possible."""
     folder = tmp_path_factory.mktemp("tiny")
     done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", folder], capture_output=True, check=False)
     try:

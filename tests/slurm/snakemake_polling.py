@@ -1,6 +1,6 @@
-"""snakemake whose Slurm plugin looks at its jobs every 3 s: a test that waits for a job's end waits for the next look.
+"""Run snakemake with a Slurm plugin that polls its jobs every 3 s, so that tests wait less for the end of a job.
 
-The plugin itself looks after 3 s, then 13 s, 23 s, 33 s later, and has no option for that.
+The original plugin polls after 3 s and then 13 s, 23 s, 33 s later, and has no option for that.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""The test cluster itself: two hosts, MPI between them, faults, and nothing left behind."""
+"""The test cluster itself: two hosts, MPI between them, faults, and complete clean-up."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_mpi_runs_across_the_nodes_and_is_bound(cluster, tmp_path):
     mpirun = os.environ.get("MPIRUN") or shutil.which("mpirun")
     if not mpicc or not mpirun:
         pytest.fail("no Open MPI: neither MPICC and MPIRUN nor a PATH with mpicc and mpirun")
-    # In mode loopback one host is every node: programs see its own name, Open MPI 5 expects that of the node.
+    # In mode loopback one host is every node: programs see the host's own name, but Open MPI 5 expects that of the node.
     nodes = hosts = cluster.nodes
     if cluster.mode != "hosts":
         nodes, hosts = nodes[:1], [socket.gethostname()]
@@ -100,7 +100,7 @@ def test_a_dead_node_is_noticed_and_can_be_started_again(cluster, tmp_path):
         pytest.skip("mode loopback: nodes are not hosts")
     started = tmp_path / "started"
     number = cluster.submit(f"touch {started}; sleep 300", "-wthin002", "--no-requeue")
-    # A job is RUNNING before its script is: if the node dies in between, Slurm takes the start for failed and queues
+    # A job is RUNNING before its script starts: if the node dies in between, Slurm regards the start as failed and queues
     # the job again in spite of --no-requeue.
     assert wait_until(started.exists, 30)
     cluster.kill_node("thin002")

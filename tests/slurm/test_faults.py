@@ -1,6 +1,6 @@
-"""Every fault that a cluster has ready: nothing measured is lost, nothing is measured twice, the last lines say what to do."""
+"""Faults of a cluster: no measurement is lost or repeated, and the last lines of output say what to do."""
 
-# Fixtures are imported: their names come again as arguments.
+# Fixtures are imported, and their names are used again as arguments.
 # ruff: noqa: F811
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def test_time_limit_resumes_with_the_remaining_time(two, cluster) -> None:
     cluster.expire(int(study.jobs()[0]["id"]))
     assert process.wait(300) == 0, study.output() + study.logs()
     first, second = study.jobs()
-    # FAILED: the runner saw that Slurm was ending the job, and left before Slurm insisted.
+    # FAILED: the runner noticed that Slurm was ending the job, and exited before Slurm killed it.
     assert first["state"] in ("TIMEOUT", "FAILED") and second["state"] == "COMPLETED"
     assert minutes(second["limit"]) < asked
     study.assert_complete(kept, 20)
-    # The launches that Slurm ended are no failures of their cells.
+    # The launches that Slurm ended do not count as failures of their cells.
     assert " 0 failed" in study.output() and "1 failed" not in study.output() and "4 failed" not in study.output()
     assert "Slurm is ending job" in study.logs()
 
@@ -38,7 +38,7 @@ def minutes(text: str) -> int:
 
 
 def test_scancel_loses_nothing(two, cluster) -> None:
-    """The block is submitted once more by itself; cancelled again, the run ends and says what to do; then it goes on."""
+    """The block is automatically submitted once more; after another scancel, the run ends and says what to do; then it continues."""
     hosts_only(cluster)
     study = two(launches=10)
     process = study.start(MEASURED)
@@ -55,7 +55,7 @@ def test_scancel_loses_nothing(two, cluster) -> None:
 
 
 def test_a_dead_node_loses_nothing(two, cluster) -> None:
-    """First slurmd alone dies (the job goes on), then its whole node (the block is submitted again, at once)."""
+    """First only slurmd dies (the job continues), then its whole node (the block is submitted again immediately)."""
     hosts_only(cluster)
     study = two(launches=12)
     process = study.start(MEASURED)
@@ -72,9 +72,9 @@ def test_a_dead_node_loses_nothing(two, cluster) -> None:
 
 
 def test_snakemake_killed_while_its_job_runs(two, cluster) -> None:
-    """The Slurm job goes on. A new run says so, waits for its locks, and measures nothing that it kept."""
+    """The Slurm job continues. A new run says so, waits for its locks, and does not measure again what the job stored."""
     hosts_only(cluster)
-    # Enough of them that the job still runs after the two commands below, on a busy computer too.
+    # Enough launches for the job to be still running after the two commands below, even on a busy computer.
     study = two(launches=24)
     process = study.start(MEASURED)
     study.until_kept(2)

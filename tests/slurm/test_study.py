@@ -1,6 +1,6 @@
-"""The study on a real Slurm: one job a block, only what changed, accounting, launchers."""
+"""The study on a real Slurm: one job per block, measuring only changes, accounting, launchers."""
 
-# Fixtures are imported: their names come again as arguments.
+# Fixtures are imported, and their names are used again as arguments.
 # ruff: noqa: F811
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from test_tuning import emitted, pasted
 
 
 def test_only_what_changed(two, cluster) -> None:
-    """Jobs submitted and cells measured, for each kind of change."""
+    """Check the submitted jobs and the measured cells for each kind of change."""
     hosts_only(cluster)
     study = two()
 
@@ -50,14 +50,14 @@ def test_only_what_changed(two, cluster) -> None:
     job = cluster.job(int(study.jobs()[0]["id"]))
     assert (job["NumNodes"], job["Partition"], job["OverSubscribe"], job["NumTasks"]) == ("2", "THIN", "NO", "48")
     assert list((study.folder / "logs" / "slurm").rglob("pair_openmpi_n2-*/*.log"))
-    # A second run, another partition or limit, and a copy without Snakemake's memory: nothing to measure.
+    # A second run, another partition or limit, and a copy without Snakemake's records: nothing to measure.
     changed = MACHINE.replace("setup_minutes: 1", "setup_minutes: 3, account: other").replace("60", "90")
     study.checkout.write("config/machines/pair.yaml", changed)
     submitted(None)
     study.checkout.write("config/machines/pair.yaml", MACHINE)
     shutil.rmtree(study.folder / ".snakemake")
     submitted(None)
-    # A parameter of one algorithm, one process count, one mapping: one job each, with just the new cells.
+    # A parameter of one algorithm, one process count, one mapping: one job each, with only the new cells.
     submitted(
         1,
         study.study.replace("binomial]", "binomial, {name: binomial, segment_bytes: 1024}]").replace(
@@ -77,8 +77,8 @@ chapter: tuning
 
 
 def test_from_the_question_to_the_report(two, cluster) -> None:
-    """`snakemake --profile slurm` and nothing else: a study that is sampled in rounds, decided, and verified, all of that on the
-    nodes; tables, tuning files, report and verdict on the login node.
+    """`snakemake --profile slurm` alone completes a study: sampling in rounds, decisions and verification run on the nodes; tables,
+    tuning files, report and verdict are made on the login node.
     """
     hosts_only(cluster)
     study = two(launches=1, mappings="core")
@@ -87,7 +87,7 @@ def test_from_the_question_to_the_report(two, cluster) -> None:
     output = study.run_all()
     study.assert_complete({}, 1)
     results = study.folder / "results"
-    # Each round that asked, and the verification, is a Slurm job.
+    # Each round that selected points, and the verification, is a Slurm job.
     rounds = [row for row in csv_rows(results / "two" / "tables" / "sampling-rounds.csv") if row["points"] != "0"]
     jobs = [job["id"] for job in study.jobs()]
     assert len(jobs) == len(rounds) + 1 and len(rounds) == 2, output
@@ -106,7 +106,7 @@ def test_from_the_question_to_the_report(two, cluster) -> None:
 
 
 def use_open_mpi_5(study) -> Mpi:
-    """Let the study use the Open MPI of .study/openmpi; pytest may run with 4.1 in its own folder's way."""
+    """Let the study use the Open MPI of .study/openmpi, even if pytest runs with another one first on PATH."""
     folder = ROOT / ".study" / "openmpi" / "bin"
     if not (folder / "mpirun").exists():
         pytest.fail("no Open MPI 5 in .study/openmpi: ./study test installs it")
@@ -133,7 +133,7 @@ def test_two_nodes_with_open_mpi_5(two, cluster) -> None:
 
 
 def test_the_collectives_library_on_two_nodes(two, cluster) -> None:
-    """It reaches the ranks of both nodes, makes its communicators there, and runs every call itself."""
+    """The library reaches the ranks of both nodes, creates its communicators there, and executes every call itself."""
     hosts_only(cluster)
     study = two(mappings="node", launches=1)
     use_open_mpi_5(study)
@@ -148,7 +148,7 @@ def test_the_collectives_library_on_two_nodes(two, cluster) -> None:
 
 @pytest.mark.long
 def test_components_on_two_nodes(two, cluster) -> None:
-    """The component that a cell asks for runs there, as its communicator's table proves; what is not installed is left out."""
+    """The component that a cell requests runs there, as its communicator's table shows; missing components are left out."""
     hosts_only(cluster)
     study = two(mappings="node", launches=1)
     use_open_mpi_5(study)
@@ -163,7 +163,7 @@ def test_components_on_two_nodes(two, cluster) -> None:
 
 
 def test_tuning_files_of_several_nodes_act_on_two_nodes(two, cluster, tmp_path) -> None:
-    """The command of tuning/README.md in a job: below 1 KiB a pipeline, which coll/han would not do; from there on coll/han."""
+    """The command of tuning/README.md in a job: a pipeline below 1 KiB, which coll/han would not use; coll/han from there on."""
     hosts_only(cluster)
     study = two()
     mpi = use_open_mpi_5(study)
@@ -192,7 +192,7 @@ def test_tuning_files_of_several_nodes_act_on_two_nodes(two, cluster, tmp_path) 
 
 
 def test_two_nodes_with_mpich_and_intel_mpi(two, cluster, tmp_path) -> None:
-    """Ranks dealt to the nodes in turn, in an allocation of one's own; what MPICH ran is proved between the nodes."""
+    """Ranks alternate between the nodes, in an allocation of the user; what MPICH ran is verified between the nodes."""
     hosts_only(cluster)
     if not {"mpich", "impi"} <= set(mpis()):
         pytest.fail("no MPICH or Intel MPI in .study: ./study test installs them")
@@ -221,9 +221,9 @@ def test_two_nodes_with_mpich_and_intel_mpi(two, cluster, tmp_path) -> None:
 
 @pytest.mark.long
 def test_windows_on_two_nodes_with_each_library(two, cluster, tmp_path) -> None:
-    """Two ranks, one on each node, whose clocks are compared through the network.
+    """Two ranks, one on each node; their clocks are compared over the network.
 
-    Not beside other tests: where ranks wait for their cores, no call may start on time, and the cell fails.
+    Do not run beside other tests: if ranks wait for their cores, all calls may start late, and then the cell fails.
     """
     hosts_only(cluster)
     study = two(mappings="node", launches=1)
@@ -246,7 +246,7 @@ def test_windows_on_two_nodes_with_each_library(two, cluster, tmp_path) -> None:
 
 @pytest.mark.long
 def test_srun_as_launcher_is_marked_where_it_does_not_bind(two, cluster) -> None:
-    """The test cluster's Slurm binds nothing, so ranks do not land as asked, and the cells say so."""
+    """The test cluster's Slurm does not bind ranks, so they are not placed as requested, and the cells report it."""
     hosts_only(cluster)
     study = two(launches=1, mappings="core")
     study.checkout.write("config/machines/pair.yaml", MACHINE.replace("exclusive", "launcher: srun, exclusive"))
@@ -279,7 +279,7 @@ def test_with_accounting_by_sacct(tmp_path) -> None:
         assert states == ["COMPLETED"]
 
 
-#: Four ranks fill two nodes.
+#: A machine that four ranks fill (two nodes).
 SMALL = """
 kind: slurm
 label: Two small test nodes
@@ -288,7 +288,7 @@ levels: [{name: node, count: 2}, {name: core, count: 2}]
 slurm: {partition: THIN, exclusive: true, setup_minutes: 1}
 launch_time_limit_s: 60
 """
-#: A default that is slower than all others.
+#: A default that is slower than all other algorithms.
 WRONG = {
     "OMPI_MCA_coll_tuned_use_dynamic_rules": "1",
     "OMPI_MCA_coll_tuned_bcast_algorithm": "3",
@@ -314,7 +314,7 @@ def test_a_program_is_tuned_on_two_nodes(two, cluster, tmp_path: Path) -> None:
     assert (name, profile) == ("tune-far", ["--", "--profile", "slurm"])
     study.run("--config", f"studies={name}", limit_s=900)
     results = study.folder / "results" / name
-    # The trace, the runs of the program and the cells: all of them in jobs on both nodes.
+    # The trace, the runs of the program and the cells all run in jobs on both nodes.
     assert {row["nodes"] for row in csv_rows(results / "cells.csv")} == {"2"}
     submitted = [job["id"] for job in study.jobs()]
     measured = {one["provenance"]["slurm"]["job"] for cell in study.launches().values() for one in cell}

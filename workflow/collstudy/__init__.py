@@ -1,3 +1,3 @@
-"""From a study's configuration to its measurements: cells, blocks, launches, store."""
+"""Turn a study's configuration into measurements: cells, blocks, launches, store."""
 
 __version__ = "0.2.0"

@@ -1,4 +1,4 @@
-"""`python -m collstudy`: the command line (cli/main.py), unless it is known that a run has nothing to do."""
+"""Run the command line (cli/main.py) for `python -m collstudy`, unless the study is known to be up to date."""
 
 import sys
 
@@ -7,7 +7,7 @@ from collstudy.cli.unchanged import nothing_to_do
 if nothing_to_do(sys.argv[1:]):
     sys.exit(0)
 
-# Only now: it takes longer than the answer.
+# Imported only now because the import takes longer than the check above.
 from collstudy.cli.main import main  # noqa: E402
 
 sys.exit(main())

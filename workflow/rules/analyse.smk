@@ -1,11 +1,11 @@
-# From measurements to tables, models and figures.
+# Convert measurements to tables, models and figures.
 ANALYSIS_SOURCES = stage_sources(
     "analysis", ["workflow/analysis", "workflow/scripts/analyse.R"]
 )
 
 
-# One job for all parts: figures and sentences report the accuracy of the models. Traces and replays (of a study with applications) are
-# not among the inputs: study.json names them by their content.
+# One job creates all parts, because figures and sentences report the accuracy of the models. The traces and replays of a study with
+# applications are not inputs, because study.json identifies them by their content.
 rule analyse_study:
     input:
         sources=ANALYSIS_SOURCES,
@@ -35,7 +35,7 @@ rule analyse_study:
         sentences=RESULTS / "{study}" / "sentences.csv",
     log:
         "logs/analyse/{study}.log",
-    # Figures of imported studies need not wait for the blocks of others.
+    # Figures of imported studies need not wait for the blocks of other studies.
     priority: 1
     container:
         IMAGE

@@ -1,4 +1,4 @@
-# Fit a simulated machine's message costs to measurements: only `./study calibrate MACHINE` requests it.
+# Fit a simulated machine's message costs to measurements; only `./study calibrate MACHINE` requests this.
 
 
 rule calibrate:
@@ -8,7 +8,7 @@ rule calibrate:
         compared=RESULTS / "calibration" / "{machine}.csv",
     log:
         "logs/calibrate/{machine}.log",
-    # It runs one simulation per core.
+    # Runs one simulation per core.
     threads: workflow.cores
     params:
         results=RESULTS,

@@ -1,4 +1,4 @@
-# Shared by the rules: the studies of this run, their missing work, and the environment of every job.
+# Definitions that all rules share: the studies of this run, their missing work, and the environment of every job.
 import functools
 import os
 import re
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from snakemake.settings.types import DeploymentMethod
 
-# The checkout: where this file is, also when another workflow uses it as a module.
+# The checkout that contains this file, also if another workflow uses it as a module.
 BASE = Path(workflow.current_basedir.get_path_or_uri(secret_free=False)).parents[1]
 sys.path.insert(0, str(BASE / "workflow"))
 
@@ -37,7 +37,7 @@ from collstudy.project.studies import Project, opened, split_names
 from collstudy.store.store import Store
 from collstudy.study.document import read_yaml
 
-# Jobs use the Python that runs Snakemake.
+# Jobs use the same Python as Snakemake.
 os.environ.update(
     PATH=os.pathsep.join(
         [str(Path(sys.executable).parent), os.getenv("PATH", os.defpath)]
@@ -46,11 +46,11 @@ os.environ.update(
     R_LIBS=str(BASE / ".study" / "R"),
     # Sorting and number formats in R must not depend on the user's locale.
     LC_ALL="C.UTF-8",
-    # R collects garbage less often: an eighth less time for two fifths more memory, in all at most 0.8 GB for a million rows.
+    # R collects garbage less often: an eighth less time for two fifths more memory, at most 0.8 GB in total for a million rows.
     R_GC_MEM_GROW="3",
 )
 
-# Another workflow has a folder with config.yaml, studies/ and machines/ of its own; a folder that Snakemake runs in has it at config/.
+# Another workflow has its own folder with config.yaml, studies/ and machines/; if Snakemake runs in a folder with config/, that is used.
 if "config_folder" in config:
     os.environ.update(COLLSTUDY_CONFIG=str(Path(config["config_folder"]).resolve()))
 elif Path("config/studies").is_dir():
@@ -58,12 +58,12 @@ elif Path("config/studies").is_dir():
 
 
 def refuse(problem):
-    """End with one line. An exception would print a traceback through the Snakefile."""
+    """Print one line and exit. An exception would print a traceback through the Snakefile."""
     print(f"error: {problem}", file=sys.stderr, flush=True)
     os._exit(2)
 
 
-# Not by `configfile:`, which accepts another version of YAML and has its own messages. The command line takes precedence.
+# `configfile:` is not used: it accepts another version of YAML and has its own messages. The command line takes precedence.
 try:
     for key, value in read_yaml(
         Path(os.environ.get("COLLSTUDY_CONFIG", BASE / "config")) / "config.yaml",
@@ -73,10 +73,10 @@ try:
 except StudyError as error:
     refuse(error)
 RESULTS = Path(config["results"] if "results" in config else "results")
-# Environment modules that jobs load, where a profile enables them.
+# Environment modules that jobs load if a profile enables them.
 MODULES = split_names(config.get("modules", []))
-# The image in which analysis and report run with --sdm apptainer: this project's (Containerfile, apptainer.def), with R and Python at
-# their places there, and the code of this checkout.
+# The image in which analysis and report run with --sdm apptainer: this project's (Containerfile, apptainer.def). R and Python are those
+# of the image, the code is that of this checkout.
 IMAGE = config.get("image")
 IN_IMAGE = (
     IMAGE is not None
@@ -86,9 +86,9 @@ if IN_IMAGE:
     prefix = "APPTAINERENV" if shutil.which("apptainer") else "SINGULARITYENV"
     os.environ[f"{prefix}_PREPEND_PATH"] = f"{IMAGE_SETUP}/venv/bin"
     os.environ[f"{prefix}_R_LIBS"] = f"{IMAGE_SETUP}/R"
-# Without R, studies are measured but neither analysed nor reported.
+# Without R, studies are measured, but neither analysed nor reported.
 HAS_R = IN_IMAGE or needs.has_r()
-# Nothing below RESULTS is written while this file is read: dry runs read it too (project/stage.py).
+# Reading this file must not write anything below RESULTS, because dry runs read it, too (project/stage.py).
 STAGE = Stage(Path(".snakemake") / "collstudy", RESULTS)
 
 
@@ -99,7 +99,7 @@ wildcard_constraints:
 
 
 def project():
-    """The project that `./study run` has checked in this process, if it is the same."""
+    """Return the project that `./study run` has checked in this process if it is the same, otherwise a new one."""
     checked, mine = opened(None), Project(results=RESULTS)
     same = (checked.results, checked.configuration.folder) == (
         mine.results,
@@ -109,17 +109,17 @@ def project():
 
 
 class Plan:
-    """The plan of this run. Jobs (on a cluster, each reads this file again) plan nothing: the files of their blocks have their work."""
+    """The plan of this run. Jobs (each reads this file again on a cluster) plan nothing: the files of blocks contain their work."""
 
     def __init__(self):
         self.project = project()
         self.project.store.memory = STAGE.folder / "summaries.json"
         self.sources, self.states, self.progress = {}, {}, None
-        # By study and part: a file newer than changed derived files, which are therefore made again.
+        # By study and part: a file that is newer than changed derived files, so that these are made again.
         self.changed = {}
-        # Markers of the blocks of this run by study and round, and of their prerequisites.
+        # Markers of the blocks of this run by study and round, and of the blocks for which each block waits.
         self.markers, self.before = {}, {}
-        # By study: markers of other studies' blocks that measure cells of this one too.
+        # By study: markers of other studies' blocks that also measure cells of this study.
         self.shared = {}
         wanted = self.names()
         if not wanted and "calibrate" in config:
@@ -136,7 +136,7 @@ class Plan:
             self.make()
 
     def names(self):
-        """The studies of this run: the requested ones, or those with which a machine is calibrated."""
+        """Return the studies of this run: the requested ones, or those with which a machine is calibrated."""
         if "calibrate" not in config:
             return split_names(config["studies"])
         return calibrate.studies_of_machine(
@@ -160,7 +160,7 @@ class Plan:
         for name, source in self.sources.items():
             for file, content in source.files().items():
                 STAGE.write(f"{name}/{file}", content)
-        # The report is of all studies.
+        # The empty name stands for the report, which covers all studies.
         for name in (*self.sources, ""):
             self.find_changed(name)
         of_work = {}
@@ -171,8 +171,8 @@ class Plan:
                 for number, mine in of.items()
             }
             if blocks[name]:
-                # Snakemake does not run a job because its output is missing; an input that is newer with
-                # another content (markers' numbers are unique) triggers it.
+                # A missing output does not make Snakemake run this job; a newer input with another content (markers have
+                # unique numbers) does.
                 STAGE.write(f"{name}/pending.txt", pending_bytes(self.of_study(name)))
         for mine in blocks.values():
             for block in mine:
@@ -199,7 +199,7 @@ class Plan:
                 ]
 
     def taken(self):
-        """Markers that earlier runs have used: also if somebody has deleted them, together with what was measured."""
+        """Return the markers that earlier runs used, even if they were deleted together with the measurements."""
         found = set()
         for name in self.sources:
             pending, collected = (
@@ -214,7 +214,7 @@ class Plan:
         return found
 
     def find_changed(self, name):
-        """Stage a file for each part of a study (or, without a name, for the report) of which a run makes files again."""
+        """Stage a file for each part of a study (of the report, if *name* is empty) whose files must be made again."""
         for part, problems in made.changed(RESULTS / name).items():
             print(
                 f"{name or 'report'}: made again, because files were changed: "
@@ -230,7 +230,7 @@ class Plan:
             ]
 
     def of_study(self, study):
-        """The markers of all blocks of a study."""
+        """Return the markers of all blocks of a study."""
         return [path for mine in self.markers.get(study, {}).values() for path in mine]
 
 
@@ -247,7 +247,7 @@ STUDIES = list(PLAN.sources)
 TRACED_FIRST = [
     name for name, source in PLAN.sources.items() if source.known_after_trace
 ]
-# By study with work that uses the decisions of another study of this run: that study.
+# Study whose work uses the decisions of another study of this run -> that study.
 DECIDED_BY = {
     name: source.decided_by
     for name, source in PLAN.sources.items()
@@ -257,7 +257,7 @@ DECIDED_BY = {
 
 onstart:
     note_start(Path(".snakemake"))
-    # The plan is complete; Snakemake rejects inputs with time stamps in the future.
+    # The plan is complete; reset time stamps in the future, because Snakemake rejects such inputs.
     for path in (path for paths in PLAN.changed.values() for path in paths):
         os.utime(path)
     for name in (*STUDIES, ""):
@@ -286,7 +286,7 @@ onerror:
 
 
 def stage_sources(part, parts):
-    """Stage the digest of the project's own sources, so that their products are remade when they change."""
+    """Stage the digest of the project's own sources, so that their products are made again when the sources change."""
     if workflow.is_main_process:
         STAGE.write(f"sources/{part}.sha256", digest_of(parts))
     return RESULTS / "sources" / f"{part}.sha256"

@@ -1,8 +1,8 @@
-# Functions that tell the rules their inputs and resources.
+# Functions that provide inputs and resources of the rules.
 
 
 def new_blocks(study):
-    """The files of a study's blocks that do not exist yet. Existing ones are equal, and a job of an earlier run may be reading one."""
+    """Return a study's block files that do not exist yet. Existing files are identical, and a job of an earlier run may be reading one."""
     paths = [
         path.with_name(path.name.rsplit(".", 2)[0] + ".json")
         for path in PLAN.of_study(study)
@@ -11,7 +11,7 @@ def new_blocks(study):
 
 
 def get_changed(part):
-    """A function that returns what triggers a part of a study's results again: nothing if its files are unchanged."""
+    """Return an input function for the files that trigger a part of a study's results again; [] if its files are unchanged."""
 
     def get_changed_part(wildcards):
         return PLAN.changed.get((wildcards.study, part), [])
@@ -20,8 +20,8 @@ def get_changed(part):
 
 
 def get_stored(wildcards):
-    """The inputs of a study's measurements.csv: the blocks of this run, including those of other studies that share cells with it,
-    and the newest stored cell; for a study with rounds, also the last one.
+    """Return the inputs of a study's measurements.csv: the blocks of this run, including those of other studies that share cells with
+    it, and the newest stored cell; for a study with rounds, also the last round.
     """
     study = wildcards.study
     now = PLAN.of_study(study)
@@ -38,7 +38,7 @@ def get_stored(wildcards):
 
 
 def decided_blocks(study):
-    """The blocks that use the decisions of another study of this run: known when it has decided."""
+    """Return the blocks that use the decisions of another study of this run; they are known when that study has decided."""
     if study not in DECIDED_BY:
         return []
     planned = checkpoints.plan_replays.get(study=study)
@@ -46,8 +46,8 @@ def decided_blocks(study):
 
 
 def last_round(study):
-    """The number of a study's last round, the first that selects nothing or the last that is allowed; 0 for one without rounds, and for a program that uses nothing that is
-    worth measuring, which is known after its trace.
+    """Return the number of a study's last round: the first that selects nothing, or the last that is allowed. Return 0 for a study without
+    rounds, and for a program without collectives that are worth measuring, which is known after its trace.
     """
     if study in TRACED_FIRST:
         account = checkpoints.account_program.get(study=study)
@@ -62,7 +62,7 @@ def last_round(study):
 
 
 def round_blocks(study, number):
-    """The blocks of a round of a sampled study, known when it has selected them: those that this run found missing, or those selected."""
+    """Return the blocks of a round, known when the round has selected points: those found missing by this run, or those selected."""
     selected = checkpoints.select_points.get(study=study, round=number)
     now = PLAN.markers.get(study, {}).get(int(number))
     if now:
@@ -71,13 +71,13 @@ def round_blocks(study, number):
 
 
 def get_round(wildcards):
-    """The blocks of the round that is collected, and what the rounds until then have selected."""
+    """Return the blocks of the round to be collected, and the points that rounds up to this one have selected."""
     blocks = round_blocks(wildcards.study, wildcards.round)
     return blocks + PLAN.sources[wildcards.study].selected_until(int(wildcards.round))
 
 
 def get_round_before(wildcards):
-    """The measurements before a round; none before the first."""
+    """Return the measurements before a round; [] before the first."""
     before = int(wildcards.round) - 1
     if not before:
         return []
@@ -85,51 +85,51 @@ def get_round_before(wildcards):
 
 
 def get_calibration(wildcards):
-    """The data of this workflow's studies with which a machine is calibrated."""
+    """Return the measurements of this workflow's studies with which a machine is calibrated."""
     names = calibrate.studies_of_machine(PLAN.project.configuration, wildcards.machine)
     return [RESULTS / name / "measurements.csv" for name in names]
 
 
 def get_traced(wildcards):
-    """The blocks of this run that trace a program."""
+    """Return the blocks of this run that trace a program."""
     return PLAN.markers.get(wildcards.study, {}).get(0, [])
 
 
 def get_decisions(wildcards):
-    """The decisions of the study that decides for another one."""
+    """Return the decisions of another study that a study uses."""
     return RESULTS / DECIDED_BY[wildcards.study] / "tuning" / "decisions.csv"
 
 
 def get_planned(wildcards):
-    """All blocks of a study that are known before the run."""
+    """Return all blocks of a study that are known before the run."""
     return PLAN.of_study(wildcards.study)
 
 
 def get_inputs(wildcards):
-    """Files of others that a study's rows are made of."""
+    """Return the files of other authors from which a study's rows are made."""
     return PLAN.sources[wildcards.study].inputs()
 
 
 def get_verification(wildcards):
-    """The blocks that verify a study's tuning files: known when these are written."""
+    """Return the blocks that verify a study's tuning files; they are known when these files are written."""
     emitted = checkpoints.emit_tuning.get(study=wildcards.study)
     return [emitted.output.pending, *read_pending(Path(emitted.output.pending))]
 
 
 def get_before(wildcards):
-    """Markers of the blocks of this run that a block has to wait for: a replay, for its trace."""
+    """Return the markers of this run's blocks for which a block waits: a replay waits for its trace."""
     return PLAN.before.get(wildcards.block, [])
 
 
 @functools.cache
 def resources_of(block, attempt):
-    """The Slurm resources of a block in an attempt, computed once although Snakemake asks for each separately."""
+    """Return the Slurm resources of a block; cached, because Snakemake requests each one separately."""
     content = read_block(STAGE.find(f"blocks/{block}.json"))
     return slurm_resources(content, Store(RESULTS), attempt)
 
 
 def get_resource(name):
-    """A function that returns a Slurm resource of a block; None for what is not set, and for everything without Slurm."""
+    """Return a function for one Slurm resource of a block; it returns None if the resource is not set, and without Slurm."""
 
     def get_block_resource(wildcards, attempt):
         return resources_of(wildcards.block, attempt).get(name)
@@ -138,7 +138,7 @@ def get_resource(name):
 
 
 def get_analysis(wildcards):
-    """Everything that the report shows of the studies."""
+    """Return all files of the studies that the report shows."""
     files = [
         "study.json",
         "cells.csv",
@@ -152,14 +152,14 @@ def get_analysis(wildcards):
 
 
 def get_texts(wildcards):
-    """Chapters with authored text."""
+    """Return the authored chapters."""
     folder = PLAN.project.configuration.folder / "studies"
     texts = [folder / f"{study}.qmd" for study in STUDIES]
     return [text for text in texts if text.is_file()]
 
 
 def get_products(wildcards):
-    """Further products of a run from the studies' measurements."""
+    """Return the further products that a run makes from the studies' measurements."""
     return [
         RESULTS / name / path
         for name, source in PLAN.sources.items()
@@ -168,25 +168,25 @@ def get_products(wildcards):
 
 
 def get_judged(wildcards):
-    """The tables that judge a study's decisions."""
+    """Return the tables that judge a study's decisions."""
     source = PLAN.sources[wildcards.study]
     return [RESULTS / wildcards.study / path for path in source.judged()]
 
 
 def get_beside(wildcards):
-    """Results of other studies of this run that the analysis of a study reads."""
+    """Return the results of other studies of this run that the analysis of a study reads."""
     source = PLAN.sources.get(wildcards.study)
     paths = source.beside() if source else []
     return [path for path in paths if path.relative_to(RESULTS).parts[0] in STUDIES]
 
 
 def get_sampled(wildcards):
-    """What the rounds of a sampled study have selected; nothing for other studies."""
+    """Return the grid and selections of a sampled study; [] for other studies."""
     last = last_round(wildcards.study)
     return PLAN.sources[wildcards.study].selected_until(last) if last else []
 
 
 def get_selected_before(wildcards):
-    """The grid of a sampled study and what the rounds before one have selected."""
+    """Return the grid of a sampled study, and the selections of the rounds before this one."""
     source = PLAN.sources[wildcards.study]
     return source.selected_until(int(wildcards.round) - 1)

@@ -1,7 +1,7 @@
-# From blocks to stored cells, traces and replays, and from these to measurements.
+# Run blocks to store cells, traces and replays, and collect these to measurements.
 
 
-# Staged files of the plan are copied to their targets if they changed.
+# Copies the staged files of the plan to their targets if they have changed.
 rule describe_study:
     input:
         staged=STAGE.folder / "{study}" / "{file}",
@@ -15,7 +15,7 @@ rule describe_study:
         "cp {input.staged:q} {output:q} 2> {log:q}"
 
 
-# The cells of a program are known after its trace.
+# The cells of a program are known only after its trace.
 if TRACED_FIRST:
 
     ruleorder: account_program > describe_study
@@ -43,7 +43,7 @@ if TRACED_FIRST:
             " || {{ tail -n 3 {log:q} >&2; exit 1; }}"
 
 
-# Replays with the decisions of a study of the same run are known when it has decided.
+# Replays that use the decisions of another study in this run are known only when that study has decided.
 if DECIDED_BY:
 
     ruleorder: plan_replays > describe_study
@@ -114,7 +114,7 @@ rule measure_block:
         "logs/measure/{block}.{attempt}.log",
     envmodules:
         *MODULES,
-    # For Slurm only, from the machine's YAML and the missing work at this moment (blocks.py, slurm_resources).
+    # Used with Slurm only; determined from the machine's YAML and the work that is missing at submission (blocks.py, slurm_resources).
     resources:
         nodes=get_resource("nodes"),
         tasks=get_resource("tasks"),
@@ -134,8 +134,8 @@ rule measure_block:
         " && touch {output.marker:q}"
 
 
-# The same on the computer where snakemake runs, with any profile: a machine of kind local is that computer. All cores,
-# because other jobs would disturb the measurement.
+# The same on the computer where snakemake runs, with any profile: a machine of kind local is that computer. The rule takes
+# all cores, because other jobs would disturb the measurement.
 rule measure_here:
     input:
         block=ancient(RESULTS / "blocks" / "{block}.json"),

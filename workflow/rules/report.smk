@@ -1,4 +1,4 @@
-# The report, and the verdict of the run.
+# Render the report, and give the verdict on the run.
 REPORT_SOURCES = stage_sources(
     "report",
     [
@@ -32,7 +32,7 @@ rule render_report:
         base=BASE,
         studies=STUDIES,
         folder=RESULTS / "report",
-    # The revision is determined in the shell: as a parameter, every commit would trigger rendering.
+    # The revision is determined in the shell: as a parameter, it would trigger rendering after every commit.
     shell:
         "revision=$(git -C {params.base:q} describe --always --dirty 2>> {log:q} || echo unknown) && "
         "python -m collstudy --results {params.results:q} render --studies {params.studies:q} --output {params.folder:q}"

@@ -1,8 +1,8 @@
-# Rounds of a sampled study select points from the measurements so far. Their blocks are measured like all others, and the
-# store contains what is measured already. A round without new points has no blocks.
+# Each round of a sampled study selects points from the measurements so far. Their blocks are measured like all others, and
+# points that the store already contains are not measured again. A round without new points has no blocks.
 
 
-# The package is not an input: a change of its figures must not select other points.
+# The analysis package is not an input: a change of its figures must not change the selected points.
 checkpoint select_points:
     input:
         script=BASE / "workflow" / "scripts" / "analyse.R",

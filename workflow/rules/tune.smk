@@ -1,4 +1,4 @@
-# From measurements to decisions, tuning files of MPI libraries, and their verification on fresh launches.
+# Convert measurements to decisions and tuning files for MPI libraries, and verify these files with fresh launches.
 
 
 rule decide_tuning:
@@ -57,8 +57,8 @@ rule replay_sampling:
         "python -m collstudy --results {params.results:q} made {wildcards.study:q} sample; }} > {log:q} 2>&1"
 
 
-# The verification blocks depend on the files, so Snakemake re-evaluates when these are written. All cores, because
-# the library is started with several ranks, and nothing else may be measured meanwhile.
+# The verification blocks depend on the files, so Snakemake re-evaluates the plan once they are written. The rule takes all
+# cores, because it starts the library with several ranks, and nothing may be measured at the same time.
 checkpoint emit_tuning:
     input:
         study=RESULTS / "{study}" / "study.json",

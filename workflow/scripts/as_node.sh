@@ -1,11 +1,11 @@
 #!/bin/sh
-# as_node.sh HOST COMMAND...: the launch agent of an MPI library in place of ssh. Runs the command on this computer under another
-# host name, so that the MPI library takes it for another node. As another user than root it needs user namespaces.
+# as_node.sh HOST COMMAND...: replaces ssh as the launch agent of an MPI library. It runs the command on this computer under another
+# host name, so that the MPI library regards it as another node. Without root it needs user namespaces.
 host=$1
 shift
 own=
 [ "$(id -u)" = 0 ] || own='--user --map-root-user'
-# The library names its files in this checkout without quoting blanks.
+# The library passes names of files in this checkout without quoting blanks.
 root=$(readlink -f -- "$0")
 root=${root%/workflow/scripts/*}
 quoted=$(printf %s "$root" | sed 's/ /\\ /g')

@@ -1,7 +1,7 @@
-"""What `./study run` shows of a Snakemake run: one line for each job that matters to the user, one message for each error.
+"""The output of `./study run`: one line for each Snakemake job that matters to the user, one message for each error.
 
 Snakemake finds this module by its name (`snakemake --logger collstudy`, with workflow/ on PYTHONPATH). Its complete log is in
-.snakemake/log. Rules print the errors of their programs themselves; Snakemake's lines around them (inputs and outputs,
+.snakemake/log. Rules print the errors of their programs themselves; the lines that Snakemake adds (inputs and outputs,
 "WorkflowError", "At least one job did not complete successfully") are not shown.
 """
 
@@ -20,7 +20,7 @@ from collstudy.study.work import verb
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 
-#: What the jobs of a rule do, for the user. Rules that only copy a file are not shown.
+#: Descriptions of the jobs of each rule for the user. Rules that only copy a file are not shown.
 DOES = {
     "measure_block": "{measuring} {block}",
     "measure_here": "{measuring} {block}",
@@ -36,11 +36,11 @@ DOES = {
 }
 #: Rules whose jobs print their own progress.
 SPEAKING = ("measure_block", "measure_here")
-#: Seconds without a line after which the running jobs are named again.
+#: Time without output (s) after which the running jobs are listed again.
 SILENCE_S = 5.0
-#: Rules that fail because cells failed, which they list.
+#: Rules that fail because cells failed; they list these cells.
 VERDICTS = ("measure", "give_verdict")
-#: Beginnings of Snakemake's own lines.
+#: Beginnings of Snakemake's own lines, which are not shown.
 ITS_OWN = (
     "Using workflow specific profile", "Using profile", "Assuming unrestricted shared filesystem usage", "host:", "Building DAG",
     "Provided cores", "Rules claiming more threads", "Job stats", "Select jobs to execute", "Execute ", "Shutting down", "Complete log",
@@ -52,12 +52,12 @@ ITS_OWN = (
 
 #: Set when Snakemake reports that there is nothing to do.
 NOTHING_TO_DO = threading.Event()
-#: Set when the user ends the run (Ctrl-C): jobs that end with it have not failed.
+#: Set when the user ends the run (Ctrl-C): jobs that end because of it have not failed.
 INTERRUPTED = threading.Event()
 
 
 class LogHandler(LogHandlerBase):
-    """Prints to standard error."""
+    """Log handler that prints to standard error."""
 
     def __post_init__(self) -> None:
         self.done: tuple[int, int] | None = None
@@ -65,13 +65,13 @@ class LogHandler(LogHandlerBase):
         self.figures: dict[int, Path] = {}
         self.failed: list[str] = []
         self.last = ""
-        #: Running jobs that print nothing: what they do, and since when.
+        #: Running jobs that print nothing: description and start time.
         self.silent: dict[int, tuple[str, float]] = {}
         self.reminder: threading.Timer | None = None
         self.alone = threading.Lock()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """One line, or nothing."""
+        """Print one line or nothing for a record."""
         with self.alone:
             text = self.line(record)
             if text:
@@ -80,7 +80,7 @@ class LogHandler(LogHandlerBase):
                 self._wait()
 
     def _wait(self) -> None:
-        """Name the running jobs when nothing was printed for a while."""
+        """Start a timer that lists the running jobs if nothing is printed for a while."""
         if self.reminder:
             self.reminder.cancel()
         if self.silent:
@@ -97,7 +97,7 @@ class LogHandler(LogHandlerBase):
             self._wait()
 
     def line(self, record: logging.LogRecord) -> str:
-        """What the user should read of *record*; empty for nothing."""
+        """Return the text for *record*; "" if it is not shown."""
         event = getattr(record, "event", None)
         if event == LogEvent.PROGRESS:
             self.done = (record.__dict__["done"], record.__dict__["total"])
@@ -129,7 +129,7 @@ class LogHandler(LogHandlerBase):
         if text.startswith("Nothing to be done"):
             NOTHING_TO_DO.set()
         if text.startswith("Exiting because a job execution failed"):
-            # Lines of jobs that continued may have followed.
+            # Lines of other jobs may have been printed since; then repeat the failures.
             return "" if self.failed == [self.last] else "\n".join(self.failed)
         if event not in (None, LogEvent.ERROR) or text.strip() == "" or text.startswith(ITS_OWN):
             return ""
@@ -140,31 +140,31 @@ class LogHandler(LogHandlerBase):
 
     @property
     def writes_to_stream(self) -> bool:
-        """It takes the place of Snakemake's own output."""
+        """Return True: it replaces Snakemake's own output."""
         return True
 
     @property
     def writes_to_file(self) -> bool:
-        """No."""
+        """Return False."""
         return False
 
     @property
     def has_filter(self) -> bool:
-        """It decides itself what is shown."""
+        """Return True: it decides itself what is shown."""
         return True
 
     @property
     def has_formatter(self) -> bool:
-        """It writes lines itself."""
+        """Return True: it formats lines itself."""
         return True
 
     @property
     def needs_rulegraph(self) -> bool:
-        """No."""
+        """Return False."""
         return False
 
 
 def _measuring(inputs: Iterable[object]) -> str:
-    """`measuring` or `simulating`: what the job of a block with these input files does."""
+    """Return `measuring` or `simulating`, depending on the work of the block with these input files."""
     path = next((Path(str(name)) for name in inputs), None)
     return verb((task.work for task in read_block(path).tasks) if path and path.exists() else (), "ing")

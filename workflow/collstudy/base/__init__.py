@@ -1,1 +1,1 @@
-"""Used by every package: errors, statistics, digests of sources."""
+"""Modules that every package uses: errors, statistics, digests, file output."""

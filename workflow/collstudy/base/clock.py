@@ -1,4 +1,4 @@
-"""Spans of time for people to read, and the time as it is stored."""
+"""Format durations for people, and time stamps for storage."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 
 
 def clock(seconds: float) -> str:
-    """Minutes and seconds, with hours where there are any."""
+    """Format a duration as minutes:seconds, or hours:minutes:seconds from one hour on."""
     minutes, rest = divmod(int(seconds + 0.5), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 def now() -> str:
-    """The time as it is stored."""
+    """Return the current UTC time in ISO 8601 format, to the second, as it is stored."""
     return datetime.now(UTC).isoformat(timespec="seconds")

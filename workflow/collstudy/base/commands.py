@@ -1,4 +1,4 @@
-"""What other programs say about the system."""
+"""Run other programs and capture what they print."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 def ask(
     command: Sequence[str | Path], timeout_s: float = 60, environment: Mapping[str, str] | None = None, folder: Path | None = None
 ) -> subprocess.CompletedProcess[str]:  # fmt: skip
-    """Run a command to its end; one that is missing or does not answer in time has failed without printing anything."""
+    """Run a command and capture its output. A missing command or a timeout returns exit status 127 and no output."""
     try:
         return subprocess.run(
             command, capture_output=True, text=True, timeout=timeout_s, env=environment, cwd=folder, check=False, stdin=subprocess.DEVNULL

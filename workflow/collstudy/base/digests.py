@@ -1,4 +1,4 @@
-"""Digests of files: of one, and of the project's own sources, so that a changed analysis or report runs again."""
+"""SHA-256 digests of files and of the project's own sources. A changed source makes the analysis or report run again."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from collstudy.base.paths import ROOT
 
 
 def file_digest(path: Path) -> str:
-    """SHA-256 of a file, in hexadecimal."""
+    """Return the SHA-256 digest of a file, in hexadecimal."""
     with open(path, "rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def digest_of(parts: Iterable[str]) -> bytes:
-    """The digest of the files in *parts* (files or folders of the checkout), as a line; tests and manual pages do not count."""
+    """Return one digest of all files in *parts* (files or folders of the checkout) as a line; tests and manual pages are ignored."""
     digest = hashlib.sha256()
     for part in parts:
         top = ROOT / part

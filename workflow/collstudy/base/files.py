@@ -1,4 +1,4 @@
-"""File output of all parts of the project: atomic, locked against concurrent writers, one CSV dialect."""
+"""File output for the whole project: atomic writes, locks against concurrent writers, one CSV dialect."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from collstudy.base.errors import StudyError
 
 
 def write_atomically(path: Path, content: bytes, sole_writer: bool = False) -> None:
-    """Write *content* under a temporary name in the same folder, flush it to disk, and rename it to *path*.
+    """Write *content* to a temporary file in the same folder, flush it to disk, and rename it to *path*.
 
-    A *sole_writer*, such as the holder of a lock, always uses the same name, and so replaces what a killed one left.
+    With *sole_writer* (the caller holds a lock), the temporary name is fixed, so a file that a killed writer left is overwritten.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     if sole_writer:
@@ -41,7 +41,7 @@ def write_atomically(path: Path, content: bytes, sole_writer: bool = False) -> N
 
 
 def write_if_changed(path: Path, content: bytes) -> None:
-    """Like write_atomically, but leaves a file with the same content (and its time stamp) alone."""
+    """Call write_atomically unless the file already has this content, so that its time stamp is kept."""
     try:
         if path.read_bytes() == content:
             return
@@ -52,14 +52,14 @@ def write_if_changed(path: Path, content: bytes) -> None:
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold an exclusive lock on *path*; the system releases it when the process ends, however it ends."""
+    """Hold an exclusive lock on *path*; the operating system releases it when the process ends, for whatever reason."""
     with _lock_file(path) as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
         yield
 
 
 def _lock_file(path: Path) -> IO[str]:
-    """Open a lock file. Raises StudyError if something else is in its place."""
+    """Open a lock file. Raise StudyError if *path* is a folder or lies below a file."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         return open(path, "a")
@@ -68,7 +68,7 @@ def _lock_file(path: Path) -> IO[str]:
 
 
 def to_csv(columns: list[str], rows: list[dict[str, Any]]) -> bytes:
-    """CSV text with a header; None becomes an empty field, floats keep all their digits."""
+    """Return CSV text with a header; None becomes an empty field, and floats keep all their digits."""
     stream = io.StringIO(newline="")
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(columns)
@@ -77,14 +77,14 @@ def to_csv(columns: list[str], rows: list[dict[str, Any]]) -> bytes:
 
 
 def _texts(values: list[Any]) -> list[Any]:
-    """A column as the CSV writer takes it: by itself it writes None as an empty field, and floats with all their digits."""
+    """Write booleans as TRUE and FALSE; the CSV writer itself writes None as an empty field and floats with all their digits."""
     if bool not in set(map(type, values)):
         return values
     return [("TRUE" if value else "FALSE") if isinstance(value, bool) else value for value in values]
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The object in a JSON file of ours; empty where there is no file, or none that is whole."""
+    """Return the object in a JSON file of this project, or {} if the file is missing or is not a complete JSON object."""
     try:
         found = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
@@ -93,7 +93,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def read_csv(path: Path) -> list[dict[str, str]]:
-    """The rows of a CSV file with a header; none where there is no file."""
+    """Return the rows of a CSV file with a header, or [] if the file does not exist."""
     try:
         with open(path, newline="", encoding="utf-8") as stream:
             return list(csv.DictReader(stream))

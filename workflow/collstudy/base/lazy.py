@@ -1,4 +1,4 @@
-"""Deferred import of large libraries that few commands need (pandas: half a second per job)."""
+"""Import large libraries only when they are used (importing pandas takes half a second per job)."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ import threading
 from types import ModuleType
 from typing import Any
 
-#: Names that a module may lack: access to them does not load it.
+#: Optional module attributes: a lookup of one that is missing does not load the module.
 _NO_REASON = {"__warningregistry__", "__wrapped__", "__path__", "__file__", "__bases__"}
 _LOADING = threading.RLock()
 _MARK = "_collstudy_is_loading"
 
 
 class _Lazy(ModuleType):
-    """A module that is loaded when something of it is used first.
+    """A module that is loaded on the first access to one of its attributes.
 
-    Unlike importlib's LazyLoader it is not loaded by another module that imports it: Snakemake's Slurm plugin, which is
-    imported with Snakemake wherever that runs, imports pandas for a report that is seldom asked for.
+    An import by another module does not load it, unlike with importlib's LazyLoader: Snakemake always imports its Slurm
+    plugin, and the plugin imports pandas for a report that is rarely requested.
     """
 
     def __getattr__(self, name: str) -> Any:
-        """Load the module at the first name that it does not have yet."""
+        """Load the module on the first access to an attribute that it does not have yet."""
         if name in _NO_REASON:
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
-        with _LOADING:  # another thread waits; names that the module uses during its own import may not exist yet
+        with _LOADING:  # other threads wait; during its own import the module may look up names that do not exist yet
             if type(self) is _Lazy:
                 if vars(self).get(_MARK):
                     raise AttributeError(f"module {self.__name__!r} has no attribute {name!r} yet")
@@ -39,7 +39,7 @@ class _Lazy(ModuleType):
 
 
 def lazy(name: str) -> ModuleType:
-    """The module *name*, which is loaded when something of it is used first."""
+    """Return the module *name*, to be loaded on the first access to one of its attributes."""
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.find_spec(name)

@@ -1,4 +1,4 @@
-"""Paths of this checkout and of the products of set-up."""
+"""Paths of this checkout and of the folder that set-up creates."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[3]
 SETUP = ROOT / ".study"
 SCHEMAS = ROOT / "workflow" / "schemas"
-#: Where SETUP is in this project's image (Containerfile, apptainer.def).
+#: The location of SETUP in this project's container image (Containerfile, apptainer.def).
 IMAGE_SETUP = Path("/collstudy/.study")

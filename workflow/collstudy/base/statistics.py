@@ -1,4 +1,4 @@
-"""Confidence interval of the median of a few launches."""
+"""Median of a small number of launches, and its confidence interval."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import math
 
 
 def median(values: list[float]) -> float:
-    """The median; the mean of the two middle ones for an even number."""
+    """Return the median; for an even number of values, the mean of the two middle ones."""
     ordered = sorted(values)
     middle = len(ordered) // 2
     return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
 
 
 def median_interval(values: list[float]) -> tuple[float, float] | None:
-    """Distribution-free 95 % confidence interval of the median from order statistics (Le Boudec 2010, Theorem 2.1).
+    """Return the distribution-free 95 % confidence interval of the median from order statistics (Le Boudec 2010, Theorem 2.1).
 
     The interval [x(j), x(n+1-j)] covers the median with probability 1 - 2 P(B <= j - 1), B ~ Binomial(n, 1/2); the largest j
-    that reaches 95 % is taken. With fewer than 6 values none reaches 95 %: the whole range is returned, which covers
-    it with probability 1 - 2^(1-n). None for fewer than two values.
+    that reaches 95 % is used. With fewer than 6 values no interval reaches 95 %: the whole range is returned, which covers
+    the median with probability 1 - 2^(1-n). Returns None for fewer than two values.
     """
     ordered = sorted(values)
     n = len(ordered)
@@ -33,7 +33,7 @@ def median_interval(values: list[float]) -> tuple[float, float] | None:
 
 
 def interval_width_pct(values: list[float]) -> float | None:
-    """Width of the confidence interval of the median in percent of the median; None for fewer than two values."""
+    """Return the width of the median's confidence interval in percent of the median; None for fewer than two values."""
     interval = median_interval(values)
     centre = median(values) if values else 0
     if interval is None or centre <= 0:

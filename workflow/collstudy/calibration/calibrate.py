@@ -1,19 +1,20 @@
 """Fit a simulated machine to measurements: `./study calibrate MACHINE`, rule `calibrate` of the workflow.
 
-The machine's `calibration` block names the data: a ladder (latency of pairs of cores against size: a study that measured or
-imported it, or a list) and optionally a study with measured collectives, of which only the algorithms and numbers of processes
-named there, and two ranks, are used.
+The machine's `calibration` block names the data: a ladder (latency of pairs of cores by size: a study that measured or
+imported it, or a list) and optionally a study with measured collectives, of which only the algorithms and process counts named
+in the block, and two ranks, are used.
 
-1. Closed form. Time of a message between two cores: short messages from the ladder (median over the pairs of a level; for a
-   level missing in the ladder: two ranks across it), long ones from a broadcast to one rank across that level.
-2. Search. The overheads of sending and receiving and shared bandwidths (`SHORT`, `LONG`) by coordinate search from fixed
-   starting values with fixed steps, no random numbers: each step simulates the cells and keeps changes that lower the mean
-   |log(simulated / measured)|. Step 1 is repeated for each trial. If the block names no eager limit, it is the
-   value of `LIMITS` that fits best with the starting values.
+1. Closed form: the time of a message between two cores. Short messages come from the ladder (median over the pairs of a level;
+   for a level missing in the ladder: two ranks across it), long ones from a broadcast to one rank across that level.
+2. Search: the overheads of sending and receiving, and shared bandwidths (`SHORT`, `LONG`), by coordinate search from fixed
+   starting values with fixed steps and no random numbers. Each step simulates the cells and keeps changes that lower the mean
+   |log(simulated / measured)|; step 1 is repeated for each trial. If the block names no eager limit, the value of `LIMITS`
+   that fits best with the starting values is used.
 
-With a ladder alone, and no study, there is no search. A ladder with sizes from below to far above the eager limit at every level
-gives step 1 for all of them, with the overheads of `alone_values`: jumps of protocols are in the delays. One of short messages
-only gives each level the latency with which the simulated ping-pong reproduces the smallest size. All else is unchanged.
+With a ladder but no study, there is no search. If the ladder's sizes reach from below to far above the eager limit at every
+level, step 1 covers all of them, with the overheads of `alone_values`; steps due to protocol changes are part of the delays. A
+ladder of short messages only determines each level's latency, for which the simulated ping-pong reproduces the smallest size;
+all else is unchanged.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from collstudy.study.document import read_yaml, shown
 
 
 def _calibrated_file(configuration: Configuration, name: str) -> dict[str, Any]:
-    """A machine's own file, with its calibration block and the name of the fitted file. Raises StudyError."""
+    """Return a machine's own file, with its calibration block and the name of the fitted file. Raises StudyError."""
     path = configuration.machine_path(name)
     document = read_yaml(path, "machine")
     if "calibration" not in document:
@@ -44,14 +45,14 @@ def _calibrated_file(configuration: Configuration, name: str) -> dict[str, Any]:
 
 
 def studies_of_machine(configuration: Configuration, name: str) -> list[str]:
-    """The studies that a machine is calibrated with. Raises StudyError."""
+    """Return the studies with which a machine is calibrated. Raises StudyError."""
     block = _calibrated_file(configuration, name)["calibration"]
     named = [data for data in (block["ladder"], block.get("study")) if isinstance(data, str)]
     return list(dict.fromkeys(named))
 
 
 def calibrate(configuration: Configuration, name: str, results: Path, say: Callable[[str], None] = print) -> None:
-    """Fit machine *name*, write `calibration/<name>.csv` (measured and simulated) to *results*, and the fit beside its file.
+    """Fit machine *name*; write `calibration/<name>.csv` (measured and simulated) to *results*, and the fit beside the machine's file.
 
     Raises StudyError.
     """

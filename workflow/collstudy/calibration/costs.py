@@ -1,4 +1,4 @@
-"""Step 1: the costs of each level in closed form, from measurements and the parameters of the search."""
+"""Step 1 of a calibration: compute the costs of each level in closed form, from measurements and the parameters of the search."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from collstudy.calibration.measured import Data
 from collstudy.launch.platforms import line
 from collstudy.study.machines import REPLACED_BY_FIT, Level, Machine
 
-#: Starting values, those of `KINDS` by kind of level. send_1, send_eager (us): a sender's own time for 1 byte and for the largest
-#: eager message; receive, poll, gap (us): see `platforms.py`; busy, turn, share: parts of a message's time; slower: how much
-#: more slowly a just received message is forwarded; shared (GB/s): of the units of a level.
+#: Starting values of the search; some depend on the kind of level (`kind_of`). send_1, send_eager (us): the time that the sender is
+#: busy for 1 byte and for the largest eager message; receive, poll, gap (us): see `platforms.py`; busy, turn, share: fractions of a
+#: message's time; slower: factor by which just received data is forwarded more slowly; shared (GB/s): bandwidth of a level's units.
 SHORT = {
     "send_1": 0.035, "send_eager": 0.35, "receive": 0.03, "poll_node": 0.005, "poll_within": 0.005,
     "busy_node": 0.2, "busy_within": 0.35, "turn_within": 0.43, "gap_node": 0.05,
@@ -21,15 +21,15 @@ LONG = {
     "share_core": 0.95, "share_within": 0.42, "share_socket": 1.3, "slower_core": 2.7, "slower_within": 2.5, "slower_socket": 4.0,
     "shared_node": 13.5, "shared_numa": 16.0, "shared_ccd": 11.4,
 }  # fmt: skip
-#: `share_forward` by kind of level, not searched: neither broadcasts with one child per rank nor linear ones determine it. 2 fits the
-#: trees of the THIN nodes best, which are held out (docs/methodology.md, section 8.1).
+#: `share_forward` by kind of level. It is not searched, because broadcasts with one child per rank, and linear ones, do not determine
+#: it. 2 best fits the trees on the THIN nodes, which are held out (docs/methodology.md, section 8.1).
 FORWARD = {"share_forward_core": 2.0, "share_forward_within": 2.0, "share_forward_socket": 2.0}
-#: UCX's default for blocking sends (UCX_RNDV_SEND_NBR_THRESH), visible in ladders as a drop.
+#: UCX's default eager limit (bytes) of blocking sends (UCX_RNDV_SEND_NBR_THRESH), visible in ladders as a drop.
 WAITED_LIMIT = 262144
 
 
 def fitted_machine(machine: Machine, data: Data, values: dict[str, float], eager: int) -> Machine:
-    """The machine with the parameters in *values* and, given these, the costs of each level in closed form.
+    """Return the machine with the parameters in *values* and the costs of each level that follow from them in closed form.
 
     Shared bandwidths missing in *values* are unchanged.
     """
@@ -76,11 +76,11 @@ def fitted_machine(machine: Machine, data: Data, values: dict[str, float], eager
 def _times(
     ladder: dict[int, float], alone: dict[int, float], send: list, receive: list, eager: int
 ) -> tuple[float, dict[str, Any]]:
-    """The bandwidth of a level (GB/s), and its other costs by size, from times (us) by size: of the ladder, and *alone*."""
+    """Return a level's bandwidth (GB/s) and its other costs by size, from times (us) by size: of the *ladder*, and *alone*."""
     long = {size: us - line(send, size) for size, us in alone.items() if size >= eager}
     rate = max(size / us for size, us in long.items() if size >= 8 * eager) * 1e-3  # bytes per us to GB/s
     own = {size: line(send, size) + (line(receive, size) if size < eager else 0) for size in alone}
-    # A blocking send: its receiver is not busy afterwards.
+    # Blocking sends; their receiver is not busy afterwards.
     waited = {size: us for size, us in ladder.items() if eager <= size < WAITED_LIMIT} or {
         size: us for size, us in alone.items() if eager <= size < WAITED_LIMIT
     }
@@ -93,19 +93,19 @@ def _times(
 
 
 def _delays(total: dict[int, float], gb_s: float) -> list[list[float]]:
-    """The microseconds in *total*, by size, minus the time in which the bytes flow."""
+    """Return the times (us) in *total* by size, minus the time in which the bytes flow."""
     return [[size, round(max(us - size / gb_s * 1e-3, 0.001), 4)] for size, us in sorted(total.items())]
 
 
 def kind_of(machine: Machine, level: Level) -> str:
-    """The kind of a level in `SHORT` and `LONG`: node, socket, core (the innermost), within (the others)."""
+    """Return the kind of a level in `SHORT` and `LONG`: node, socket, core (the innermost level), within (all others)."""
     if level.name in ("node", "group"):
         return "node"
     return "core" if level == machine.levels[-1] else "socket" if level.name == "socket" else "within"
 
 
 def _parts(machine: Machine, level: Level, values: dict[str, float], rate: float) -> dict[str, float]:
-    """The costs of a level with *rate* (GB/s) that are not curves."""
+    """Return the costs of a level with bandwidth *rate* (GB/s) that are not curves."""
     kind = kind_of(machine, level)
     if kind == "node":
         found = {"busy": values["busy_node"], "turn": 0.0, "share": 0.0, "gap_us": values["gap_node"]}
@@ -119,21 +119,21 @@ def _parts(machine: Machine, level: Level, values: dict[str, float], rate: float
 
 
 def level_with_costs(machine: Machine, level: Level) -> Level:
-    """The level whose messages determine a level's costs: for a level of one unit, the next one inside of it."""
+    """Return the level whose messages determine a level's costs: for a level with one unit, the next inner level with several."""
     inside = machine.levels[machine.levels.index(level) :]
     return next((one for one in [*inside, *reversed(machine.levels)] if one.count > 1), level)
 
 
 def _alone(level: Level, machine: Machine, data: Data, send: list, eager: int) -> dict[int, float]:
-    """Microseconds of a single message across *level*, by size. Raises StudyError without data."""
-    # In a mapping of that name the first two ranks differ first at that level.
+    """Return the time (us) of a single message across *level*, by size. Raises StudyError without data."""
+    # With the mapping named like the level, the outermost level at which the first two ranks differ is that level.
     mapping = level.name
     pair = _pair(mapping, data) or _between(level, machine, data)
     ladder = data.ladder.get(level.name, {})
     alone = {size: us for size, us in ladder.items() if size < eager}
     barrier = data.cells.get(("barrier", "default", mapping, 2, None))
     if not alone and barrier is not None:
-        # Two ranks: one leaves the barrier when the other's message arrives, and waits for the messages of barrier and broadcast.
+        # With two ranks, one leaves the barrier when the other's message arrives, and then waits for messages of barrier and broadcast.
         alone = {size: max(2 * us - line(send, size) - barrier, barrier) for size, us in pair.items() if size < eager}
     alone |= {size: us for size, us in (pair or ladder).items() if size >= eager}
     if not alone or min(alone) >= eager or max(alone) < 8 * eager:
@@ -145,13 +145,13 @@ def _alone(level: Level, machine: Machine, data: Data, send: list, eager: int) -
 
 
 def _pair(mapping: str, data: Data) -> dict[int, float]:
-    """Broadcasts to one other rank, by size: the mean over both ranks, the time of a long message."""
+    """Return broadcasts to one other rank, by size: the mean over both ranks, which is the time of a long message."""
     return {key[4]: us for key, us in data.cells.items() if key[:4] == ("bcast", "linear", mapping, 2) and key[4]}
 
 
 def _between(level: Level, machine: Machine, data: Data) -> dict[int, float]:
-    """Broadcasts to one other rank across a level that no mapping's first two ranks differ at: between those of the next levels
-    outside and inside of it that have some, where its ladder is between theirs. Empty where these do not have both.
+    """Interpolate broadcasts to one other rank across a level for which no mapping has data: between the next outer and the next
+    inner level with data, in proportion to their ladders. Empty if one of these is missing.
     """
     at = machine.levels.index(level)
     known = [of for of in machine.levels if _pair(of.name, data) and data.ladder.get(of.name)]

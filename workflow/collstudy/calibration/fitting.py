@@ -1,4 +1,4 @@
-"""Step 2: the search for the parameters with which simulated cells come closest to measured ones."""
+"""Step 2 of a calibration: search for the parameters with which simulated cells are closest to measured ones."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from collstudy.study.machines import Machine
 from collstudy.study.names import POINT_TO_POINT
 from collstudy.study.sweeps import Choice, Sweep
 
-#: Parameters not fitted with a study, and their values.
+#: Parameters that are not fitted with a study, and their values.
 FIXED = ("share of messages between nodes: 0", "forward_gb_s between nodes: none", "share_forward")
 STEPS = (1.2,)
-#: Parameters that a ladder alone does not determine; the starting values are kept.
+#: Parameters that a ladder alone does not determine; they keep their starting values.
 NOT_IN_A_LADDER = [
     "eager_limit_bytes",
     "send_us",
@@ -43,13 +43,13 @@ NOT_IN_A_LADDER = [
     "forward_gb_s",
     "shared_gb_s",
 ]
-#: Eager limits (bytes) tried if the machine names none: those of current MPI libraries.
+#: Eager limits (bytes) to try if the machine names none: those of current MPI libraries.
 LIMITS = (4096, 8192, 16384, 32768, 65536)
 
 
 @dataclass(frozen=True)
 class Request:
-    """A cell to simulate, and its sizes."""
+    """A cell to simulate, and its range of sizes."""
 
     collective: str
     algorithm: str
@@ -59,7 +59,7 @@ class Request:
 
 
 class Simulator:
-    """Runs cells of any machine with the program, options and environment of a study's cell."""
+    """Simulates cells of any machine with the same program, options and environment as a study's cell."""
 
     def __init__(self, configuration: Configuration, workers: int):
         self.catalogue = configuration.catalogue
@@ -76,7 +76,7 @@ class Simulator:
         return expand(study, self.catalogue, self.versions)[0]
 
     def one(self, machine: Machine, request: Request, folder: Path) -> dict[Key, float]:
-        """Latencies by size. Raises StudyError with the simulator's last output."""
+        """Simulate a cell; return latencies (us) by size. Raises StudyError with the simulator's last output."""
         cell = self._cell(machine, request)
         placement = cell.place(machine)
         command = [*prepare(machine, cell, placement, folder), "-i", "1", "-x", "1"]
@@ -92,7 +92,7 @@ class Simulator:
         return {(*head, size): row["latency_us"] for size, row in zip(cell.size_list, rows, strict=True)}
 
     def all(self, machine: Machine, requests: Iterable[Request]) -> dict[Key, float]:
-        """All requests in parallel, on the available cores."""
+        """Simulate all requests in parallel on the available cores."""
         requests = list(requests)
         with tempfile.TemporaryDirectory() as name, ThreadPoolExecutor(self.workers) as pool:
             folders = [Path(name) / str(i) for i in range(len(requests))]
@@ -105,7 +105,7 @@ class Simulator:
 
 
 def misfit(simulated: dict[Key, float], measured: dict[Key, float]) -> float:
-    """Mean |log(simulated / measured)| of common points; floors of 0.01 us limit the influence of zeros."""
+    """Return the mean |log(simulated / measured)| of common points; a floor of 0.01 us limits the influence of zeros."""
     errors = [
         abs(math.log(max(us, 0.01) / max(measured[key], 0.01))) for key, us in simulated.items() if key in measured
     ]
@@ -117,7 +117,7 @@ def misfit(simulated: dict[Key, float], measured: dict[Key, float]) -> float:
 def search(
     start: dict[str, float], cost: Callable[[dict[str, float]], float], steps: tuple[float, ...] = STEPS
 ) -> dict[str, float]:
-    """Coordinate search on factors: multiply or divide one value at a time, keep improvements, then use a smaller factor."""
+    """Minimise *cost* by coordinate search: multiply or divide one value at a time, keep improvements, then use a smaller factor."""
     best, lowest = dict(start), cost(start)
     for step in steps:
         for name in start:
@@ -134,13 +134,13 @@ def search(
 
 
 def requests_for(block: dict[str, Any], eager: int) -> tuple[list[Request], list[Request]]:
-    """The cells with short and with long messages (from *eager* bytes on) that the `calibration` block names."""
+    """Return the cells with short and with long messages (from *eager* bytes on) that the `calibration` block names."""
     largest = block["largest_bytes"]
     at = [(mapping, processes) for mapping in block["mappings"] for processes in block["processes"]]
     bcast = [(name, mapping, processes) for name in block["algorithms"] for mapping, processes in at]
     short = [Request("bcast", *cell, (1, eager // 2)) for cell in bcast]
     short += [Request("barrier", name, mapping, p, None) for name in block["barriers"] for mapping, p in at]
-    # The time of a single long message is part of the fit: step 1 cannot reproduce it if a core carries less.
+    # Single long messages are part of the fit: step 1 does not reproduce their time if a core has less bandwidth.
     alone = [("linear", mapping, 2) for mapping in block["mappings"]]
     return short, [Request("bcast", *cell, (eager, largest)) for cell in [*bcast, *alone]]
 
@@ -148,7 +148,7 @@ def requests_for(block: dict[str, Any], eager: int) -> tuple[list[Request], list
 def fit_study(
     machine: Machine, data: Data, block: dict[str, Any], simulator: Simulator, say: Callable[[str], None]
 ) -> tuple[Machine, list[Request]]:
-    """The machine fitted to a ladder and a study's collectives, with the fitted points."""
+    """Fit the machine to a ladder and a study's collectives; return it with the fitted points."""
     short_start, long_start, fixed = starts(machine, block)
 
     def cost_of(eager: int, requests: list[Request]) -> _Cost:
@@ -161,17 +161,17 @@ def fit_study(
     short, long = requests_for(block, eager)
     values = short_start | long_start | fixed
     for which, requests in ((short_start, short), (long_start, long)):
-        # Both start from the same values: their results are independent.
+        # Both searches start from the same values: their results are independent.
         if block.get("search", True):
             values |= search(dict(which), cost_of(eager, requests))
     return fitted_machine(machine, data, values, eager), short + long
 
 
 def starts(machine: Machine, block: dict[str, Any]) -> tuple[dict[str, float], dict[str, float], dict[str, float]]:
-    """The starting values of a machine's search, for short and for long messages, and the values that are not searched.
+    """Return the starting values of the search for short and for long messages, and the values that are not searched.
 
-    Shared bandwidths only of the levels in `shared`; kinds of levels only those of the machine. The block's
-    `start` takes precedence. Raises StudyError.
+    Shared bandwidths are included only for the levels in `shared`, kinds of levels only if the machine has them. The block's
+    `start` takes precedence. Raises StudyError for an unknown parameter.
     """
     kinds = {kind_of(machine, level) for level in machine.levels if level.count > 1}
     shared = {f"shared_{name}" for name in block.get("shared", ("node",))}
@@ -189,7 +189,7 @@ def starts(machine: Machine, block: dict[str, Any]) -> tuple[dict[str, float], d
 
 
 def alone_values(ladder: dict[str, dict[int, float]]) -> dict[str, float]:
-    """The parameters without collectives: the starting values, with overheads of at most a quarter of the fastest message."""
+    """Return the parameters to use without collectives: starting values, with overheads of at most a quarter of the fastest message."""
     most = min(us for of in ladder.values() for us in of.values()) / 4
     values = {key: value for key, value in (SHORT | LONG).items() if not key.startswith("shared_")}
     send = min(SHORT["send_1"], most)
@@ -199,9 +199,9 @@ def alone_values(ladder: dict[str, dict[int, float]]) -> dict[str, float]:
 def fit_ladder(
     machine: Machine, ladder: dict[str, dict[int, float]], eager: int | None, simulator: Simulator, path: Path
 ) -> tuple[Machine, list[Request], list[str]]:
-    """The machine whose simulated ping-pong reproduces the ladder, with fitted points and unfitted parameters.
+    """Fit the machine so that its simulated ping-pong reproduces the ladder; return it with fitted points and unfitted parameters.
 
-    Raises StudyError if the ladder lacks a level, or is faster there than the machine's overheads allow.
+    Raises StudyError if the ladder lacks a level, or is faster at a level than the machine's overheads allow.
     """
     where = shown(path)
     levels = [level.name for level in machine.levels if level.count > 1]
@@ -232,7 +232,7 @@ def fit_ladder(
             replace(level, latency_us=us[of.name], bandwidth_gb_s=of.bandwidth_gb_s) for level, of in given
         ))  # fmt: skip
 
-    # A message takes its level's latency and more: always from the same start, independent of the file.
+    # A simulated message takes longer than its level's latency: correct for the excess, always starting from the ladder's values.
     simulated = {
         key[2].removeprefix("level-"): us for key, us in simulator.all(with_latencies(wanted), smallest).items()
     }
@@ -246,7 +246,7 @@ def fit_ladder(
 
 @dataclass(frozen=True)
 class _Cost:
-    """The misfit of the machine with some of its *values* changed."""
+    """Function that returns the misfit of the machine with some of its *values* changed."""
 
     simulator: Simulator
     machine: Machine

@@ -1,4 +1,4 @@
-"""What a machine is calibrated with: the ladder and the measured cells of a study."""
+"""The data with which a machine is calibrated: a ladder, and the measured cells of a study."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Data:
 
 
 def ladder_of(rows: Iterable[Iterable[float]], machine: Machine) -> dict[str, dict[int, float]]:
-    """Median over the pairs of cores of each level, by size. Cores are numbered over the whole machine."""
+    """Return the median over the pairs of cores of each level, by size. Cores are numbered over the whole machine."""
     cores = cores_in_order(machine.levels, [])
     samples: dict[str, dict[int, list[float]]] = {}
     for one, other, size, latency in rows:
@@ -42,7 +42,7 @@ def ladder_of(rows: Iterable[Iterable[float]], machine: Machine) -> dict[str, di
 
 
 def read_cells(path: Path) -> dict[Key, float]:
-    """Median of the measurements of each cell and size of a study's measurements.csv."""
+    """Return the median of each cell and size in a study's measurements.csv."""
     samples: dict[Key, list[float]] = {}
     for row in read_measurements(path):
         key = (row.collective, row.algorithm, row.mapping, row.processes, row.size)
@@ -51,7 +51,7 @@ def read_cells(path: Path) -> dict[Key, float]:
 
 
 def check_data(path: Path, configuration: Configuration, block: dict[str, Any], cells: Iterable[Key]) -> None:
-    """Raise StudyError where the study lacks an algorithm that the `calibration` block names: nothing is fitted without it."""
+    """Raise StudyError if the study lacks an algorithm that the `calibration` block names, because the fit needs all of them."""
     wanted = [("bcast", name) for name in block["algorithms"]] + [("barrier", name) for name in block["barriers"]]
     have = {key[:2] for key in cells if key[2] in block["mappings"] and key[3] in block["processes"]}
     lacking = [key for key in wanted if key not in have]
@@ -74,7 +74,7 @@ def check_data(path: Path, configuration: Configuration, block: dict[str, Any], 
 def read_ladder(
     ladder: str | list, machine: Machine, path: Path, results: Path
 ) -> tuple[dict[str, dict[int, float]], bytes]:
-    """The ladder of `calibration.ladder`, by level and size, and the bytes that it was read from. Raises StudyError."""
+    """Return the ladder of `calibration.ladder` by level and size, and the bytes from which it was read. Raises StudyError."""
     if isinstance(ladder, list):
         return ladder_of(ladder, machine), json.dumps(ladder).encode()
     file = existing(path, results / ladder / "measurements.csv")
@@ -85,7 +85,7 @@ def read_ladder(
 
 
 def ladder_of_study(path: Path, machine: Machine) -> dict[str, dict[int, float]]:
-    """Median latency by level and size of a ladder's measurements.csv: of `levels`, of all pairs of cores, or both."""
+    """Return the median latency (us) by level and size from a ladder's measurements.csv: of `levels`, of all pairs of cores, or both."""
     across: dict[str, dict[int, list[float]]] = {}
     pairs = []
     for row in read_measurements(path):
@@ -93,7 +93,7 @@ def ladder_of_study(path: Path, machine: Machine) -> dict[str, dict[int, float]]
             of = across.setdefault(row.mapping.removeprefix("level-"), {})
             of.setdefault(row.size or 0, []).append(row.value)
         elif row.pair:
-            # With a rank on every core: rank r is on core r.
+            # There is a rank on every core: rank r is on core r.
             pairs.append([*row.pair, row.size or 0, row.value])
     found = ladder_of(pairs, machine)
     for level in machine.levels:
@@ -103,7 +103,7 @@ def ladder_of_study(path: Path, machine: Machine) -> dict[str, dict[int, float]]
 
 
 def existing(machine: Path, data: Path) -> Path:
-    """*data*, a path from the file of a machine. Raises StudyError if it does not exist."""
+    """Return the path *data*, which a machine's file names. Raises StudyError if it does not exist."""
     if not data.exists():
         raise StudyError(
             f"{shown(machine)}: calibration: {data} does not exist (./study run STUDY writes that of a study)"

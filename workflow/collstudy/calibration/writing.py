@@ -1,4 +1,4 @@
-"""What a calibration writes: the fitted file and the table of its points."""
+"""Write the results of a calibration: the fitted file, and the table of fitted points."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from collstudy.study.names import POINT_TO_POINT
 
 yaml = lazy("yaml")
 
-#: What a fit to a ladder of all sizes gives, of a machine's `simulation`.
+#: Keys of a machine's `simulation` that a fit to a ladder of all sizes determines.
 FITTED = (
     "eager_limit_bytes", "waited_limit_bytes", "send_us", "receive_us", "poll_us", "gap_us", "busy", "turn", "share", "share_forward",
     "forward_gb_s", "waited_gb_s", "delay_us", "waited_us",
@@ -24,12 +24,12 @@ FITTED = (
 
 
 def summary(both: dict[Key, tuple[float, float]]) -> dict[str, Any]:
-    """Entry `about` of the fitted file: number of points and errors, from measured and simulated microseconds."""
+    """Return entries of `about` in the fitted file: number of points, and errors from measured and simulated times (us)."""
     errors: dict[str, list[float]] = {}
     for key, (measured, simulated) in sorted(both.items(), key=str):
         what = key[2].removeprefix("level-") if key[0] in POINT_TO_POINT else f"{key[0]} {key[1]}"
         if key[0] not in POINT_TO_POINT and key[3] == 2:
-            what += " of 2 ranks"  # step 1 took these as they are
+            what += " of 2 ranks"  # step 1 reproduces these
         errors.setdefault(what, []).append(abs(simulated / measured - 1) * 100)
     return {
         "points": len(both),
@@ -55,7 +55,7 @@ def _flow(value: Any) -> str:
 
 
 def _wrapped(name: str, points: list, indent: str) -> str:
-    """A list of pairs within 120 columns."""
+    """Format a list of pairs within 120 columns."""
     lines, current = [], f"{indent}{name}: ["
     for index, point in enumerate(points):
         text = f"[{point[0]}, {point[1]:g}]" + ("]" if index == len(points) - 1 else ", ")

@@ -1,4 +1,4 @@
-"""Commands about programs of the user: what-ran, tune."""
+"""Commands for programs of the user: what-ran, tune."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from collstudy.study.names import check_name
 
 
 def add_commands(commands: Any) -> None:
-    """Add them."""
+    """Add the commands of this module to the parser."""
     running = add(
         commands, "what-ran", what_ran, "print which component and algorithm ran each collective of a program"
     )
@@ -55,7 +55,7 @@ def add_commands(commands: Any) -> None:
     )
 
 
-#: The study of a program.
+#: Template for the study of a program.
 STUDY = """\
 # Written by ./study tune; config/README.md explains every key.
 title: "Faster collectives for {label}"
@@ -84,7 +84,7 @@ def tune(arguments: argparse.Namespace) -> None:
     words, folder = arguments.words, arguments.folder.resolve()
     launcher = ran.launcher_of(words)
     ran.refuse_input()
-    # The launcher by its path: PATH may differ later.
+    # Store the launcher's full path, because PATH may be different later.
     words = [*words[: launcher.position], str(launcher.path), *words[launcher.position + 1 :]]
     programs = ran.programs_in(words, folder)
     if not programs:

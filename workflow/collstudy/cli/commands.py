@@ -1,4 +1,4 @@
-"""How a group adds a command."""
+"""Helpers with which each group adds its commands."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 
 
 def typed_path(text: str) -> Path:
-    """A path as it was typed: relative to the folder in which `./study` was called, which changes to the checkout."""
+    """Return a path relative to the folder in which the user called `./study` (which changes to the checkout)."""
     return Path(os.environ.get("COLLSTUDY_FROM", "."), text)
 
 
 def add(
     commands: Any, name: str, run: Callable[[argparse.Namespace], int | None], help_: str
 ) -> argparse.ArgumentParser:
-    """Add a command that *run* does; its docstring is the description."""
+    """Add a command implemented by *run*, whose docstring is the command's description."""
     parser: argparse.ArgumentParser = commands.add_parser(name, help=help_, description=run.__doc__)
     parser.set_defaults(run=run)
     return parser

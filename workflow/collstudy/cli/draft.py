@@ -1,4 +1,4 @@
-"""The command new: draft a study and the text of its chapter, or the study of an application's cells."""
+"""The command new: draft a study and the text of its chapter, or a study of the cells that an application uses."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ sweeps:
 # analysis:
 #   tuning: {}
 """
-#: The study of an application's cells.
+#: Template for a study of the cells that an application uses.
 CELLS = """\
 # Drafted from what APPLICATION calls, results/STUDY/tables/TABLE.
 title: "Collectives of APPLICATION"
@@ -56,8 +56,8 @@ analysis:
   tuning: {}
 chapter: tuning
 """
-#: How a simulation calls each size: with ranks that start together, as they do not after a library's barrier, or arrive as those of the
-#: program, in each call at other times.
+#: How a simulation calls each size: with ranks that start together (which they do not after a library's barrier), or with ranks that
+#: arrive like those of the program, in each call at other times.
 TOGETHER, APART = {"iterations": 3, "warmup": 1, "barrier": "aligned"}, {"iterations": 10, "warmup": 1}
 TEXT = """\
 ---
@@ -86,7 +86,7 @@ figure("bcast-sizes")
 
 
 def add_commands(commands: Any) -> None:
-    """Add it."""
+    """Add the command of this module to the parser."""
     drafting = add(commands, "new", new, "draft a study: its YAML and the text of its chapter")
     drafting.add_argument("name", help="name of the new study")
     drafting.add_argument(
@@ -120,12 +120,12 @@ def new(arguments: argparse.Namespace) -> None:
     for path, text in files.items():
         write_atomically(path, text.replace("NAME", name).encode())
         print(path)
-    project.source(name)  # what is drafted can be read
+    project.source(name)  # raises StudyError if the draft cannot be read
     print(f"edit them, then: ./study run {name} -- --dry-run; ./study run {name}")
 
 
 def cells_of(project: Project, name: str, application: str | None, budget: float | None) -> str:
-    """The YAML of a study of the cells of a traced application. Raises StudyError if there is no account, or nothing to gain."""
+    """Return the YAML for a study of a traced application's cells. Raises StudyError if its account is missing or nothing can be gained."""
     study = project.study(name)
     described = {entry.name: entry for entry in getattr(study.source, "applications", ())}
     if not described:
@@ -143,14 +143,14 @@ def cells_of(project: Project, name: str, application: str | None, budget: float
     rows = [row for row in read_csv(path) if row["application"] == label]
     if not rows:
         raise StudyError(f"{path}: no account of {label}; ./study run {name} writes it if each rank has its own core")
-    return _filled(project, label, name, path, rows, study.machine, budget)
+    return _study_of_cells(project, label, name, path, rows, study.machine, budget)
 
 
-def _filled(
+def _study_of_cells(
     project: Project, label: str, study: str, path: Path, rows: list[dict[str, str]], machine: Machine,
     budget: float | None,
 ) -> str:  # fmt: skip
-    """The YAML of the cells of an account's rows."""
+    """Return the YAML for the cells in the account's rows."""
     if "typical_bytes" not in rows[0]:
         raise StudyError(f"{path}: written by an earlier version; ./study run {study} writes it again")
     worth = worth_measuring(rows, project.configuration.catalogue, machine.mpi)
@@ -164,7 +164,7 @@ def _filled(
     sampling = (
         f"sampling: {{rounds: 8, first_pct: 10, round_pct: 10, budget_node_minutes: {budget:g}}}\n" if budget else ""
     )
-    # A simulated cell is the same in each launch.
+    # A simulated cell gives the same result in each launch.
     launches = "" if machine.kind == "simulated" else "launches: {min: 5, max: 10, ci_width_pct: 5}\n"
     parts = {
         "APPLICATION": label.replace('"', "'"), "STUDY": study, "TABLE": path.name, "MACHINE": machine.name,
@@ -180,7 +180,7 @@ def _cells_of_replays(
     project: Project, study: Study, machine: Machine, described: dict[str, Application], application: str | None,
     budget: float | None,
 ) -> str:  # fmt: skip
-    """The YAML of a study of the cells of replays: those of one application, or of all together."""
+    """Return the YAML for a study of the cells of replays: those of one application, or of all together."""
     if application is not None and application not in described:
         raise StudyError(f"study {study.name} has no application {application!r}" + allowed(described))
     labels = [entry.label for entry in described.values() if application in (None, entry.name)]
@@ -188,13 +188,13 @@ def _cells_of_replays(
     rows = [row for row in read_csv(path) if row["application"] in labels]
     if not rows:
         raise StudyError(f"{path}: no replays of {' or '.join(labels)}; ./study run {study.name} makes them")
-    return _filled(
+    return _study_of_cells(
         project, labels[0] if len(labels) == 1 else f"study {study.name}", study.name, path, rows, machine, budget
     )
 
 
 def _yaml(sweep: dict[str, Any], machine: Machine) -> str:
-    """A sweep as an entry of a list."""
+    """Format a sweep as an entry of a YAML list."""
     if machine.kind == "simulated":
         sweep = sweep | (APART if "spread_us" in sweep or sweep["collective"] == "barrier" else TOGETHER)
     lines = [f"{key}: {json.dumps(value) if isinstance(value, list | dict) else value}" for key, value in sweep.items()]

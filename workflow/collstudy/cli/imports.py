@@ -25,15 +25,15 @@ DATA = ROOT / "data"
 
 
 class Tables(Configuration):
-    """The configuration with the descriptions in data/ in place of its studies."""
+    """A configuration whose studies are the descriptions in data/."""
 
     def study_path(self, name: str) -> Path:
-        """The description of a table."""
+        """Return the path of a table's description."""
         return DATA / f"{name}.yaml"
 
 
 def add_commands(commands: Any) -> None:
-    """Add them."""
+    """Add the commands of this module to the parser."""
     packing = add(commands, "compact", make_compact, "make tables of data/ from the authors' files")
     packing.add_argument("names", nargs="+", help="names of descriptions data/NAME.yaml")
     fetching = add(commands, "fetch", fetch, "download other authors' files that may not be redistributed")
@@ -62,7 +62,7 @@ def make_compact(arguments: argparse.Namespace) -> int:
 
 def fetch(arguments: argparse.Namespace) -> int:
     """Download files from the author's repository at the commit in data/fetch.yaml, and check their SHA-256."""
-    # Imported here: the HTTP client takes long to load.
+    # Imported here because the HTTP client takes long to load.
     import urllib.error
     import urllib.request
 

@@ -10,13 +10,13 @@ from pathlib import Path
 from collstudy.base.errors import StudyError
 from collstudy.cli import applications, draft, imports, measuring, running, sharing, studies, system, tuning
 
-#: One module for each group of commands.
+#: The modules with the groups of commands.
 GROUPS = (studies, draft, running, measuring, tuning, applications, sharing, imports, system)
 
 
 def parser() -> argparse.ArgumentParser:
-    """The parser of all commands."""
-    # A message names the command that was typed.
+    """Return the parser for all commands."""
+    # Messages name the command as it was typed.
     program = os.environ.get("COLLSTUDY_PROGRAM", "python -m collstudy")
     top = argparse.ArgumentParser(prog=program, description=__doc__)
     top.add_argument("--results", type=Path, help="results folder (default: `results` of config/config.yaml)")
@@ -27,7 +27,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Parse the command line and run; a StudyError becomes one message and exit status 2, Ctrl-C exit status 130."""
+    """Parse the command line and run the command. A StudyError becomes one message and exit status 2, Ctrl-C exit status 130."""
     arguments = parser().parse_args(argv)
     try:
         return arguments.run(arguments) or 0

@@ -17,7 +17,7 @@ from collstudy.project.studies import Project
 
 
 def add_commands(commands: Any) -> None:
-    """Add them."""
+    """Add the commands of this module to the parser."""
     block = add(commands, "measure", measure, "run one block")
     block.add_argument("block", type=Path, help="the block's file")
     block.add_argument("--log", type=Path, required=True, help="file for the output of the launches")

@@ -1,4 +1,4 @@
-"""`./study` without a command: the state of the checkout and the next step."""
+"""`./study` without a command: print the state of the checkout and the next step."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ REPORT = Path("report") / "index.html"
 
 
 def describe(project: Project, folder: Path) -> list[str]:
-    """Lines for users: what is running, failed, missing or changed, and the command to continue with. Raises StudyError."""
+    """Return lines for users: what is running, failed, missing or changed, and the command to continue with. Raises StudyError."""
     sources, left_out = project.available(project.default_studies, explicit=False)
     if stale_lock(folder):
         return [*left_out, "A run is in progress in this folder.", "", _command("status --watch", "its progress")]
@@ -24,7 +24,7 @@ def describe(project: Project, folder: Path) -> list[str]:
         tasks = [task for state in lacking for task in state.lacking]
         seconds, missing = sum(task.seconds() for task in tasks), verb(task.work for task in tasks)
         return [
-            *left_out, *map(_what_lacks, lacking), "",
+            *left_out, *map(_describe_missing, lacking), "",
             _command("run", f"{missing} what is missing (about {clock(seconds)} of launches), analyse, make the report"),
             _command("run -- --dry-run", "show what would be done, in how many blocks"),
         ]  # fmt: skip
@@ -33,7 +33,7 @@ def describe(project: Project, folder: Path) -> list[str]:
     if not needs.has_r():
         what = f"Everything is {done}: {names}. Without R there is no report."
         return [*left_out, what, "", _command("setup", "show what is missing and how to install it")]
-    outdated = [state.source.study.name for state in states if not _reported(project, state)]
+    outdated = [state.source.study.name for state in states if not _report_is_current(project, state)]
     if outdated:
         what = f"Everything is {done}; the report is out of date for: {', '.join(outdated)}."
         return [*left_out, what, "", _command("run", "analyse and make the report")]
@@ -49,8 +49,8 @@ def _command(words: str, what: str) -> str:
     return f"  ./study {words:18} {what}"
 
 
-def _what_lacks(state: StudyState) -> str:
-    """The missing cells of a study: all, new or changed ones, or failed ones."""
+def _describe_missing(state: StudyState) -> str:
+    """Describe the missing cells of a study: all, new or changed ones, or failed ones."""
     total, lacking, name = len(state.work), len(state.lacking), state.source.study.name
     done = verb((task.work for task in state.lacking), "ed")
     if state.failed and state.failed == lacking:
@@ -62,8 +62,8 @@ def _what_lacks(state: StudyState) -> str:
     return f"{name}: {lacking} of {total} {state.noun} are not {done}{failed} (new, changed or interrupted)"
 
 
-def _reported(project: Project, state: StudyState) -> bool:
-    """Whether the report is newer than the study's data."""
+def _report_is_current(project: Project, state: StudyState) -> bool:
+    """Return whether the report is newer than the study's data."""
     folder = project.folder(state.source.study.name)
     parts = [folder / "study.json", folder / "measurements.csv", *([state.newest] if state.newest else [])]
     try:

@@ -14,7 +14,7 @@ from pathlib import Path
 from collstudy.base.commands import ask
 from collstudy.base.errors import StudyError
 
-#: hwloc's objects that are levels of a machine file, outermost first, with the level's name there.
+#: hwloc's objects that correspond to levels of a machine file, outermost first -> name of the level.
 OBJECTS = {"Package": "socket", "NUMANode": "numa", "L3Cache": "ccx", "Core": "core"}
 
 
@@ -33,20 +33,20 @@ class Partition:
 
 
 def run(command: list[str]) -> str:
-    """The output of a program; empty if it is missing, fails or does not answer."""
+    """Return the output of a program; "" if it is missing, fails or does not answer."""
     done = ask(command)
     return done.stdout if done.returncode == 0 else ""
 
 
 def topology(xml: str) -> list[tuple[str, int]]:
-    """Levels inside of a node, (name, count in the level outside), from hwloc's XML. Raises StudyError when it is not regular."""
+    """Return the levels inside a node as (name, count per enclosing unit), from hwloc's XML. Raises StudyError if irregular."""
     counts = Counter(element.get("type") for element in ElementTree.fromstring(xml).iter("object"))
     if not counts["Core"]:
         raise StudyError("hwloc reports no cores")
     levels, outside = [], 1
     for kind, name in OBJECTS.items():
         number = counts[kind]
-        # A level that is missing, or as large as its parent, carries no information; one that spans several parents is not a level.
+        # A level that is missing, or has as many units as its parent, carries no information; one that spans several parents is no level.
         if kind not in ("Package", "Core") and number <= outside:
             continue
         number = max(number, 1)
@@ -58,7 +58,7 @@ def topology(xml: str) -> list[tuple[str, int]]:
 
 
 def topology_of_lscpu(text: str) -> list[tuple[str, int]]:
-    """The same from `lscpu -J` if hwloc is missing: sockets, NUMA domains and cores."""
+    """Return the levels from `lscpu -J`, used if hwloc is missing: sockets, NUMA domains and cores."""
     fields: dict[str, str] = {}
 
     def read(entries: list[dict]) -> None:
@@ -78,7 +78,7 @@ def topology_of_lscpu(text: str) -> list[tuple[str, int]]:
 
 
 def partitions(text: str) -> list[Partition]:
-    """Partitions from `sinfo -h -e -o '%P|%D|%X|%Y|%Z|%f|%l'`, the default one first."""
+    """Return the partitions from the output of `sinfo -h -e -o '%P|%D|%X|%Y|%Z|%f|%l'`, the default one first."""
     found = []
     for line in text.splitlines():
         parts = line.split("|")
@@ -92,7 +92,7 @@ def partitions(text: str) -> list[Partition]:
 
 
 def governor() -> str:
-    """The frequency governor of the first processor; empty if the kernel does not report it."""
+    """Return the frequency governor of the first processor; "" if the kernel does not report it."""
     try:
         return Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").read_text().strip()
     except OSError:
@@ -100,7 +100,7 @@ def governor() -> str:
 
 
 def draft() -> str:
-    """The text of the machine file; unknown values are marked with TODO."""
+    """Return the text of the machine file; unknown values are marked with TODO."""
     xml = run(["lstopo-no-graphics", "--of", "xml"]) or run(["lstopo", "--of", "xml"])
     lscpu = run(["lscpu", "-J"])
     if not xml and not lscpu:
@@ -170,7 +170,7 @@ def _cores_of_socket(levels: list[tuple[str, int]]) -> int:
 
 
 def write(name: str, folder: Path) -> Path:
-    """Write the draft to `config/machines/<name>.yaml`, which must not exist."""
+    """Write the draft to `config/machines/<name>.yaml`. Raises StudyError if the file exists."""
     path = folder / f"{name}.yaml"
     if not re.fullmatch(r"[A-Za-z0-9._-]+", name):
         raise StudyError(f"{name!r} is not a valid machine name; allowed: letters, digits, dot, hyphen and underscore")

@@ -1,6 +1,6 @@
-"""The command behind `./study run`: what is checked before, and then Snakemake, in one process.
+"""The command behind `./study run`: check the studies, then run Snakemake in the same process.
 
-Python starts once, configuration and imported data are read once, and the Snakefile finds the project that was checked.
+Python starts only once, configuration and imported data are read only once, and the Snakefile reuses the checked project.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from collstudy.project import needs
 from collstudy.project.studies import Project, opened
 from collstudy.sources.importing.files import data_folder
 
-#: Snakemake's default limit: jobs, in so many seconds. With any limit its scheduler (9.27) looks at the waiting jobs again after
-#: that time once more for each job that has ended, which takes a tenth of a core after fifty jobs.
+#: Snakemake's default limit: number of jobs, per number of seconds. With any limit, its scheduler (9.27) checks the waiting jobs once
+#: more after that time for each job that has ended, which takes a tenth of a core after fifty jobs.
 DEFAULT_RATE = (100, 1)
 
 
 def add_commands(commands: Any) -> None:
-    """Add them."""
+    """Add the command of this module to the parser."""
     running = add(commands, "run", run, "check studies, then run snakemake (what ./study run does after setting up)")
     running.add_argument(
         "--studies", default="", help="names, separated by commas (default: those of config/config.yaml)"
@@ -45,13 +45,13 @@ def run(arguments: argparse.Namespace) -> None:
     words = []
     if not arguments.plan:
         unlock(arguments)
-        # Snakemake itself reports what a dry run would do.
+        # For a dry run, Snakemake itself prints what it would do.
         words += ["--logger", "collstudy"]
-    # These options take all words up to the next one: an option of the profile ends their lists.
+    # The options above take lists of words; this one, which the profile sets as well, ends the list.
     words += ["--keep-going"]
     words += arguments.words + (["--", arguments.goal] if arguments.goal else [])
-    # Snakemake loads all its plugins: that for Slurm imports the first two for a report on finished jobs, and the handling of
-    # remote files imports the third.
+    # Defer imports by Snakemake, which loads all its plugins: that for Slurm imports the first two libraries for a report on finished
+    # jobs, and the handling of remote files imports the third.
     for library in ("numpy", "pandas", "requests"):
         lazy(library)
     from snakemake.cli import args_to_api, parse_args
@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     try:
         parser, options = _parsed(parse_args, words)
-        # Added to the settings in the arguments: a second option --config would replace the first.
+        # Append to the settings in the arguments, because a second option --config would replace the first.
         if arguments.studies:
             options.config = [*(options.config or []), f"studies={arguments.studies}"]
         rate = options.max_jobs_per_timespan
@@ -76,7 +76,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _interrupt(number: int, frame: object) -> None:
-    """End a run at Ctrl-C; jobs that end by the same signal are not reported as failed."""
+    """Handle Ctrl-C: end the run; jobs that end by the same signal are not reported as failed."""
     import snakemake_logger_plugin_collstudy as logger
 
     if not logger.INTERRUPTED.is_set():
@@ -86,11 +86,11 @@ def _interrupt(number: int, frame: object) -> None:
 
 
 def _note_nothing_to_do(project: Project, names: str, left_out: list[str]) -> None:
-    """Record that Snakemake had nothing to do, so that the next run can answer without it."""
+    """Record that Snakemake had nothing to do, so that the next run can answer without Snakemake."""
     import snakemake_logger_plugin_collstudy as logger
 
     sources = project.named(names)[0]
-    # The files of a user's program are unknown, and without R here it is unknown whether an image has it.
+    # The files of a user's program are unknown; without R on this computer, it is unknown whether the image has R.
     unknown = not needs.has_r() or any(source.known_after_trace for source in sources)
     if unknown or not logger.NOTHING_TO_DO.is_set():
         return
@@ -103,7 +103,7 @@ def _note_nothing_to_do(project: Project, names: str, left_out: list[str]) -> No
 
 
 def _parsed(parse_args: Callable[[list[str]], tuple[Any, Any]], words: list[str]) -> tuple[Any, Any]:
-    """Snakemake's parser and options, without its line about the profile that it uses; its errors are shown."""
+    """Return Snakemake's parser and options without its message about the profile in use; its errors are shown."""
     printed = io.StringIO()
     try:
         with contextlib.redirect_stderr(printed):

@@ -18,7 +18,7 @@ from collstudy.publish.render import render as render_job
 
 
 def add_commands(commands: Any) -> None:
-    """Add them."""
+    """Add the commands of this module to the parser."""
     report = add(commands, "render", render, "render the report (HTML and PDF) of the analysed studies")
     report.add_argument("--studies", nargs="+", required=True, help="studies, in the order of their chapters")
     report.add_argument("--output", type=Path, help="folder of index.html and report.pdf (default: RESULTS/report)")
@@ -52,14 +52,14 @@ def render(arguments: argparse.Namespace) -> int:
     try:
         _render(job, arguments.renderer)
     except StudyError as error:
-        # On standard output, like all output of the renderer: rules and tests read one stream.
+        # Printed to standard output like all output of the renderer, because rules and tests read only one stream.
         print(f"error: {error}", flush=True)
         return 1
     return 0
 
 
 def _render(job: Job, renderer: str = "auto") -> None:
-    """Render, and store the digests of the results' own report."""
+    """Render a report; if it is the one in the results folder, store its digests."""
     render_job(job, renderer)
     if job.output == job.results / "report":
         made.note(job.results, "", "report")

@@ -1,8 +1,8 @@
 """Check the Spack files without Spack: `python -m collstudy spack-check [CHECKOUT]`.
 
-Errors that Spack does not report are checked here: roots with variants, recipes that are not pinned, an include
-that does not exist, a package's `require` that replaces that of `all`, a lock that belongs to another manifest or
-to an earlier state of the cluster (Spack uses a lock as it is unless the roots have changed).
+This finds errors that Spack does not report: roots with variants, recipes that are not pinned, an include that does
+not exist, a package's `require` that replaces that of `all`, a lock that belongs to another manifest or to an earlier
+state of the cluster (Spack uses a lock unchanged unless the roots have changed).
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from collstudy.base.lazy import lazy
 yaml = lazy("yaml")
 
 
-#: A root: a name and one exact version, nothing else.
+#: A root specification: a name and one exact version, nothing else.
 ROOT_SPEC = re.compile(r"([a-z0-9][a-z0-9-]*)@=?([0-9][\w.-]*)")
 COMMIT = re.compile(r"[0-9a-f]{40}")
-#: Variants that Open MPI loses silently if they are not stated.
+#: Variants that Open MPI loses silently unless they are stated.
 STATED = {"openmpi": ("fabrics=", "schedulers=", "internal-pmix")}
-#: Packages provided by the cluster: other builds do not work, or are slow.
+#: Packages that the cluster must provide: other builds do not work, or are slow.
 EXTERNAL = ("slurm", "ucx", "hwloc")
 CLUSTER_VARIABLE = "${COLLSTUDY_CLUSTER}"
-#: The folder of spack/ that is not a cluster: R's environment.
+#: The folder of spack/ that does not describe a cluster: R's environment.
 R_ENVIRONMENT = "r"
 #: Packages included in r (built without the recommended ones) and r-tidyverse.
 R_BASE = {"grDevices", "graphics", "grid", "methods", "parallel", "splines", "stats", "utils"}
@@ -34,7 +34,7 @@ R_TIDYVERSE = {"broom", "dplyr", "ggplot2", "purrr", "readr", "rlang", "scales",
 
 
 def check(checkout: Path) -> list[str]:
-    """All problems of the Spack files of *checkout*, one sentence each."""
+    """Return all problems with the Spack files of *checkout*, one sentence each."""
     problems: list[str] = []
     manifests = {}
     for path in (checkout / "spack.yaml", checkout / "spack" / R_ENVIRONMENT / "spack.yaml"):
@@ -64,18 +64,18 @@ def check(checkout: Path) -> list[str]:
 
 
 def clusters(checkout: Path) -> list[Path]:
-    """The folders of `spack/` that describe a cluster."""
+    """Return the folders of `spack/` that describe a cluster."""
     folders = (path for path in (checkout / "spack").glob("*") if path.is_dir())
     return sorted(path for path in folders if path.name != R_ENVIRONMENT)
 
 
 def locks(checkout: Path) -> list[Path]:
-    """All locks that exist: the one in use, and the kept one of each cluster."""
+    """Return all existing locks: the one in use, and the stored one of each cluster."""
     return sorted([*checkout.glob("spack.lock"), *checkout.glob("spack/*/spack.lock")])
 
 
 def roots(manifest: dict[str, Any]) -> dict[str, str]:
-    """Name and version of each plain root."""
+    """Return name and version of each plain root."""
     found = (ROOT_SPEC.fullmatch(str(spec)) for spec in manifest.get("specs") or [])
     return {match[1]: match[2] for match in found if match}
 
@@ -85,7 +85,7 @@ def _shown(path: Path, checkout: Path) -> str:
 
 
 def _builtin(manifest: dict[str, Any]) -> dict[str, Any]:
-    """Where the recipes come from."""
+    """Return the entry for the repository of recipes."""
     builtin = (manifest.get("repos") or {}).get("builtin")
     return builtin if isinstance(builtin, dict) else {}
 
@@ -111,7 +111,7 @@ def _check_pins(manifest: dict[str, Any]) -> Iterator[str]:
 
 
 def _requirements(packages: dict[str, Any], name: str) -> str:
-    """All requirements of a package as one text."""
+    """Return all requirements of a package as one text."""
     required = (packages.get(name) or {}).get("require") or []
     entries = [required] if isinstance(required, str) else required
     return " ".join(str(entry.get("spec", entry) if isinstance(entry, dict) else entry) for entry in entries)
@@ -147,7 +147,7 @@ def _check_includes(manifest: dict[str, Any], folder: Path) -> Iterator[str]:
 
 
 def _check_imports(manifest: dict[str, Any], checkout: Path) -> Iterator[str]:
-    """Every package that the analysis imports is a root, or comes with R or the tidyverse."""
+    """Check that every package that the analysis imports is a root, or is included in R or the tidyverse."""
     description = (checkout / "workflow" / "analysis" / "DESCRIPTION").read_text(encoding="utf-8")
     imports = re.search(r"^Imports:((?:.|\n[ \t])*)", description, re.MULTILINE)
     names = re.findall(r"[A-Za-z][\w.]*", re.sub(r"\([^)]*\)", "", imports[1])) if imports else []
@@ -163,7 +163,7 @@ def _packages(path: Path) -> dict[str, Any]:
 
 def _check_externals(path: Path) -> Iterator[str]:
     if not path.exists():
-        return  # named by the check of the includes
+        return  # reported by the check of the includes
     try:
         packages = _packages(path)
     except (yaml.YAMLError, TypeError, KeyError) as error:
@@ -195,7 +195,7 @@ def _check_lock(path: Path, manifest: dict[str, Any]) -> Iterator[str]:
         yield f"{name} is a root of the lock, not of the manifest"
     for name in sorted(wanted.keys() & found.keys()):
         version, target = found[name]["version"], found[name]["arch"]["target"]
-        # A generic target, such as x86_64_v3, is its name; a processor, such as icelake, an object with features.
+        # A generic target, such as x86_64_v3, is a name; a specific processor, such as icelake, is an object with features.
         target = target["name"] if isinstance(target, dict) else target
         if version != wanted[name]:
             yield f"{name}: locked at {version}, the manifest says {wanted[name]}"
@@ -205,18 +205,18 @@ def _check_lock(path: Path, manifest: dict[str, Any]) -> Iterator[str]:
 
 
 def _check_locked_externals(path: Path) -> Iterator[str]:
-    """Externals in the lock of a cluster agree with the cluster's current packages.yaml."""
+    """Check that the externals in the lock of a cluster agree with the cluster's current packages.yaml."""
     try:
         packages = _packages(path.parent / "packages.yaml")
         specs = json.loads(path.read_text(encoding="utf-8"))["concrete_specs"].values()
     except (OSError, ValueError, KeyError, TypeError, yaml.YAMLError):
-        return  # no cluster's lock, or named by the checks of the two files
+        return  # not the lock of a cluster, or reported by the checks of the two files
     for spec in specs:
         if spec["name"] not in EXTERNAL:
             continue
         taken = spec.get("external") or {}
         known = [
-            external.get("prefix", taken.get("path"))  # a module has no prefix here
+            external.get("prefix", taken.get("path"))  # an external given as a module has no prefix here
             for external in packages.get(spec["name"], {}).get("externals") or []
             if str(external["spec"]).replace("@=", "@").split()[0] == f"{spec['name']}@{spec['version']}"
         ]
@@ -226,7 +226,7 @@ def _check_locked_externals(path: Path) -> Iterator[str]:
 
 
 def _disagreements(required: str, parameters: dict[str, Any]) -> Iterator[str]:
-    """Required variants that differ in the lock. A variant that the lock does not contain is not of this version."""
+    """Yield required variants that differ in the lock. A variant that the lock lacks does not exist in this version."""
     for key, value in re.findall(r"(?<![\w-])([a-z][\w-]*)=([\w,-]+)", required):
         if key in parameters:
             locked = parameters[key]

@@ -1,4 +1,4 @@
-"""Commands about studies as a whole: next, check, status, verify, verdict, unlock."""
+"""Commands for studies as a whole: next, check, status, verify, verdict, unlock."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from collstudy.project.status import progress_line, stale_lock
 from collstudy.project.studies import Project
 from collstudy.sources.source import Source
 
-#: Seconds between two updates of `status --watch`.
+#: Interval (s) between two updates of `status --watch`.
 WATCH_S = 2
 
 
 def add_commands(commands: Any) -> None:
-    """Add them."""
+    """Add the commands of this module to the parser."""
     for name, run, help_ in (
         ("check", check, "check whether studies can run: configuration, placement, required software"),
         ("verify", verify, "check all stored and derived files against their digests"),
@@ -50,7 +50,7 @@ def check(arguments: argparse.Namespace) -> None:
 
 
 def check_studies(project: Project, names: str) -> list[str]:
-    """The same for names separated by commas; returns a line for each study that is left out."""
+    """Validate studies, given by names separated by commas; return one line for each study that is left out."""
     sources, left_out = project.named(names)
     for source in sources:
         try:
@@ -72,7 +72,7 @@ def status(arguments: argparse.Namespace) -> None:
                 lines.append(f"{source.study.name}: imported data, nothing to measure")
             else:
                 lines.append(progress_line(source.study.name, state, project.results, project.store))
-        # On a terminal, overwrite the previous output; in a log, append.
+        # Overwrite the previous output on a terminal; append in a log.
         over = "\x1b[H\x1b[J" if arguments.watch and sys.stdout.isatty() else ""
         print(over + "\n".join(lines), flush=True)
         if not arguments.watch or not left:

@@ -19,7 +19,7 @@ from collstudy.sources.source import Source
 
 
 def add_commands(commands: Any) -> None:
-    """Add them."""
+    """Add the commands of this module to the parser."""
     add(commands, "info", info, "show the software that will be used, with versions")
     needing = add(
         commands, "needs", say_needs, "list what studies need: MPI libraries, a compiler, a simulator, R, applications"
@@ -65,7 +65,7 @@ def build(arguments: argparse.Namespace) -> None:
 
 
 def _sources(arguments: argparse.Namespace) -> list[Source]:
-    """The named studies, or those of config.yaml, or those with which a machine is calibrated."""
+    """Return the named studies, or those of config.yaml, or those with which a machine is calibrated."""
     project = Project(results=arguments.results)
     if arguments.calibrate:
         return [
@@ -75,7 +75,7 @@ def _sources(arguments: argparse.Namespace) -> list[Source]:
 
 
 def _parts(arguments: argparse.Namespace, sources: list[Source], report: bool = True) -> dict[str, list[str]]:
-    """What these studies, or the calibration of a machine, need: part -> studies."""
+    """Return the parts that these studies, or the calibration of a machine, need: {part: studies}."""
     if arguments.calibrate:
         own = {needs.COMPILER: [arguments.calibrate], needs.SIMULATOR: [arguments.calibrate]}
         return needs.by_part(sources, report=False) | own

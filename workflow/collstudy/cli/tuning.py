@@ -1,4 +1,4 @@
-"""Commands about decisions, tuning files and machines: tune, advise, explain, convert, calibrate."""
+"""Commands for decisions, tuning files and machines: tuning, advise, explain, convert, calibrate."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from collstudy.tuning.readers.known import FORMATS, Known
 
 
 def add_commands(commands: Any) -> None:
-    """Add them."""
+    """Add the commands of this module to the parser."""
     steps = add(commands, "tuning", tuning, "write, check and verify the tuning files of a study")
     steps.add_argument("step", choices=("emit", "keep"), help="step: before or after the verification is measured")
     steps.add_argument("study")
@@ -95,14 +95,14 @@ def advise(arguments: argparse.Namespace) -> int:
 
 
 def _atlas(project: Project, collective: str) -> list[Measured]:
-    """The machines that were really measured: from the results of their studies, or from available imported files."""
+    """Return the real machines with measurements: from the results of their studies, or from available imported files."""
     found = []
     for name in project.configuration.study_names():
         try:
             source = project.source(name)
             rows = source.observed()
         except StudyError:
-            continue  # its errors are reported when it is selected itself
+            continue  # reported when that study is selected
         if not rows:
             continue
         machine = source.study.machine
@@ -112,14 +112,14 @@ def _atlas(project: Project, collective: str) -> list[Measured]:
 
 
 def _ranks(text: str) -> int:
-    """A number of 1 or more. Raises argparse's error."""
+    """Convert a text to an integer of at least 1. Raises argparse.ArgumentTypeError."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of 1 or more")
     return int(text)
 
 
 def _known(arguments: argparse.Namespace, project: Project) -> Known:
-    """The catalogue, and the Open MPI that was named or is installed; without one, the newest known 5.0."""
+    """Return the catalogue with the Open MPI version that was named or is installed; without one, 5.0.7."""
     here = mpis().get("openmpi")
     version = arguments.open_mpi or (here.version if here else "5.0.7")
     known = Known(project.configuration.catalogue, version)
@@ -166,11 +166,11 @@ def convert(arguments: argparse.Namespace) -> None:
         write_atomically(device_file(arguments.output), found.device.encode())
     write_atomically(arguments.output, found.text.encode())
     if arguments.check and mpi:
-        _watch(found, arguments.output, installed(mpi), known)
+        _check_converted(found, arguments.output, installed(mpi), known)
 
 
-def _watch(found: Converted, path: Path, mpi: Any, known: Known) -> None:
-    """Check the file with the library. Raises StudyError for a rule that it does not follow."""
+def _check_converted(found: Converted, path: Path, mpi: Any, known: Known) -> None:
+    """Check the new file with the installed library. Raises StudyError for a rule that the library does not follow."""
     findings = check.check_placement(
         found.placement, path.resolve(), known.catalogue, library_of(mpi, known.catalogue, known.numbers)
     )

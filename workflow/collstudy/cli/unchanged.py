@@ -1,9 +1,9 @@
-"""Whether anything that `./study run` looks at has changed since Snakemake last had nothing to do: asked before anything is imported.
+"""Determine whether any file that `./study run` reads has changed since Snakemake last had nothing to do, without other imports.
 
-Reading the studies and the Snakefile takes seconds, looking at the inodes of all files a fraction of one. A record describes what was
-checked; it is written only after Snakemake itself found nothing to do, and only where every file and folder was older than that
-run. Size, times and inode of each are compared; a file cannot be written without another ctime. Anything else (an environment
-variable, a program on PATH, another boot) invalidates the record, and Snakemake runs.
+Reading the studies and the Snakefile takes seconds; checking the inodes of all files takes a fraction of a second. A record
+describes what was checked. It is written only after Snakemake found nothing to do, and only if every file and folder was older
+than that run. Size, times and inode of each file are compared; writing a file always changes its ctime. Any other change (an
+environment variable, a program on PATH, a reboot) invalidates the record as well, and then Snakemake runs.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-#: Before this process read any of it (Unix time).
+#: Time (Unix) before this process read any of the files.
 STARTED = time.time()
-#: As this process was started; the Snakefile sets some of it.
+#: The environment at the start of this process, because the Snakefile changes it.
 ENVIRONMENT = dict(os.environ)
 ROOT = Path(__file__).resolve().parents[3]
-#: Where Snakemake runs; records are by arguments, because each asks for other studies.
+#: Folder of the records, in the folder where Snakemake runs; one record per arguments, because these select the studies.
 FOLDER = Path(".snakemake") / "collstudy"
-#: Parts of the checkout that a run reads. Tests, documentation and caches are no part of it.
+#: Parts of the checkout that a run reads, without tests, documentation and caches.
 READ = (
     "Snakefile",
     "study",
@@ -38,15 +38,15 @@ READ = (
     "spack",
     "spack.yaml",
 )
-#: What set-up made; of Python's packages their names and versions (first level) suffice.
+#: Products of set-up; for Python packages, names and versions (the first level) suffice.
 MADE = ("activate", "build", "rules", "stamps")
 #: Snakemake's own record of parameters and interrupted jobs.
 OWN = ("metadata", "incomplete")
-#: Seconds by which all must be older than the run: times of some file systems are whole seconds.
+#: All files must be older than the run by this time (s), because some file systems store times in whole seconds.
 SETTLED_S = 2.0
-#: Variables that differ from shell to shell and are read by nothing.
+#: Variables that differ between shells and that nothing reads.
 VOLATILE = ("_", "SHLVL", "OLDPWD", "COLUMNS", "LINES")
-#: A system's properties that decide which studies can run.
+#: System properties that determine which studies can run.
 SYSTEM = (
     "/proc/sys/kernel/random/boot_id",
     "/proc/sys/user/max_user_namespaces",
@@ -59,7 +59,7 @@ def _record(words: list[str]) -> Path:
 
 
 def _tree(path: str, depth: int | None, seen: set[tuple[int, int]]) -> Iterator[tuple[str, os.stat_result | None]]:
-    """A path and what is below it, *depth* levels deep (None: all), with None for a path that does not exist."""
+    """Yield a path and everything below it up to *depth* levels (None: all); the status is None for a path that does not exist."""
     try:
         found = os.stat(path)
     except OSError:
@@ -96,7 +96,7 @@ def _looked_at(results: str, others: Iterable[str]) -> Iterator[tuple[str, os.st
 
 
 def _state(words: list[str], results: str, others: Iterable[str]) -> tuple[str, float]:
-    """A digest of all that a run with these arguments looks at, and the newest time of that (Unix time)."""
+    """Return a digest of everything that a run with these arguments reads, and its newest time (Unix)."""
     system = [_text(path) for path in SYSTEM] + [
         line for line in _text("/proc/self/status").splitlines() if line.startswith(("CapEff", "Uid", "Gid"))
     ]
@@ -108,7 +108,7 @@ def _state(words: list[str], results: str, others: Iterable[str]) -> tuple[str, 
         if found is None:
             line = f"{path}\0"
         elif stat.S_ISDIR(found.st_mode):
-            # What is in a folder follows; its times change with temporary files.
+            # The folder's content follows; its times also change with temporary files.
             line = f"{path}\0{found.st_mode} {found.st_ino}"
         else:
             line = f"{path}\0{found.st_mode} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns} {found.st_ino} {found.st_dev}"
@@ -126,14 +126,14 @@ def _text(path: str) -> str:
 
 
 def _without_dry_run(words: list[str]) -> list[str]:
-    """The arguments of the run that a dry run plans; others as they are."""
+    """Return the arguments of the run that a dry run plans; other arguments are returned unchanged."""
     if "--plan" in words and words[-2:] in (["--", "--dry-run"], ["--", "-n"]):
         return [word for word in words[:-1] if word != "--plan"]
     return words
 
 
 def nothing_to_do(words: list[str]) -> bool:
-    """Whether `collstudy` with these arguments would do nothing, and say what is then said."""
+    """Return whether `collstudy` with these arguments would do nothing; if so, print what the run would print."""
     if words[:1] != ["run"]:
         return False
     asked, words = words, _without_dry_run(words)
@@ -145,7 +145,7 @@ def nothing_to_do(words: list[str]) -> bool:
         return False
     if known["state"] != state or locked:
         return False
-    # Snakemake says this after a dry run; a run ends with the report's path, which `./study` prints.
+    # Snakemake prints this after a dry run; at the end of a run, `./study` prints the report's path.
     for line in known["said"] + (["Nothing to be done."] if asked != words else []):
         print(line, file=sys.stderr)
     return True
@@ -154,13 +154,13 @@ def nothing_to_do(words: list[str]) -> bool:
 def note(words: list[str], results: Path, others: Iterable[str], said: list[str]) -> None:
     """Record that Snakemake had nothing to do in this process, for these arguments.
 
-    Nothing is recorded where something may have changed while it was looked at.
+    Nothing is recorded if something may have changed while it was being checked.
 
     Args:
         words: The command line's arguments.
         results: The results folder.
-        others: Files and folders outside of the checkout that the studies name, also those that do not exist.
-        said: Lines that a run without anything to do prints.
+        others: Files and folders outside the checkout that the studies name, including those that do not exist.
+        said: Lines that a run prints if there is nothing to do.
     """
     others = sorted(set(others))
     state, newest = _state(words, str(results), others)

@@ -1,1 +1,1 @@
-"""How a cell is run and its algorithm verified: toolchain, launchers, bindings, messages, output."""
+"""Run cells and verify their algorithms: toolchain, launchers, process binding, messages, output."""

@@ -1,4 +1,4 @@
-"""From the table of a trace to the actions of each traced rank in a replay (format: workflow/native/replay/replay.c)."""
+"""Convert the table of a trace to the actions of each rank for a replay (format: workflow/native/replay/replay.c)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pathlib import Path
 from collstudy.base.errors import StudyError
 from collstudy.launch.tracefile import COLUMNS, operation_names
 
-#: Operations that a replay skips: the simulator starts and ends by itself, communicators are made before, and a probe is
-#: followed by its receive.
+#: Operations that a replay skips: the simulator itself initialises and finalizes, communicators are created beforehand, and
+#: a probe is followed by its receive.
 LEFT_OUT = ("init", "finalize", "communicator", "probe")
 
 
 def read_calls(path: Path) -> Iterator[dict[str, str]]:
-    """Rows of a trace's table. Raises StudyError if it is invalid or incomplete."""
+    """Yield the rows of a trace's table. Raises StudyError if it is invalid or incomplete."""
     try:
         with gzip.open(path, "rt", encoding="ascii", newline="") as stream:
             rows = csv.reader(stream)
@@ -34,7 +34,7 @@ def read_calls(path: Path) -> Iterator[dict[str, str]]:
 
 
 class _Rank:
-    """Actions of one rank as numbers, with the positions of receives whose source is known only at their end."""
+    """The actions of one rank as a flat array of integers; `open` has the positions of receives whose source is not yet known."""
 
     def __init__(self) -> None:
         self.numbers = array("q")
@@ -67,7 +67,7 @@ class _Rank:
 
 
 def write_actions(calls: Path, communicators: list[list[int]], ranks: int, folder: Path) -> None:
-    """Write rank-NNNNNN.actions for each traced rank, and `communicators`, to *folder*."""
+    """Write rank-NNNNNN.actions for each traced rank, and the file `communicators`, to *folder*."""
     numbers = {name: number for number, name in enumerate(operation_names(), start=1)}
     state = [_Rank() for _ in range(ranks)]
     for row in read_calls(calls):

@@ -1,6 +1,6 @@
-"""Read Open MPI's placement of ranks (`mpirun --report-bindings`, 4.1 and 5.0) and compare it with the requested one.
+"""Read the placement of ranks that Open MPI 4.1 and 5.0 report (`mpirun --report-bindings`) and compare it with the requested one.
 
-Both versions print one line per rank, from the daemon of the rank's host, with the number of a core on its node:
+Both versions print one line per rank, by the daemon on the rank's host, with the number of the core on its node:
 
     4.1: [thin001:01286] MCW rank 4 bound to socket 0[core 1[hwt 0]]: [./B/./.][./././.]
     5.0: [thin001:01312] Rank 4 bound to package[0][core:L1]
@@ -20,14 +20,14 @@ from collstudy.study.cells import Cell
 from collstudy.study.placement import Core
 
 LINE = re.compile(r"\[([\w.-]+):\d+\] (?:MCW rank|Rank) (\d+) (?:is (not bound)|bound to (.*))")
-# 5.0.11 writes L for a logical number; releases without the letter are read too.
+# 5.0.11 writes L before logical numbers; releases without the letter are supported, too.
 PACKAGE = re.compile(r"package\[(\d+)\]\[core:L?([\d,-]+)\]")
 SOCKET_CORE = re.compile(r"socket (\d+)\[core (\d+)\[")
 
 
 @dataclass(frozen=True)
 class Binding:
-    """Binding of a rank: its host and its cores as (socket, core of the node); no cores if it is not bound."""
+    """Binding of a rank: its host and its cores as (socket, core number on the node); no cores if it is not bound."""
 
     rank: int
     host: str
@@ -35,30 +35,30 @@ class Binding:
 
     @property
     def socket(self) -> int | None:
-        """The socket; None if the rank is not bound to exactly one."""
+        """Return the socket; None if the rank is not bound to exactly one."""
         sockets = {socket for socket, _ in self.cores}
         return sockets.pop() if len(sockets) == 1 else None
 
     @property
     def core(self) -> int | None:
-        """The core of the node; None if the rank is not bound to exactly one."""
+        """Return the core number on the node; None if the rank is not bound to exactly one."""
         return self.cores[0][1] if len(self.cores) == 1 else None
 
 
 class Place(Protocol):
-    """The requested place of a rank; `placement.Core` is one."""
+    """The requested place of a rank; `placement.Core` implements it."""
 
     @property
     def node(self) -> int:
-        """Number of the node, from 0."""
+        """Return the number of the node, from 0."""
 
     @property
     def core_of_node(self) -> int:
-        """Number of the core on its node, from 0."""
+        """Return the number of the core on its node, from 0."""
 
 
 def parse_bindings(text: str) -> list[Binding]:
-    """The bindings in the output of a launch, by rank. Other lines, and a rank's second line, are ignored."""
+    """Return the bindings in the output of a launch, ordered by rank. Other lines, and repeated lines of a rank, are ignored."""
     found: dict[int, Binding] = {}
     for host, rank, unbound, places in LINE.findall(text):
         cores = () if unbound else tuple(_cores(places))
@@ -75,7 +75,7 @@ def _cores(places: str) -> Iterable[tuple[int, int]]:
 
 
 def misplaced(bindings: Sequence[Binding], requested: Sequence[Place], hosts: Sequence[str]) -> list[str]:
-    """Differences from the requested places *requested* (one per rank; *hosts* names the nodes): a sentence for each rank."""
+    """Return a sentence for each rank that is not at its requested place; *hosts* has the names of the nodes."""
     by_rank = {binding.rank: binding for binding in bindings}
     problems = []
     for rank, place in enumerate(requested):
@@ -92,14 +92,14 @@ def misplaced(bindings: Sequence[Binding], requested: Sequence[Place], hosts: Se
 
 
 def short(host: str) -> str:
-    """The host's name without its domain: launchers print either."""
+    """Return the host name without its domain: some launchers print the domain, others do not."""
     return host.split(".")[0]
 
 
 def cores_of_nodes(cell: Cell, placement: list[Core], launcher: str, instead: str) -> str:
-    """Cores of a node in the order of its ranks, the same for all nodes, as `0,4,1`.
+    """Return the core numbers of a node in the order of its ranks, as `0,4,1`; they must be the same for all nodes.
 
-    Raises StudyError, which says what to use *instead* of *launcher*, if the nodes differ.
+    Raises StudyError if the nodes differ; the message says what to use *instead* of *launcher*.
     """
     cores: dict[int, list[int]] = {}
     for core in placement:

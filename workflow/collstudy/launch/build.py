@@ -1,4 +1,4 @@
-"""Build the C programs for MPI libraries and for the simulator; a part is rebuilt only if the content of its sources changed."""
+"""Build the C programs for MPI libraries and for the simulator; a part is rebuilt only if the content of its sources has changed."""
 
 from __future__ import annotations
 
@@ -21,56 +21,56 @@ from collstudy.base.paths import ROOT, SETUP
 from collstudy.launch.toolchain import SIMULATED, SIMULATED_WITH_LIBRARY, mpi_environment, mpis, simulator_version
 
 NATIVE = ROOT / "workflow" / "native"
-#: The file that marks a sub-folder of workflow/native as a part.
+#: The file that marks a subfolder of workflow/native as a part.
 MAKEFILE = "Makefile"
-#: Parts that most studies need, the slowest first. A study names others (Source.programs()); they are built when it is set up.
+#: Parts that most studies need, the slowest to build first. A study names further ones (Source.programs()), built during set-up.
 USUAL = ("simulator", "coll", "bench", "probe")
-#: Seconds without output after which the current product is named again.
+#: Time without output (s) after which the current product is reported again.
 SILENCE_S = 4.5
 
 
 def all_parts() -> list[str]:
-    """All parts of workflow/native, the usual ones first."""
+    """Return all parts of workflow/native, the usual ones first."""
     found = sorted(path.parent.name for path in NATIVE.glob(f"*/{MAKEFILE}"))
     return [*USUAL, *(part for part in found if part not in USUAL)]
 
 
 def build(names: Iterable[str] | None = None, parts: Iterable[str] | None = None) -> list[Path]:
-    """Build for the named MPI libraries that are installed, and for the simulator (SIMULATED); without names, for all.
+    """Build for the installed MPI libraries in *names* and for the simulator (SIMULATED); without *names*, for all.
 
-    *parts* are built beside the usual ones; without it, all. Returns the folders. Reports progress on standard error. Raises
-    StudyError with make's output.
+    *parts* are built in addition to the usual ones; without it, all parts are built. Returns the folders of the builds. Reports
+    progress on standard error. Raises StudyError with make's output.
     """
     chosen = all_parts() if parts is None else [part for part in all_parts() if part in {*USUAL, *parts}]
     wanted = {*mpis(), SIMULATED} if names is None else set(names)
     builds = [(str(mpi.mpicc), mpi.build, mpi.environment()) for name, mpi in mpis().items() if name in wanted]
     if SIMULATED in wanted and simulator_version():
         builds.append(("smpicc", SETUP / "build" / SIMULATED, mpi_environment()))
-    # Each build uses all cores, except at the end of its parts.
-    with _Said() as said, ThreadPoolExecutor(max_workers=len(builds) or 1) as pool:
-        list(pool.map(lambda one: _build_parts(said, *one, chosen), builds))
+    # The builds run concurrently: each uses all cores only until its last files compile.
+    with _Progress() as progress, ThreadPoolExecutor(max_workers=len(builds) or 1) as pool:
+        list(pool.map(lambda one: _build_parts(progress, *one, chosen), builds))
     folders = [folder for _, folder, _ in builds]
     simulated = SETUP / "build" / SIMULATED
     if simulated in folders:
-        # LD_PRELOAD does not reach simulated ranks: the same benchmark once more, with the collectives library linked in.
+        # LD_PRELOAD does not reach simulated ranks: build the benchmark again with the collectives library linked in.
         library, objects = (
             os.path.relpath(simulated / place, NATIVE / "bench") for place in ("coll/collstudy.o", "bench")
         )
         target = SETUP / "build" / SIMULATED_WITH_LIBRARY
-        with _Said() as said:
+        with _Progress() as progress:
             linked = [f"LDLIBS={library} -Wl,-Bsymbolic", f"OBJECTS={objects}"]
-            _build_parts(said, "smpicc", target, mpi_environment(), ["bench"], linked, ["coll"])
+            _build_parts(progress, "smpicc", target, mpi_environment(), ["bench"], linked, ["coll"])
     return folders
 
 
-class _Said(threading.Thread):
-    """Progress of builds on standard error: each program once, and the current product after a pause."""
+class _Progress(threading.Thread):
+    """Progress report of builds on standard error: each program once, and the current product again after a pause."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
         self.last, self.when, self.over = "", time.monotonic(), threading.Event()
 
-    def __enter__(self) -> _Said:
+    def __enter__(self) -> _Progress:
         self.start()
         return self
 
@@ -83,14 +83,14 @@ class _Said(threading.Thread):
                 self.say(f"still {self.last}")
 
     def say(self, text: str) -> None:
-        """Write one line atomically: builds run side by side."""
+        """Write one line in a single call, because builds run concurrently."""
         self.when = time.monotonic()
         sys.stderr.write(f"setup: {text}\n")
         sys.stderr.flush()
 
 
 def sources_of(part: str) -> list[Path]:
-    """Files that determine a part of workflow/native: its own, and those of the parts that its Makefile names."""
+    """Return the files that a part of workflow/native depends on: its own, and those of the parts that its Makefile names."""
     named = re.findall(r"\.\./([a-z]+)\b", (NATIVE / part / MAKEFILE).read_text(encoding="utf-8"))
     folders = {part, *(name for name in named if (NATIVE / name / MAKEFILE).exists())}
     files = {path for folder in folders for path in (NATIVE / folder).rglob("*") if path.is_file()}
@@ -98,7 +98,7 @@ def sources_of(part: str) -> list[Path]:
 
 
 def digest_of(parts: Iterable[str]) -> str:
-    """Digest of the names and contents of the parts' sources."""
+    """Return the digest of the names and contents of the parts' sources."""
     found = hashlib.sha256()
     for path in sorted({path for part in parts for path in sources_of(part)}):
         found.update(f"{path.relative_to(NATIVE).as_posix()}\0".encode() + path.read_bytes() + b"\0")
@@ -106,7 +106,7 @@ def digest_of(parts: Iterable[str]) -> str:
 
 
 def _build_parts(
-    said: _Said,
+    progress: _Progress,
     compiler: str,
     target: Path,
     environment: dict[str, str],
@@ -114,16 +114,16 @@ def _build_parts(
     variables: Iterable[str] = (),
     linked: Iterable[str] = (),
 ) -> None:
-    """Make the parts whose sources, or those of parts that they are *linked* with, have changed."""
+    """Build the parts whose sources, or those of the parts *linked* into them, have changed."""
     digests = {part: digest_of([part, *linked]) for part in parts}
     changed = [part for part in parts if built(target, part) != digests[part]]
     if not changed:
         return
-    # make does not decide what is up to date: time stamps of a copy or of another branch are meaningless.
+    # Do not rely on make here: after a copy or a change of branch, time stamps are meaningless.
     for part in changed:
         _stamp(target, part).unlink(missing_ok=True)
         shutil.rmtree(target / part, ignore_errors=True)
-    # make does not support blanks in names: relative paths avoid those of the checkout.
+    # make does not support blanks in names: with relative paths, the checkout's path may contain them.
     command = ["make", f"-j{os.cpu_count() or 1}", "--no-print-directory", "-C", NATIVE, f"MPICC={compiler}"]
     command += [f"OUT={os.path.relpath(target, NATIVE)}", *variables, *changed]
     output: deque[str] = deque(maxlen=60)
@@ -134,9 +134,9 @@ def _build_parts(
             output.append(line)
             product = _product(line)
             if product:
-                said.last = f"compiling for {target.name}: {product}"
+                progress.last = f"compiling for {target.name}: {product}"
                 if not product.endswith(".o"):
-                    said.say(said.last)
+                    progress.say(progress.last)
     if process.returncode != 0:
         raise StudyError(f"make with {compiler} failed:\n{''.join(output)}")
     for part in changed:
@@ -150,7 +150,7 @@ def _stamp(target: Path, part: str) -> Path:
 
 
 def built(target: Path, part: str) -> str | None:
-    """Digest of the sources of a part's last build in a folder of build(); None if there is none."""
+    """Return the digest of the sources of a part's last build in folder *target*; None if it was not built."""
     try:
         return _stamp(target, part).read_text(encoding="utf-8").strip()
     except OSError:
@@ -158,7 +158,7 @@ def built(target: Path, part: str) -> str | None:
 
 
 def _product(line: str) -> str | None:
-    """The product of a command of make: a program, a library or an object; None for other lines."""
+    """Return the product (program, library or object) of a compiler command that make prints; None for other lines."""
     try:
         words = shlex.split(line)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Place of a block and execution of one command there: time limit, own process group, memory usage."""
+"""Determine where a block runs, and execute a command there with a time limit, in its own process group."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from collstudy.launch.slurm_env import current_job, describe_nodes, launcher_env
 from collstudy.launch.toolchain import mpi_environment
 from collstudy.study.machines import Machine
 
-#: Prefixes of environment variables that can change a measurement and are kept with it.
+#: Prefixes of environment variables that can change a measurement and are stored with it.
 KEPT_ENVIRONMENT = (
     "OMPI_",
     "PRTE_",
@@ -36,7 +36,7 @@ KEPT_ENVIRONMENT = (
 
 
 class LaunchFailed(Exception):
-    """A launch that crashed, exceeded its time limit, or did not print a measurement; *printed* is what it did print."""
+    """A launch crashed, exceeded its time limit, or printed no measurement; *printed* is its output until then."""
 
     def __init__(self, reason: str, printed: str = ""):
         super().__init__(reason)
@@ -44,12 +44,12 @@ class LaunchFailed(Exception):
 
 
 class Crashed(LaunchFailed):
-    """A launch whose command ended with an error."""
+    """The command of a launch ended with an error."""
 
 
 @dataclass(frozen=True)
 class Allocation:
-    """Place of a block: its hosts, the environment of launchers there, and facts about the hosts."""
+    """The hosts of a block, the environment for launchers there, and facts about the hosts."""
 
     hosts: list[str]
     environment: dict[str, str]
@@ -57,7 +57,7 @@ class Allocation:
 
 
 def allocation(machine: Machine, nodes: int) -> Allocation:
-    """This computer, or the nodes of the Slurm job of this process. Raises StudyError if they are unsuitable."""
+    """Return this computer, or the nodes of the Slurm job of this process. Raises StudyError if they are unsuitable."""
     here = platform.node()
     state = {here: {"kernel": platform.release(), **_processor_state()}}
     if machine.kind != "slurm":
@@ -79,10 +79,10 @@ def allocation(machine: Machine, nodes: int) -> Allocation:
 
 
 class Ended(NamedTuple):
-    """A finished command: its output, its exit status as given by the system, and its memory.
+    """A finished command: its output, its wait status as returned by the system, and its memory usage.
 
-    `peak_memory_mb` is the largest resident set (MB) of any one local process of the command: for the simulator, a single
-    process, its total; for a launcher and its ranks, that of the largest process.
+    `peak_memory_mb` is the largest resident set size (MB) of any single local process of the command: for the simulator, a
+    single process, this is the total; for a launcher and its ranks, it is that of the largest process.
     """
 
     printed: str
@@ -91,24 +91,24 @@ class Ended(NamedTuple):
 
 
 class Started(NamedTuple):
-    """A running command: its process group, and a function that waits for its end, at most so many seconds (None: not ended)."""
+    """A running command: its process group, and a function that waits for its end up to a number of seconds (None: still running)."""
 
     group: int
     wait: Callable[[float], Ended | None]
 
 
-#: Starts a command with an environment in a folder, standard output and errors together, in a process group of its own.
+#: Function that starts a command in a folder and a new process group, with standard output and standard error merged.
 Start = Callable[[Sequence[str], dict[str, str], Path], Started]
 
 
 def spawn(words: Sequence[str], environment: dict[str, str], folder: Path) -> Started:
-    """Start a command as a process of its own."""
+    """Start a command as a new process."""
     process = subprocess.Popen(
         words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True, errors="replace",
         start_new_session=True, env=environment, cwd=folder,
     )  # fmt: skip
     ended: list[Ended] = []
-    # A thread: only a blocking wait returns the memory usage, and polling would perturb the measurement.
+    # A thread is needed: only a blocking wait returns the memory usage, and polling would perturb the measurement.
     watch = threading.Thread(target=lambda: ended.append(_wait(process)), daemon=True)
     watch.start()
 
@@ -127,10 +127,10 @@ def execute(
     folder: Path,
     start: Start = spawn,
 ) -> Ended:
-    """Run *command* in *folder*, standard output and errors together; the output goes to the log as well.
+    """Run *command* in *folder*; write its output (standard output and standard error merged) to *log* as well.
 
     The process group is terminated at the time limit or if this process is interrupted.
-    Raises Crashed if the command ends with an error, LaunchFailed at the time limit.
+    Raises Crashed if the command ends with an error, and LaunchFailed at the time limit.
     """
     words = [str(word) for word in command]
     log.write(f"$ {shlex.join(words)}\n")
@@ -141,7 +141,7 @@ def execute(
         ended = started.wait(limit_s)
     finally:
         if ended is None:
-            killed = _end(started)
+            killed = _terminate(started)
     log.write((ended or killed or Ended("", 0, 0)).printed)
     if ended is None:
         raise LaunchFailed(f"time limit: not finished after {limit_s:g} s", killed.printed if killed else "")
@@ -163,8 +163,8 @@ def _wait(process: subprocess.Popen[str]) -> Ended:
     return Ended(printed, status, usage.ru_maxrss / 1024)
 
 
-def _end(started: Started) -> Ended | None:
-    """Terminate a process group: SIGTERM, then SIGKILL."""
+def _terminate(started: Started) -> Ended | None:
+    """Terminate a process group with SIGTERM and then SIGKILL."""
     ended = None
     for number in (signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):
@@ -176,7 +176,7 @@ def _end(started: Started) -> Ended | None:
 
 
 def _processor_state() -> dict[str, str]:
-    """Frequency governor and SMT state, if the kernel reports them: both change timings."""
+    """Return frequency governor and SMT state, which affect timings, as far as the kernel reports them."""
     state = {}
     for name, path in (("governor", "cpu0/cpufreq/scaling_governor"), ("smt", "smt/control")):
         with contextlib.suppress(OSError):

@@ -1,8 +1,8 @@
-"""Run a cell with MPICH or Intel MPI: both start programs by Hydra's mpirun and read algorithms from the environment.
+"""Run a cell with MPICH or Intel MPI: both use Hydra's mpirun and select algorithms by environment variables.
 
 Neither library reports which algorithm ran. MPICH rejects unknown names, is configured to fail instead of falling back
-silently, and its messages can be counted (workflow/native/probe/messages.c); Intel MPI names its choices by number only, and
-its messages cannot be intercepted. The placement is verified for both.
+silently, and its messages can be counted (workflow/native/probe/messages.c). Intel MPI identifies algorithms by number only,
+and its messages cannot be intercepted. The placement of ranks is verified for both.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from collstudy.study.names import APPLICATIONS, POINT_TO_POINT
 from collstudy.study.placement import Core
 from collstudy.study.selection import Rules
 
-#: Libraries started by Hydra.
+#: Libraries whose ranks Hydra starts.
 LIBRARIES = ("mpich", "impi")
 
 
 def environment(
     machine: Machine, cell: Cell, chosen: dict[str, str], base: dict[str, str], folder: Path
 ) -> dict[str, str]:
-    """The environment of a launch with the variables that select the algorithm."""
+    """Return the environment of a launch, including the variables that select the algorithm."""
     mpi = installed(cell.mpi["name"])
     return mpi.environment(with_library(machine, mpi, chosen, base, folder)) | selection_environment(cell)
 
 
 def selection_environment(cell: Cell) -> dict[str, str]:
-    """The variables that select the cell's algorithm, or that of the non-blocking collective inside of it."""
+    """Return the variables that select the cell's algorithm, or that of the non-blocking collective inside it."""
     name = cell.mpi["name"]
     selection = cell.selection
     if isinstance(selection, Rules):
@@ -54,16 +54,16 @@ def selection_environment(cell: Cell) -> dict[str, str]:
 
 
 def launcher(machine: Machine, cell: Cell, placement: list[Core], folder: Path, hosts: list[str]) -> list[str | Path]:
-    """Write the host file to *folder* and return the command in front of the program.
+    """Write the host file to *folder* and return the launcher command that precedes the program.
 
-    Every rank is bound to its core. Both libraries accept one list of cores for all nodes, in the order of the ranks there.
+    Each rank is bound to its core. Both libraries accept one list of cores for all nodes, in the order of the ranks on a node.
     """
     mpi = installed(cell.mpi["name"])
     file = folder / f"hosts-{cell.digest[:16]}.txt"
     write_atomically(file, host_file([hosts[core.node] for core in placement]).encode())
     command: list[str | Path] = [mpi.mpirun, "-n", str(cell.processes)]
     if machine.kind == "slurm":
-        # The scratch folder of the launch exists on one node only; MPICH's proxies fail if their folder is missing.
+        # The scratch folder of the launch exists on one node only; MPICH's proxies fail if their working folder is missing.
         command += ["-machinefile", file, "-wdir", SETUP]
     if not machine.oversubscribe:
         cores = cores_of_nodes(cell, placement, cell.mpi["name"], "openmpi")
@@ -86,7 +86,7 @@ def prepare(machine: Machine, cell: Cell, placement: list[Core], folder: Path, h
 def proof_command(
     machine: Machine, cell: Cell, placement: list[Core], folder: Path, hosts: list[str]
 ) -> list[str | Path]:
-    """The command of the untimed launch that shows the placement and, with MPICH, the messages."""
+    """Return the command of the untimed launch that reports the placement and, with MPICH, the messages."""
     build = installed(cell.mpi["name"]).build / "probe"
     command = launcher(machine, cell, placement, folder, hosts)
     if watched(cell):
@@ -96,17 +96,17 @@ def proof_command(
 
 
 def watched(cell: Cell) -> bool:
-    """Whether the verification counts messages: MPICH is forced to an algorithm with a known pattern."""
+    """Return whether verification counts messages: only if MPICH is forced to an algorithm with a known message pattern."""
     return cell.selection.settings("mpich") is not None and cell.pattern is not None
 
 
 def watching(build: Path, folder: Path) -> list[str | Path]:
-    """Arguments of Hydra's mpirun under which every rank writes the messages that it receives to *folder*."""
+    """Return the arguments of Hydra's mpirun that make each rank record the messages it receives in *folder*."""
     own = preloadable(build / "libmessages.so", folder)
     settings = {
         "LD_PRELOAD": ":".join([str(own), *filter(None, [os.environ.get("LD_PRELOAD")])]),
         "COLLPROBE_MESSAGES": folder / "messages",
-        # Ranks of one node communicate through the network library as well, the only one that can be intercepted.
+        # Ranks on one node must communicate through UCX, too, because only its messages can be intercepted.
         "MPIR_CVAR_NOLOCAL": "1",
     }
     return [part for key, value in settings.items() for part in ("-genv", key, value)]
@@ -115,7 +115,7 @@ def watching(build: Path, folder: Path) -> list[str | Path]:
 def judge(
     cell: Cell, output: str, folder: Path, placement: Sequence[Core] = (), hosts: Sequence[str] = (), bound: bool = True
 ) -> dict[str, Any]:
-    """Read the files of the verification launch; the result is that of `openmpi.judge`."""
+    """Read the files of the verification launch; returns the same as `openmpi.judge`."""
     placed, problems, binding = placed_as_asked(cell, output, placement, hosts, bound)
     used = None
     if watched(cell) and cell.processes > 1:
@@ -133,9 +133,10 @@ def judge(
 
 
 def host_file(host_of_rank: list[str]) -> str:
-    """Lines `host:ranks` to which Hydra assigns ranks cyclically.
+    """Return the lines `host:ranks` of a host file, to which Hydra assigns ranks cyclically.
 
-    A host listed twice would be started twice, and Slurm's srun has no second node for it: round-robin orders are one round.
+    Hydra would start a host that is listed twice twice, and Slurm's srun has no second node of that name. Therefore a
+    round-robin order is reduced to its first round.
     """
     blocks = [(host, len(list(ranks))) for host, ranks in itertools.groupby(host_of_rank)]
     for size in range(1, len(blocks)):

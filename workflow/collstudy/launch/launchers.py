@@ -1,6 +1,6 @@
 """Launchers: Open MPI's mpirun (openmpi.py), Hydra for MPICH and Intel MPI (hydra.py), SimGrid's smpirun (simulator.py).
 
-Each of these modules is a `Launcher`.
+Each of these modules implements `Launcher`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collstudy.study.placement import Core
 
 
 class Launcher(Protocol):
-    """How one kind of library starts a cell's ranks, and how algorithm and placement are verified."""
+    """How an MPI library starts a cell's ranks, and how algorithm and placement are verified."""
 
     def prepare(
         self, machine: Machine, cell: Cell, placement: list[Core], folder: Path, hosts: list[str]
@@ -26,24 +26,24 @@ class Launcher(Protocol):
     def environment(
         self, machine: Machine, cell: Cell, chosen: dict[str, str], base: dict[str, str], folder: Path
     ) -> dict[str, str]:
-        """The environment of a launch: *base* and the variables *chosen* of the collectives library, if it is used."""
+        """Return the environment of a launch: *base*, and the variables *chosen* of the collectives library if it is used."""
 
     def proof_command(
         self, machine: Machine, cell: Cell, placement: list[Core], folder: Path, hosts: list[str]
     ) -> list[str | Path]:
-        """The command of the untimed launch that shows the library's behaviour and the placement."""
+        """Return the command of the untimed launch that reports the library's behaviour and the placement."""
 
     def watched(self, cell: Cell) -> bool:
-        """Whether the verification of a cell counts messages."""
+        """Return whether the verification of a cell counts messages."""
 
     def judge(
         self, cell: Cell, output: str, folder: Path, placement: Sequence[Core], hosts: Sequence[str], bound: bool
     ) -> dict[str, Any]:
-        """Read the files of the verification launch: {component, used, placed, detail, pattern, binding}."""
+        """Read the files of the verification launch; return {component, used, placed, detail, pattern, binding}."""
 
 
 def launcher_of(cell: Cell) -> Launcher:
-    """The launcher of a cell."""
+    """Return the launcher of a cell."""
     if cell.deterministic:
         return cast(Launcher, simulator)
     return cast(Launcher, hydra if cell.mpi["name"] in hydra.LIBRARIES else openmpi)

@@ -1,4 +1,4 @@
-"""Launches of a block: of a cell, of cells that share a start, or of a user's program, and what is stored of each."""
+"""Launch a cell, cells that share a start, or a user's program, and collect what is stored of each launch."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ from collstudy.study.traces import Run
 
 
 class Launches:
-    """Where and with which software a block's launches happen; its simulations share one start of the simulator.
+    """The hosts and software of a block's launches; all its simulations share one start of the simulator.
 
-    *scratch* is a folder for the files of a launch, *results* one that all nodes see, *order* the launch's place in its round.
+    *scratch* is a folder for the files of a launch, *results* a folder visible on all nodes, *order* the launch's position in its
+    round.
     """
 
     def __init__(self, block: Block, place: Allocation, results: Path, log: TextIO):
@@ -44,24 +45,24 @@ class Launches:
         self.starter = Starter()
 
     def close(self) -> None:
-        """End the simulator that launches share."""
+        """End the simulator process that launches share."""
         self.starter.close()
 
     def prove(self, cells: list[Cell], scratch: Path) -> list[dict[str, Any]]:
-        """The verification of a cell, or of cells that share a launch."""
+        """Verify a cell, or cells that share a launch."""
         cell, machine, hosts = cells[0], self.machine, self.place.hosts
         placement = cell.place(machine)
         with tempfile.TemporaryDirectory(prefix=".proof-", dir=self._shared(cell.nodes, scratch).resolve()) as name:
             launcher, folder = launcher_of(cell), Path(name)
             command = launcher.proof_command(machine, cell, placement, folder, hosts)
             if cell.shares_start:
-                # Without a spread: it selects nothing, and synchronised clocks need communicators of their own.
+                # Arrival times are not spread here: that does not affect selection, and clock synchronisation needs extra communicators.
                 command += ["-i", "1", "-x", "0", *turns_of([replace(one, spread_us=None) for one in cells])]
             environment = launcher.environment(machine, cell, {}, self.place.environment, folder)
             printed = execute(command, machine.launch_time_limit_s, self.log, environment, folder).printed
             written = sum(path.stat().st_size > 0 for path in folder.glob("messages.*.prof"))
             if launcher.watched(cell) and written < cell.processes:
-                # Otherwise a full disk would be taken for another algorithm.
+                # Without this check, a full disk would look like another algorithm.
                 raise LaunchFailed(
                     f"verification: only {written} of {cell.processes} ranks wrote their message counts (is the disk full?)"
                 )
@@ -72,7 +73,7 @@ class Launches:
     def measure(
         self, cells: list[Cell], scratch: Path, numbers: list[int], order: dict[str, Any]
     ) -> list[dict[str, Any] | Exception]:
-        """The launch of a cell, or of cells that share one: for each its part, or what is wrong with it."""
+        """Launch a cell, or cells that share a launch; return for each its launch record or the exception that describes the problem."""
         cell = cells[0]
         command = launcher_of(cell).prepare(self.machine, cell, cell.place(self.machine), scratch, self.place.hosts)
         if cell.collective not in APPLICATIONS:
@@ -88,7 +89,7 @@ class Launches:
         start = self.starter.start if cell.deterministic else spawn
         limit_s = self.machine.launch_time_limit_s * len(cells)
         ended = execute(command, limit_s, self.log, environment, scratch, start)
-        # Cells that share a launch have equal parts of its time.
+        # The duration is divided equally among the cells that share a launch.
         seconds = (time.monotonic() - clock) / len(cells)
         parts = output.turns(ended.printed) if cell.shares_start else [ended.printed]
         found: list[dict[str, Any] | Exception] = []
@@ -111,13 +112,13 @@ class Launches:
         return {"launch": number, "samples": [timed.sample], "ran": timed.ran, "provenance": about}
 
     def _shared(self, nodes: int, scratch: Path) -> Path:
-        """A folder that all ranks can write to: on several nodes of a cluster not *scratch*."""
+        """Return a folder that all ranks can write to: *scratch*, or the results folder if a Slurm block has several nodes."""
         return self.results if self.machine.kind == "slurm" and nodes > 1 else scratch
 
     def _environment(self, cell: Cell, scratch: Path) -> dict[str, str]:
         chosen = dict(cell.selection.library)
         if chosen and isinstance(cell.selection, Rules):
-            # The collectives library uses the file.
+            # The collectives library reads the rules file.
             chosen["COLL_RULES"] = str(rules_file(cell.selection.text))
         if chosen:
             chosen["COLL_VERBOSE"] = "1"
@@ -127,7 +128,7 @@ class Launches:
         self, command: list[str | Path], environment: dict[str, str], started: str, seconds: float, ended: Ended,
         order: dict[str, Any],
     ) -> dict[str, Any]:  # fmt: skip
-        """How a launch came about."""
+        """Return the provenance of a launch: command, environment, times, hosts, software and order."""
         return {
             "command": shlex.join(str(word) for word in command),
             "environment": {k: v for k, v in environment.items() if k.startswith(KEPT_ENVIRONMENT)},
@@ -144,18 +145,18 @@ class Launches:
 
 
 def turns_of(cells: Sequence[Cell]) -> list[str]:
-    """The options of collbench for cells that share a launch."""
+    """Return the options of collbench for cells that share a launch."""
     return [word for cell in cells for word in ("-t", openmpi.turn_of(cell))]
 
 
 def in_turn(problem: Exception, tasks: Sequence[int]) -> set[int]:
-    """Those of *tasks* that a failed launch is held against: the cell whose turn it was, all where there are no turns."""
+    """Return the *tasks* blamed for a failed launch: the cell whose turn it was, or all if the launch has no turns."""
     begun = len(output.turns(getattr(problem, "printed", "")))
     return {tasks[begun - 1]} if 0 < begun <= len(tasks) else set(tasks)
 
 
 def read_output(cell: Cell, printed: str) -> dict[str, Any]:
-    """What a launch of a cell printed: its samples, and the report of the collectives library. Raises LaunchFailed."""
+    """Return a launch's samples and the report of the collectives library, from its output. Raises LaunchFailed."""
     try:
         application = cell.collective in APPLICATIONS
         samples = programs.parse(printed) if application else output.parse(printed, cell.row_sizes)
@@ -163,7 +164,7 @@ def read_output(cell: Cell, printed: str) -> dict[str, Any]:
         raise LaunchFailed(f"output: {problem}") from None
     own = library_report(printed, cell.collective) if cell.selection.by_library else None
     if own and own["left_pct"] is None and variable(cell.collective) in cell.selection.library:
-        # Otherwise the MPI library's own algorithm would be measured.
+        # Otherwise the MPI library's own algorithm would have been measured.
         raise LaunchFailed(
             f"library: the collectives library executed no {cell.collective} (did LD_PRELOAD reach the ranks?)"
         )
@@ -171,11 +172,11 @@ def read_output(cell: Cell, printed: str) -> dict[str, Any]:
 
 
 def library_report(printed: str, collective: str) -> dict[str, Any]:
-    """The final report of the collectives library (COLL_VERBOSE): {setup_us, left_pct}.
+    """Return the final report of the collectives library (COLL_VERBOSE): {setup_us, left_pct}.
 
     `setup_us` is the time to find nodes and groups and to create communicators, spent in the first call for a
-    communicator and a root (maximum over ranks); `left_pct` is the share of calls of *collective* left to the MPI library,
-    None if it was not selected for any.
+    communicator and a root (maximum over ranks). `left_pct` is the percentage of calls of *collective* that the library passed on
+    to the MPI library; None if it was not selected for any.
     """
     setup = re.search(r"^libcollstudy: set-up: \d+ times, ([\d.]+) s", printed, re.MULTILINE)
     counts = re.search(
@@ -188,7 +189,7 @@ def library_report(printed: str, collective: str) -> dict[str, Any]:
 
 
 def software_of(block: Block) -> dict[str, str]:
-    """Versions and paths of the software that runs a block, and the digest of the Spack lock. Raises StudyError for another MPI."""
+    """Return versions and paths of a block's software, and the digest of the Spack lock. Raises StudyError if the MPI has changed."""
     found = {"python": platform.python_version()}
     wanted = {(task.work.mpi["name"], task.work.mpi["version"]) for task in block.tasks if not task.work.deterministic}
     for name, version in sorted(wanted):

@@ -1,8 +1,8 @@
-"""Run a cell with Open MPI: the command of a launch, and the verification of the algorithm.
+"""Run a cell with Open MPI: build the command of a launch, and verify the algorithm.
 
 Algorithm numbers come from the installed library's own list. Components other than coll/tuned (han, sm, adapt, ucc, hcoll)
-may be selected for a communicator and then ignore the forced algorithm, so forcing restricts the components as well.
-A component itself is selected by the highest priority; which one ran is read from the communicator's table (ran.py).
+may be selected for a communicator and then ignore the forced algorithm; therefore forcing restricts the components as well.
+A component itself is selected by giving it the highest priority; the communicator's table shows which one ran (ran.py).
 """
 
 from __future__ import annotations
@@ -39,22 +39,22 @@ from collstudy.study.names import APPLICATIONS, NON_BLOCKING, POINT_TO_POINT
 from collstudy.study.placement import Core
 from collstudy.study.selection import Default, Rules
 
-#: Components allowed with a forced algorithm: tuned has it; basic and libnbc provide what tuned lacks.
+#: Components allowed with a forced algorithm: tuned implements it; basic and libnbc provide what tuned lacks.
 FORCED_COMPONENTS = "tuned,basic,libnbc,self"
-#: Priority of a component that shall run a collective: the highest allowed one; all others keep theirs.
+#: Priority that selects a component for a collective: the highest allowed one. Other components keep theirs.
 FIRST_PRIORITY = 100
-#: Starts a command as on another emulated node of this computer.
+#: Script that starts a command as if on another (emulated) node of this computer.
 AS_NODE = ROOT / "workflow" / "scripts" / "as_node.sh"
 
 
 def component_of(collective: str) -> str:
-    """The component that has the algorithms of a collective: tuned, or libnbc for the non-blocking ones."""
+    """Return the component that implements a collective's algorithms: tuned, or libnbc for the non-blocking ones."""
     return "libnbc" if collective in NON_BLOCKING else "tuned"
 
 
 @functools.cache
 def algorithm_numbers(ompi_info: Path, collective: str) -> dict[str, int]:
-    """Names and numbers of a collective's algorithms in the installed library (`ompi_info`)."""
+    """Return names and numbers of a collective's algorithms in the installed library (`ompi_info`)."""
     component = component_of(collective)
     arguments = ("--param", "coll", component, "--level", "9", "--parsable")
     printed = ompi_info_says(ompi_info, *arguments, environment=mpi_environment())
@@ -63,28 +63,28 @@ def algorithm_numbers(ompi_info: Path, collective: str) -> dict[str, int]:
 
 
 def selection_arguments(cell: Cell, mpi: Mpi, monitored: bool = False) -> list[str]:
-    """The `--mca` arguments that select the cell's algorithm; *monitored* allows the monitoring component."""
+    """Return the `--mca` arguments that select the cell's algorithm; *monitored* allows the monitoring component."""
     selection = cell.selection
     if isinstance(selection, Rules):
         han = rules_file(selection.han) if selection.han else None
         return rules_arguments(rules_file(selection.text), monitored, han, selection.text)
     forced = selection.forced("openmpi", cell.collective)
     if component := component_asked(cell):
-        # Those two are disabled by default, whatever their priority.
+        # ucc and hcoll are disabled by default, whatever their priority.
         enabling = ["--mca", f"coll_{component}_enable", "1"] if component in ("ucc", "hcoll") else []
         return ["--mca", f"coll_{component}_priority", str(FIRST_PRIORITY), *enabling]
     return forcing_arguments(*forced, mpi, cell.algorithm, monitored) if forced else []
 
 
 def component_asked(cell: Cell) -> str | None:
-    """The component that the cell's algorithm is; None for an algorithm inside of a component."""
+    """Return the component that the cell compares as an algorithm; None if the cell selects an algorithm within a component."""
     return (cell.selection.settings("openmpi") or {}).get("component")
 
 
 def forcing_arguments(
     collective: str, chosen: dict[str, Any], mpi: Mpi, requested_by: str, monitored: bool = False
 ) -> list[str]:
-    """The `--mca` arguments that force the algorithm *chosen* of a collective; *requested_by* names the requesting entry."""
+    """Return the `--mca` arguments that force the algorithm *chosen* of a collective; *requested_by* is named in errors."""
     names = chosen["algorithm"] if isinstance(chosen["algorithm"], list) else [chosen["algorithm"]]
     numbers = algorithm_numbers(mpi.ompi_info, collective)
     known = [name for name in names if name in numbers]
@@ -100,7 +100,7 @@ def forcing_arguments(
     if "segment_bytes" in chosen:
         settings[f"{prefix}_segmentsize"] = chosen["segment_bytes"]
     if "fanout" in chosen:
-        # One parameter for each kind of tree; the algorithm reads its own.
+        # Each kind of tree has its own parameter; the algorithm reads the one of its tree.
         settings[f"{prefix}_chain_fanout"] = settings[f"{prefix}_tree_fanout"] = chosen["fanout"]
     if "radix" in chosen:
         settings[f"{prefix}_knomial_radix"] = chosen["radix"]
@@ -110,7 +110,7 @@ def forcing_arguments(
 
 
 def emulates_nodes(mpi: Mpi) -> bool:
-    """Whether *mpi* can be started on two emulated nodes: Open MPI 5, and a separate host name for each."""
+    """Return whether *mpi* can run on emulated nodes: it must be Open MPI 5, and the system must allow a host name for each node."""
     if mpi.name != "openmpi" or int(mpi.version.split(".")[0]) < 5:
         return False
     return ask([AS_NODE, "node", "true"]).returncode == 0
@@ -119,9 +119,9 @@ def emulates_nodes(mpi: Mpi) -> bool:
 def placement_arguments(
     machine: Machine, cell: Cell, mpi: Mpi, placement: list[Core], folder: Path, hosts: list[str]
 ) -> list[str]:
-    """The arguments that place each rank on its core: a rank file, which 4.1 and 5.0 read alike.
+    """Return the arguments that place each rank on its core: a rank file, which 4.1 and 5.0 interpret alike.
 
-    Ranks on emulated nodes are not bound: a host file in the order of ranks places them.
+    On emulated nodes ranks are not bound; a host file in rank order places them.
     """
     if machine.emulated_nodes > 1:
         agent, file = folder / AS_NODE.name, folder / f"hosts-{cell.digest[:16]}.txt"
@@ -144,23 +144,23 @@ def placement_arguments(
 
 
 def cores_per_socket(machine: Machine) -> int:
-    """Cores of one socket."""
+    """Return the number of cores of one socket."""
     sockets = next((level.count for level in machine.levels if level.name == "socket"), 1)
     return machine.cores_per_node // sockets
 
 
 def library() -> Mpi:
-    """The Open MPI in use. Raises StudyError if there is none."""
+    """Return the Open MPI in use. Raises StudyError if there is none."""
     return installed("openmpi")
 
 
 def environment(
     machine: Machine, cell: Cell, chosen: dict[str, str], base: dict[str, str], folder: Path
 ) -> dict[str, str]:
-    """The environment of a launch; arguments select the algorithm."""
+    """Return the environment of a launch; the algorithm is selected by arguments."""
     found = library().environment(with_library(machine, library(), chosen, base, folder))
     if machine.kind != "slurm":
-        # mpirun names its session folder by its process id and fails if a killed mpirun with the same id left one.
+        # mpirun names its session folder by its process id, and fails if a killed mpirun with the same id left one behind.
         found["TMPDIR"] = str(folder)
     return found
 
@@ -168,14 +168,14 @@ def environment(
 def launcher(
     machine: Machine, cell: Cell, placement: list[Core], folder: Path, hosts: list[str], arguments: list[str]
 ) -> list[str | Path]:
-    """The command in front of the program: mpirun or srun, the placement, and `--mca` *arguments*."""
+    """Return the command that precedes the program: mpirun or srun, the placement, and `--mca` *arguments*."""
     mpi = library()
     if machine.kind == "slurm" and machine.slurm.get("launcher") == "srun":
         return srun_command(machine, cell, placement, folder, hosts, arguments)
     command = [mpi.mpirun, "-n", str(cell.processes)]
     command += placement_arguments(machine, cell, mpi, placement, folder, hosts)
     if machine.kind == "slurm":
-        # Not every launcher forwards the environment to other nodes.
+        # Some launchers do not forward the environment to other nodes.
         names = [*cell.selection.library]
         command += [part for name in [*names, *(["LD_PRELOAD"] if names else [])] for part in ("-x", name)]
     return [*command, *arguments]
@@ -184,7 +184,7 @@ def launcher(
 def srun_command(
     machine: Machine, cell: Cell, placement: list[Core], folder: Path, hosts: list[str], arguments: list[str]
 ) -> list[str | Path]:
-    """The same with srun: a host file with one line per rank, a list of cores common to all nodes, and parameters in variables."""
+    """Return the command for srun: a host file with one line per rank, one list of cores for all nodes, MCA parameters as variables."""
     file = folder / f"hosts-{cell.digest[:16]}.txt"
     write_atomically(file, "".join(f"{hosts[core.node]}\n" for core in placement).encode())
     settings = zip(arguments[1::3], arguments[2::3], strict=True)
@@ -197,7 +197,7 @@ def srun_command(
 
 def prepare(machine: Machine, cell: Cell, placement: list[Core], folder: Path, hosts: list[str]) -> list[str | Path]:
     """Write the rank file to *folder* and return the command of one launch, without the benchmark's own arguments."""
-    # Cells that share a start are selected in their turns.
+    # For cells that share a start, each turn selects its algorithm.
     selected = [] if cell.shares_start else selection_arguments(cell, library())
     command = launcher(machine, cell, placement, folder, hosts, selected)
     if cell.collective in APPLICATIONS:
@@ -211,13 +211,13 @@ def prepare(machine: Machine, cell: Cell, placement: list[Core], folder: Path, h
 
 
 def turn_of(cell: Cell) -> str:
-    """The turn of a cell in a launch that several share, as option -t of collbench_all takes it: the collective, sizes, and variables
-    of Open MPI.
+    """Return a cell's turn in a shared launch, as the value of collbench_all's option -t: collective, sizes, and Open MPI's
+    variables.
     """
     forced = selection_arguments(cell, library())
     settings = dict(zip(forced[1::3], forced[2::3], strict=True))
     if settings:
-        # No list of components, which all turns of the launch would have; the highest priority wins as well.
+        # A list of components would apply to all turns of the launch; the highest priority has the same effect.
         del settings["coll"]
         settings["coll_tuned_priority"] = str(FIRST_PRIORITY)
     sizes = ["m=" + ":".join(map(str, cell.sizes))] if cell.sizes else []
@@ -228,7 +228,7 @@ def turn_of(cell: Cell) -> str:
 def proof_command(
     machine: Machine, cell: Cell, placement: list[Core], folder: Path, hosts: list[str]
 ) -> list[str | Path]:
-    """The command of the untimed launch that shows component, messages and binding."""
+    """Return the command of the untimed launch that reports component, messages and binding."""
     mpi = library()
     traced = shows_component(cell, mpi)
     arguments = [] if cell.shares_start else selection_arguments(cell, mpi, monitored=not traced)
@@ -251,9 +251,9 @@ def proof_command(
 
 
 def shows_component(cell: Cell, mpi: Mpi) -> bool:
-    """Whether the verification reads the component from the communicator's table, with the trace library.
+    """Return whether verification reads the component from the communicator's table, using the trace library.
 
-    It does for a component as algorithm, and for the default where the trace library is built.
+    This is the case for a component as algorithm, for cells that share a start, and for the default if the trace library is built.
     """
     if component_asked(cell) or cell.shares_start:
         return True
@@ -262,16 +262,16 @@ def shows_component(cell: Cell, mpi: Mpi) -> bool:
 
 
 def watched(cell: Cell) -> bool:
-    """Whether the verification counts messages: Open MPI is forced to an algorithm with a known pattern."""
+    """Return whether verification counts messages: only if Open MPI is forced to an algorithm with a known message pattern."""
     return not cell.shares_start and cell.selection.settings("openmpi") is not None and cell.pattern is not None
 
 
 def judge_turns(
     cells: Sequence[Cell], output: str, folder: Path, placement: Sequence[Core], hosts: Sequence[str], bound: bool
 ) -> list[dict[str, Any]]:
-    """The same as `judge` for cells whose turns were in one launch: which algorithm ran is read from the library itself.
+    """Judge like `judge` for cells with turns in one launch; the library itself shows which algorithm ran.
 
-    An algorithm with a known pattern must have run at all sizes; others fall back for some, so that their component counts.
+    An algorithm with a known pattern must have run at all sizes. Others may fall back at some sizes, so only the component counts.
     """
     found = []
     seen = ran_in_turns(rank_files(folder, cells[0].processes), [cell.collective for cell in cells])
@@ -295,7 +295,7 @@ def judge(
 
     Returns {component, used, placed, detail, binding}: `used`: whether the forced algorithm ran (None for the
     default, which forces nothing); `placed`: whether every rank is on the requested core (None if ranks are not
-    *bound*, because there are more of them than cores); `detail`: why not.
+    *bound*, because there are more ranks than cores); `detail`: the reason if not.
     """
     traced = component_asked(cell) or next(folder.glob("rank-*.trace"), None)
     component = _component_ran(cell, folder) if traced else winning_component(output)
@@ -304,7 +304,7 @@ def judge(
     if asked := component_asked(cell):
         used = component == asked
         problems += [] if used else [f"component {component} ran the {cell.collective}, not {asked}"]
-    # The component of a non-blocking collective is not shown: only libnbc has the algorithms.
+    # The component of a non-blocking collective is not reported; only libnbc has the algorithms.
     elif cell.selection.settings("openmpi") and cell.collective not in NON_BLOCKING:
         used = component == "tuned"
         if not used:
@@ -319,7 +319,7 @@ def judge(
 
 
 def _component_ran(cell: Cell, folder: Path) -> str:
-    """The components that ran the cell's collective on MPI_COMM_WORLD in the traced launch, separated by `, `."""
+    """Return the components that ran the cell's collective on MPI_COMM_WORLD in the traced launch, separated by `, `."""
     rows = rows_of(rank_files(folder, cell.processes), "openmpi")
     world = f"MPI_COMM_WORLD of {cell.processes} rank"
     found = [r["component"] for r in rows if r["collective"] == cell.collective and r["communicator"].startswith(world)]
@@ -327,9 +327,9 @@ def _component_ran(cell: Cell, folder: Path) -> str:
 
 
 def winning_component(output: str) -> str | None:
-    """The component with the highest priority on MPI_COMM_WORLD, from `coll_base_verbose`.
+    """Return the component with the highest priority on MPI_COMM_WORLD, from the output of `coll_base_verbose`.
 
-    Lines begin with [host:pid] and those of different ranks are mixed; one rank suffices, because all select alike.
+    Lines start with [host:pid], and lines of different ranks are interleaved. One rank suffices, because all select the same.
     """
     by_process: dict[str, list[str]] = {}
     for prefix, text in re.findall(r"^(\[\S+:\d+\])\s*(coll:base:comm_select: .*)$", output, re.MULTILINE):

@@ -1,4 +1,4 @@
-"""Parse the standard output of OSU Micro-Benchmarks 5 to 7 and of collbench, which has the same columns."""
+"""Parse the standard output of OSU Micro-Benchmarks 5 to 7, and of collbench, which prints the same columns."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from collstudy.base.errors import StudyError
 
-#: Words of the header line (lower case, without units) -> name of the sample's field, units in the name.
+#: Words of the header line (lower case, without units) -> field of the sample; the field name includes the unit.
 COLUMNS = {
     "from": "from_rank",
     "to": "to_rank",
@@ -23,7 +23,7 @@ COLUMNS = {
     "bandwidth": "bandwidth_mb_s",
     "validation": "validation",
     "late": "late",
-    # Non-blocking collectives: a call and its wait are "pure"; the others are with a computation in between.
+    # Non-blocking collectives: "pure" is a call directly followed by its wait; the others have computation in between.
     "overall": "overall_us",
     "compute": "compute_us",
     "coll. init": "init_us",
@@ -37,7 +37,7 @@ COLUMNS = {
 
 
 def _columns(header: str) -> list[str] | None:
-    """Field names of a header line such as `# Size   Avg Latency(us)   Min Latency(us)`; None for other comments.
+    """Return the field names of a header line such as `# Size   Avg Latency(us)   Min Latency(us)`; None for other comments.
 
     Columns are separated by two or more blanks; percentiles (`P99 Tail Lat(us)`, `P50(us)`) become p99_latency_us.
     """
@@ -56,7 +56,7 @@ def _columns(header: str) -> list[str] | None:
 
 
 def turns(text: str) -> list[str]:
-    """The parts of collbench's output with option -t, one for each turn."""
+    """Split the output of collbench with option -t into one part per turn."""
     return re.split(r"^# Turn \d+$", text, flags=re.MULTILINE)[1:]
 
 
@@ -74,7 +74,7 @@ def parse(text: str, sizes: list[int | None]) -> list[dict[str, Any]]:
             continue
         fields = line.split()
         if not fields or not re.fullmatch(r"[\d.]+", fields[0]):
-            continue  # banners and warnings of launchers
+            continue  # a banner or warning of the launcher
         if columns is None:
             raise StudyError(f"line {number}: numbers before the header line '# Size ... Latency(us)'")
         if len(fields) != len(columns):

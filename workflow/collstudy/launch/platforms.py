@@ -5,32 +5,33 @@ that level's latency (half of the difference to the level inside of it on each s
 and bandwidth. `shared_gb_s` is a link that every message crossing a unit shares, in both directions together unless the
 level is `full_duplex`.
 
-A calibrated machine (`simulation.delay_us`, written by `calibrate.py`) costs by size and level instead. A message between two
-cores takes `alone` = send + delay + size / rate (+ receive, if it is eager) of the outermost level at which they differ:
-- The sender is busy for `send_us`, and for `turn` x alone more if the receiver's last message came from another rank of its
-  node: both write to the receiver's queue, whose cache lines are then in another core. Of several such senders the next starts
-  after half of that time. A core can start its next message `busy` x alone after this one. A long message costs its sender what
-  the short message that announces it costs.
-- Then the message takes `delay_us`, and its bytes flow. Each rank on the receiver's node beyond the pair adds `poll_us`. Then the
-  receiver of an eager message is busy for `receive_us`.
-- The network interface of a node sends at most one short message per `gap_us`. The messages that it sends at the same time share
-  this rate, because it serves its queues in turn; a message alone is not slower.
-- Long messages (from `eager_limit_bytes` on) share their sender's core and, within a node, their receiver's: each takes `share` of
-  it, so two that flow at the level's `bandwidth_gb_s` alone and have a share of 1 take twice as long together. One that has the
-  core for itself is not slower, whatever its share. Data just received are forwarded at no more than `forward_gb_s`, with
-  `share_forward` times the share: the bytes are in another core's cache.
+A calibrated machine (`simulation.delay_us`, written by `calibrate.py`) has costs by size and level instead. A message between
+two cores takes `alone` = send + delay + size / rate (+ receive, if it is eager), with the costs of the outermost level at which
+they differ:
+- The sender is busy for `send_us`. If the receiver's last message came from another rank of its node, the sender is busy for
+  another `turn` x alone: both write to the receiver's queue, whose cache lines are then in another core's cache. Of several such
+  senders, the next one starts after half of that time. A core can start its next message `busy` x alone after this one. A long
+  message costs its sender as much as the short message that announces it.
+- Then the message takes `delay_us`, and its bytes flow. A rank polls for messages of every rank on its node, which adds the level's
+  `poll_us` for each rank beyond the pair. Then the receiver of an eager message is busy for `receive_us`.
+- The network interface of a node has a message rate: it sends at most one short message per `gap_us`. The messages that it sends at
+  the same time share this rate, because it serves its queues in turn; a message alone is not slowed down.
+- Long messages (from `eager_limit_bytes` on) share their sender's core and, within a node, their receiver's core. Each uses the
+  fraction `share` of it: two messages that reach the level's `bandwidth_gb_s` alone and have a share of 1 take twice as long
+  together. A message that has the core to itself is not slowed down, whatever its share. Data that was just received is forwarded
+  at `forward_gb_s` at most, with `share_forward` times the share: its bytes are in another core's cache.
 - All messages share the `shared_gb_s` of the units that they leave and enter, in each direction: network interfaces of nodes, and
   within a node the link of a die, which messages to other nodes do not cross.
-- A send that waits (MPI_Send) is eager up to `waited_limit_bytes`, one that does not (MPI_Isend) up to `eager_limit_bytes`; in
-  between the first takes `waited_us`, from when it was sent, and its bytes, also if they were just received, at
-  `waited_gb_s` where that is faster. To another node, it ends when the sender has copied the message, in the time that a
+- A blocking send (MPI_Send) is eager up to `waited_limit_bytes`, a non-blocking one (MPI_Isend) up to `eager_limit_bytes`. Between
+  the two limits a blocking send takes `waited_us`, from when it was sent, and its bytes flow at `waited_gb_s` where that is
+  faster, even if they were just received. To another node, it ends when the sender has copied the message, in the time that a
   message between neighbouring cores takes. UCX, under Open MPI, has these two limits.
-- Between nodes and these limits, a core's messages leave one after the other; longer ones share what they cross evenly.
-Point-to-point tests send other bytes than they receive, so nothing is forwarded there, and a message has its core for itself.
-`workflow/native/simulator/levels.cpp` is the platform: SimGrid has no option for any of it.
+- Between nodes, messages of a core with sizes between these limits leave one after the other; longer ones share links evenly.
+Point-to-point tests send other bytes than they receive, so nothing is forwarded there, and a message has its core to itself.
+`workflow/native/simulator/levels.cpp` implements this platform: SimGrid has no option for any of it.
 
-A fat tree (`simulation.fat_tree`) is not made of zones: `workflow/native/fattree/fattree.cpp` makes its switches, links and
-routes. Every link has the same bandwidth in each direction and the same latency.
+A fat tree (`simulation.fat_tree`) does not consist of zones: `workflow/native/fattree/fattree.cpp` creates its switches, links
+and routes. Every link has the same bandwidth in each direction and the same latency.
 """
 
 from __future__ import annotations
@@ -47,16 +48,16 @@ from collstudy.study.machines import Level, Machine
 from collstudy.study.names import POINT_TO_POINT
 from collstudy.study.placement import cores_in_order
 
-#: GB/s of a link without effect on the rate.
+#: Bandwidth (GB/s) of a link that does not limit any message.
 UNLIMITED = 1e6
 
 
 def platform_xml(levels: tuple[Level, ...], core_gb_s: float | None, bounds: Literal["crossed", "level"]) -> str:
-    """Platform description for SimGrid 3.32: one host per core, one zone per unit of each level above the core.
+    """Return the platform description for SimGrid 3.32: one host per core, one zone per unit of each level above the core.
 
-    With *core_gb_s*, `bandwidth_gb_s` limits each message, `core_gb_s` and `shared_gb_s` all messages together, in each
-    direction. *bounds* selects the limit of a message: the slowest level that it crosses, or its own level, even if an inner one
-    is slower (two cores of a node exchange less than its network carries); the units of a level are then joined pairwise.
+    With *core_gb_s*, `bandwidth_gb_s` limits each message, while `core_gb_s` and `shared_gb_s` limit all messages together, in each
+    direction. *bounds* selects the limit of a message: the slowest level that it crosses ("crossed"), or its own level ("level") even
+    if an inner one is slower (two cores of a node may exchange less than its network carries); units of a level are then linked in pairs.
     """
     lines = [
         "<?xml version='1.0'?>",
@@ -82,9 +83,9 @@ def _link(identifier: str, bandwidth_gb_s: float, latency_us: float, indent: str
 def _zone(
     levels: tuple[Level, ...], depth: int, at: tuple[int, ...], indent: str, core_gb_s: float | None, bounds: str
 ) -> list[str]:
-    """The zone of unit *at*: its children at *depth* (cores, or zones) hang on its router like the rays of a star.
+    """Return the zone of unit *at*: its children at *depth* (cores or zones) are connected to its router as a star.
 
-    A route between zones must end in a zone, so the router of a zone of zones sits in a zone of its own (zr...).
+    A route between zones must end in a zone; therefore the router of a zone of zones has a zone of its own (zr...).
     """
     level = levels[depth]
     name = "-".join(map(str, at))
@@ -113,7 +114,7 @@ def _zone(
 
 
 def _pair_link(levels: tuple[Level, ...], depth: int, pair: tuple[str, str], indent: str) -> str:
-    """Cost of a message between two units of a level; other messages are routed through the router."""
+    """Return the link for messages between two units of a level; other messages pass through the router."""
     inner = 0.0 if depth == len(levels) - 1 else levels[depth + 1].latency_us
     return _link(
         "p" + "_".join(pair), levels[depth].bandwidth_gb_s, levels[depth].latency_us - inner, indent, "FATPIPE"
@@ -123,7 +124,7 @@ def _pair_link(levels: tuple[Level, ...], depth: int, pair: tuple[str, str], ind
 def _pair_routes(
     level: Level, name: str, pair: tuple[str, str], innermost: bool, indent: str, core_gb_s: float | None
 ) -> Iterator[str]:
-    """The routes between two units: with fewer links than through the router, so that SimGrid prefers them."""
+    """Yield the routes between two units; they have fewer links than those through the router, so SimGrid prefers them."""
     for one, other in (pair, pair[::-1]) if core_gb_s else (pair,):
         crossed = ["p" + "_".join(pair)]
         for child, direction in ((one, "u"), (other, "d")):
@@ -141,7 +142,7 @@ def _pair_routes(
 def _routes(
     level: Level, name: str, child: str, innermost: bool, indent: str, core_gb_s: float | None
 ) -> Iterator[str]:
-    """The route between a child and the router of its zone; with *core_gb_s* one for each direction."""
+    """Yield the route between a child and the router of its zone; with *core_gb_s*, one for each direction."""
     for direction in ("u", "d") if core_gb_s else ("",):
         crossed = [f"l{child}"]
         if core_gb_s and innermost:
@@ -157,7 +158,7 @@ def _routes(
             f' {key}="{value}"' for key, value in zip(("gw_src", "gw_dst"), gateways, strict=False)
         )
         one_way = ' symmetrical="NO"' if direction else ""
-        # From the child outwards; SimGrid reverses it for the other direction.
+        # The route is given from the child outwards; SimGrid reverses it for the other direction.
         way = ' direction="UP"' if level.full_duplex and not core_gb_s else ""
         links = "".join(f'<link_ctn id="{link}"{way}/>' for link in crossed)
         yield f"{indent}<{kind} {where}{one_way}>{links}</{kind}>"
@@ -172,13 +173,13 @@ def _links(
     core_gb_s: float | None,
     bounds: str,
 ) -> list[str]:
-    """Links of a zone: one per child, and the shared ones. They must precede the zone's first route."""
+    """Return the links of a zone: one per child, and the shared ones. They must precede the zone's first route."""
     level = levels[depth]
     innermost = depth == len(levels) - 1
     latency = (level.latency_us - (0.0 if innermost else levels[depth + 1].latency_us)) / 2
     duplex = "SPLITDUPLEX" if level.full_duplex and not core_gb_s else ""
     policy = "FATPIPE" if core_gb_s else duplex
-    # An outgoing message has the bandwidth of the level that it crosses.
+    # An outgoing message has the bandwidth of the outer level that it crosses.
     speed = max(outer.bandwidth_gb_s for outer in levels[: depth + 1]) if bounds == "level" else level.bandwidth_gb_s
     lines = [_link(f"l{child}", speed, latency, indent, policy) for child in children]
     if core_gb_s and innermost:
@@ -190,7 +191,7 @@ def _links(
     return lines
 
 
-#: Values of a calibrated level; another one (switches around the calibrated nodes) takes those of the next level inside of it.
+#: Values of a calibrated level. A level that was not calibrated (switches around the calibrated nodes) uses those of the next inner one.
 BY_LEVEL = {
     "busy": "busy",
     "turn": "turn",
@@ -206,7 +207,7 @@ UNITS = {"gb_s": 1e9, "us": 1e-6}
 
 
 def machine_text(machine: Machine, collective: str = "") -> str:
-    """A calibrated machine as workflow/native/simulator/levels.cpp reads it: seconds and bytes per second."""
+    """Return a calibrated machine in the format that levels.cpp (workflow/native/simulator) reads: seconds and bytes per second."""
     values, levels = machine.simulation, machine.levels
     lines = []
     for level, inner in zip(levels, [*levels[1:], None], strict=True):
@@ -233,27 +234,27 @@ def machine_text(machine: Machine, collective: str = "") -> str:
 
 
 def waited_limit(machine: Machine) -> int:
-    """Eager limit (bytes) of a blocking send."""
+    """Return the eager limit (bytes) of a blocking send."""
     return machine.simulation.get("waited_limit_bytes", machine.simulation["eager_limit_bytes"])
 
 
 def line(points: Sequence[Sequence[float]], size: float) -> float:
-    """The value of a cost curve, *points* (size, value) in ascending order of sizes: linear between them.
+    """Return the value of a cost curve at *size*; *points* (size, value) are ascending and interpolated linearly.
 
-    Below the first point its value; beyond the last the slope of the last two, but never less than 0. The simulator has the
-    same rule (workflow/native/simulator/curve.hpp).
+    Below the first point the value is constant; beyond the last point the last segment is extrapolated, but never below 0. The
+    simulator follows the same rule (workflow/native/simulator/curve.hpp).
     """
     if len(points) == 1 or size <= points[0][0]:
         return points[0][1]
-    # The segment that contains the size, or the last one.
+    # The segment that contains the size, or else the last one.
     low, high = next((pair for pair in itertools.pairwise(points) if size < pair[1][0]), points[-2:])
     return max(0.0, low[1] + (size - low[0]) / (high[0] - low[0]) * (high[1] - low[1]))
 
 
 def by_size(machine: Machine, depth: int, key: str) -> list[tuple[int, float]]:
-    """Microseconds that a message takes at a level, by size: of `delay_us`, or of the optional `waited_us`.
+    """Return the time (us) of a message at a level by size, from `delay_us` or the optional `waited_us`.
 
-    A level that was not calibrated (switches around the calibrated nodes) takes longer than the level inside of it by the
+    A level that was not calibrated (switches around the calibrated nodes) takes longer than the next inner level by the
     difference of their `latency_us`.
     """
     level = machine.levels[depth]
@@ -267,21 +268,21 @@ def by_size(machine: Machine, depth: int, key: str) -> list[tuple[int, float]]:
 
 
 def calibrated(machine: Machine) -> bool:
-    """Whether the machine file has costs by size for each level, which only `levels.so` can simulate."""
+    """Return whether the machine file has costs by size for each level, which only `levels.so` can simulate."""
     return "delay_us" in machine.simulation
 
 
 def fat_tree_text(machine: Machine) -> str:
-    """The tree in the format of fattree.cpp; hosts are named as their one core in placement.py."""
+    """Return the tree in the format of fattree.cpp; each host has the name that placement.py gives its only core."""
     tree = machine.simulation["fat_tree"]
     lines = [f"{key} {tree[key]}" for key in ("arity", "stages", "link_gb_s", "link_us", "routing")]
     return "\n".join([*lines, *(f"host {core.name}" for core in cores_in_order(machine.levels, [])), ""])
 
 
 def platform(machine: Machine, hosts: Path, folder: Path, collective: str = "") -> tuple[Path, dict[str, str]]:
-    """Write the platform to *folder*: the file that smpirun loads, and variables that it needs.
+    """Write the platform to *folder*; return the file that smpirun loads, and the variables that it needs.
 
-    The variables name files relative to their folder, in which the simulator runs: smpirun splits arguments at blanks.
+    The variables name files relative to that folder, in which the simulator runs, because smpirun splits arguments at blanks.
     """
     built = SETUP / "build" / SIMULATED
     if "fat_tree" in machine.simulation:

@@ -1,4 +1,4 @@
-"""Applications: command and output of a cell's program. One launch is one run, measured as time to solution."""
+"""Applications: the command and output of a cell's program. One launch is one run; its time to solution is measured."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collstudy.study.cells import Cell
 from collstudy.study.names import APPLICATIONS
 from collstudy.study.selection import Rate
 
-#: Fields of the program's line (`key=value ...`, workflow/native/apps/svd/README.md) -> fields of a sample and unit factor.
+#: Fields of the program's output line (`key=value ...`, workflow/native/apps/svd/README.md) -> field of a sample, unit factor.
 FIELDS = {
     "seconds": ("latency_us", 1e6),
     "comm_mean_seconds": ("comm_us", 1e6),
@@ -22,7 +22,7 @@ FIELDS = {
 
 
 def command(cell: Cell, build: Path) -> list[str | Path]:
-    """The program of *cell* with its arguments; *build* is the folder of programs built with the cell's MPI library."""
+    """Return the program of *cell* with its arguments; *build* is the folder of programs built with the cell's MPI library."""
     n = str(dict(cell.parameters)["n"])
     words = [build / "apps" / cell.collective, "--random", n, n]
     if isinstance(cell.selection, Rate):
@@ -31,7 +31,7 @@ def command(cell: Cell, build: Path) -> list[str | Path]:
 
 
 def parse(printed: str) -> list[dict[str, Any]]:
-    """The one sample of a run: times in us, flops and sweeps of the whole run. Raises StudyError if a field is missing."""
+    """Return the only sample of a run: times in us; flops and sweeps of the whole run. Raises StudyError if a field is missing."""
     line = next((line for line in printed.splitlines() if line.startswith("P=")), "")
     fields = dict(re.findall(r"(\w+)=(\S+)", line))
     sample = {}
@@ -45,6 +45,6 @@ def parse(printed: str) -> list[dict[str, Any]]:
 
 
 def complaint(printed: str) -> str:
-    """An application's error message with a leading blank; empty if there is none."""
+    """Return an application's error message in parentheses with a leading blank; "" if there is none."""
     said = [line for line in printed.splitlines() if line.startswith(tuple(f"{name}: " for name in APPLICATIONS))]
     return f" ({said[-1]})" if said else ""

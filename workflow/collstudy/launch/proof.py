@@ -1,4 +1,4 @@
-"""Verification by the untimed launch before the first timed one: messages of the collective, and placement."""
+"""Verify a cell by an untimed launch before the first timed one: messages of the collective, and placement of ranks."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from collstudy.study.placement import Core
 
 
 def probed_sizes(cell: Cell) -> list[int]:
-    """The message sizes of the untimed launch: the smallest and the largest."""
+    """Return the message sizes (bytes) of the untimed launch: the smallest and the largest."""
     return sorted({cell.sizes[0], cell.size_list[-1] or 0}) if cell.sizes else [1]
 
 
 def other_messages(
     pattern: str, processes: int, parameters: Mapping[str, Any], sizes: Sequence[int | None], folder: Path
 ) -> list[str]:
-    """Differences between the messages in *folder* and those of *pattern*, called once for each of *sizes*."""
+    """Return the differences between the recorded messages and those of *pattern*, executed once for each of *sizes*."""
     expected, seen = PATTERNS[pattern](processes, parameters), messages(folder)
     odd = sorted(set(seen) ^ expected)
     if odd:
@@ -32,10 +32,10 @@ def other_messages(
 
 
 def messages(folder: Path, name: str = "messages") -> dict[tuple[int, int], int]:
-    """Number of messages per pair (sender, receiver), from the files of Open MPI's monitoring component or libmessages.so.
+    """Return the number of messages per pair (sender, receiver), recorded by Open MPI's monitoring component or libmessages.so.
 
-    The files are `<name>.<rank>.prof`; `collprobe -p` names them `messages-<bytes>`.
-    Lines `I sender receiver bytes bytes messages msgs sent`; other lines are not of the collective on MPI_COMM_WORLD.
+    The files are `<name>.<rank>.prof`; `collprobe -p` names them `messages-<bytes>`. Only lines `I sender receiver bytes bytes
+    messages msgs sent` belong to the collective on MPI_COMM_WORLD.
     """
     seen: dict[tuple[int, int], int] = {}
     for path in folder.glob(f"{name}.*.prof"):
@@ -50,10 +50,10 @@ def messages(folder: Path, name: str = "messages") -> dict[tuple[int, int], int]
 def placed_as_asked(
     cell: Cell, output: str, placement: Sequence[Core], hosts: Sequence[str], bound: bool
 ) -> tuple[bool | None, list[str], list[dict[str, Any]]]:
-    """Whether each rank is on the requested core, the differences, and the place of each rank.
+    """Return whether each rank is on the requested core, the differences, and the place of each rank.
 
-    None if ranks are not *bound*, because there are more of them than cores. The launcher's report is used; without one,
-    the ranks' own reports: the right host, and a core of their own.
+    The first value is None if ranks are not *bound*, because there are more ranks than cores. The launcher's report is used if
+    there is one; otherwise the ranks' own reports must show the right host and a core of its own for each rank.
     """
     placed, problems, binding = _placed(cell, output, placement, hosts)
     if not bound:
@@ -64,7 +64,7 @@ def placed_as_asked(
 def judgement(
     cell: Cell, component: str | None, used: bool | None, placed: bool | None, problems: Sequence[str], binding: list[dict[str, Any]]
 ) -> dict[str, Any]:  # fmt: skip
-    """What is stored of a verification."""
+    """Return what is stored of a verification."""
     return {
         "component": component, "used": used, "placed": placed, "detail": "; ".join(problems), "pattern": cell.pattern,
         "binding": binding,

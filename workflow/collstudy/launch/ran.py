@@ -1,6 +1,6 @@
-"""What ran in a program: for each communicator and collective the component and the algorithm of the MPI library.
+"""Find what ran in a program: the MPI library's component and algorithm for each communicator and collective.
 
-The program runs once with the trace library preloaded, which notes both (workflow/native/trace/ran.c).
+The program runs once with the trace library preloaded, which records both (workflow/native/trace/ran.c).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from collstudy.launch.tracefile import Call, Communicators, RankFile, is_collect
 
 LAUNCHERS = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun", "srun")
 COLUMNS = ["communicator", "collective", "calls", "min_bytes", "max_bytes", "component", "algorithm", "known_by"]
-#: Values of `known_by` and what they mean.
+#: Values of `known_by` (how the algorithm was identified) and their meaning.
 KNOWN_BY = {
     "call": "the algorithm is a function of the library that was seen when it was called; its parameters are in brackets",
     "table": "the component has one function for this collective, the one in the communicator's table",
@@ -35,13 +35,13 @@ KNOWN_BY = {
     "nothing ran": "the call returned without calling an algorithm, for example because there was no data",
     "-": "this library does not show what ran",
 }
-#: Components that have one function for each collective, which calls none of the shared algorithms.
+#: Components that implement each collective by one function, without using the shared algorithms.
 ONE_FUNCTION = ("basic", "sm", "self", "inter")
 
 
 @dataclass(frozen=True)
 class Launcher:
-    """The launcher in a command: its position and file, and the name and version of its MPI library (of srun not known)."""
+    """The launcher in a command: its position, its file, and name and version of its MPI library (version unknown for srun)."""
 
     position: int
     path: Path
@@ -51,7 +51,7 @@ class Launcher:
 
 @dataclass
 class Outcome:
-    """What ran: rows of COLUMNS, the version of the library, and why the program's run was not complete (or empty)."""
+    """What ran: rows of COLUMNS, the version of the library, and why the run was incomplete ("" if it was complete)."""
 
     rows: list[dict[str, Any]]
     version: str
@@ -59,7 +59,7 @@ class Outcome:
 
 
 def launcher_of(words: list[str], environment: Mapping[str, str] | None = None) -> Launcher:
-    """The launcher in a command. Raises StudyError if there is none."""
+    """Return the launcher in a command. Raises StudyError if there is none."""
     position = next((at for at, word in enumerate(words) if Path(word).name in LAUNCHERS), None)
     if position is None:
         raise StudyError(
@@ -77,8 +77,8 @@ def launcher_of(words: list[str], environment: Mapping[str, str] | None = None) 
 
 
 def with_benchmarks_launcher(command: str) -> str:
-    """The command of a study, which is for all computers: a launcher without a folder is that of the benchmark's MPI library if
-    PATH has none, or one of another version.
+    """Adapt the command of a study to this computer: a launcher without a folder becomes that of the benchmark's MPI library if
+    PATH has none, or has one of another version.
     """
     words = shlex.split(command)
     position = next((at for at, word in enumerate(words) if word in LAUNCHERS and word != "srun"), None)
@@ -93,7 +93,7 @@ def with_benchmarks_launcher(command: str) -> str:
 
 
 def library_folder(launcher: Launcher, mpi: Mpi) -> Path | None:
-    """The folder of the MPI library that belongs to a launcher; None if the system finds it."""
+    """Return the `lib` folder of the MPI library that a launcher belongs to; None if the system finds the library itself."""
     for folder in (launcher.path.resolve().parent.parent / "lib", launcher.path.parent.parent / "lib"):
         if list(folder.glob("libmpi.so*")):
             return folder
@@ -107,15 +107,15 @@ def library_folder(launcher: Launcher, mpi: Mpi) -> Path | None:
 def with_variables(
     words: list[str], launcher: Launcher, mpi: Mpi, variables: Mapping[str, str], folder: Path | None, ran: bool = True
 ) -> tuple[list[str | Path], dict[str, str]]:
-    """A user's command whose ranks get *variables*, and those that its launcher itself needs.
+    """Return a user's command whose ranks get *variables*, and the variables that its launcher itself needs.
 
-    With a *folder* the trace library is preloaded into the ranks and writes there; with *ran* it notes what ran as well.
+    With a *folder*, the trace library is preloaded into the ranks and writes there; with *ran*, it also records what ran.
     """
-    # The library that the program was linked with, not the one that the trace library was linked with.
+    # Ranks must use the MPI library of the program, not the one that the trace library was linked with.
     settings = {**preloading(mpi, library_folder(launcher, mpi), folder), **variables}
     if folder and ran:
         settings["COLLTRACE_RAN"] = "1"
-        # Counters of its own, which MPICH prints from 5.1 on.
+        # MPICH's own counters, which it prints from 5.1 on.
         settings |= {"MPIR_CVAR_DUMP_COLL_ALGO_COUNTERS": "1"} if launcher.mpi == "mpich" else {}
     at = launcher.position + 1
     if launcher.path.name == "srun":
@@ -124,15 +124,15 @@ def with_variables(
         given = [part for key, value in settings.items() for part in ("-x", f"{key}={value}")]
     else:
         given = [part for key, value in settings.items() for part in ("-genv", key, value)]
-    # Intel's launcher finds its other programs by this variable.
+    # Intel's launcher needs these variables to find its other programs.
     needed = mpi.environment() if launcher.mpi == "impi" and launcher.path.parent == mpi.bin else {}
     own = {name: needed[name] for name in ("I_MPI_ROOT", "FI_PROVIDER_PATH", "PATH") if name in needed}
     return [*words[: at - 1], launcher.path, *given, *words[at:]], own
 
 
 def preloading(mpi: Mpi, own: Path | None, folder: Path | None) -> dict[str, str]:
-    """Variables for ranks that use the MPI library in the folder *own*; with a *folder* the trace library writes there."""
-    # The preloaded library by its name, found in LD_LIBRARY_PATH: LD_PRELOAD cannot have blanks, which the checkout's path may.
+    """Return the variables for ranks that use the MPI library in *own*; with a *folder*, the trace library writes there."""
+    # LD_PRELOAD cannot contain blanks, but the checkout's path may: name the library only and find it by LD_LIBRARY_PATH.
     folders = [mpi.build / "trace" if folder else None, own, os.environ.get("LD_LIBRARY_PATH")]
     path = os.pathsep.join(map(str, filter(None, folders)))
     traced = {"LD_PRELOAD": "libcolltrace.so", "COLLTRACE_FOLDER": str(folder)} if folder else {}
@@ -140,7 +140,7 @@ def preloading(mpi: Mpi, own: Path | None, folder: Path | None) -> dict[str, str
 
 
 def users_own(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment for a user's program: without the Python of this project's set-up."""
+    """Return the environment for a user's program, without the Python of this project's set-up."""
     folders = environment.get("PATH", os.defpath).split(os.pathsep)
     kept = [folder for folder in folders if not Path(folder).is_relative_to(SETUP / "venv")]
     found = {**environment, "PATH": os.pathsep.join(kept)}
@@ -150,7 +150,7 @@ def users_own(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def refuse_input() -> None:
-    """Raise StudyError if standard input has data, which the program's ranks would not get."""
+    """Raise StudyError if standard input has data, because the program's ranks would not receive it."""
     try:
         waiting = not sys.stdin.isatty() and select.select([sys.stdin], [], [], 0)[0] and os.read(sys.stdin.fileno(), 1)
     except (OSError, ValueError):
@@ -162,14 +162,14 @@ def refuse_input() -> None:
 def what_ran(words: list[str], folder: Path, limit_s: float, log: TextIO) -> Outcome:
     """Run a command in *folder* and find what ran. Raises StudyError if it is not an MPI program that can be traced.
 
-    A program that dies or exceeds *limit_s* leaves what it did until then.
+    If the program dies or exceeds *limit_s*, the result covers what it did until then.
     """
     launcher = launcher_of(words)
     mpi = installed(launcher.mpi)
     refuse_input()
     build([mpi.name], ["trace"])
     problem = ""
-    # The ranks' files must be seen from here: the folder of the command is, where it has several nodes.
+    # All nodes must see the ranks' files: if the command uses several nodes, its folder is shared.
     with tempfile.TemporaryDirectory(prefix=".what-ran-", dir=folder) as name:
         command, variables = with_variables(words, launcher, mpi, {}, Path(name))
         try:
@@ -184,7 +184,7 @@ def what_ran(words: list[str], folder: Path, limit_s: float, log: TextIO) -> Out
 
 
 def ranks_in(folder: Path, problem: str) -> list[RankFile]:
-    """The files of all ranks of a command. Raises StudyError, in one sentence, if the program cannot be traced."""
+    """Return the trace files of all ranks of a command. Raises StudyError if the program cannot be traced."""
     if (folder / "spawned").exists():
         raise StudyError("the program spawns ranks (MPI_Comm_spawn), which is not supported")
     first = next(iter(sorted(folder.glob("rank-*.trace"))), None)
@@ -196,7 +196,7 @@ def ranks_in(folder: Path, problem: str) -> list[RankFile]:
 
 
 def programs_in(words: list[str], folder: Path) -> list[Path]:
-    """The programs that a command names besides its launcher: executable files, and scripts in Python."""
+    """Return the programs that a command names besides its launcher: executable files and Python scripts."""
     others = [word for word in words if Path(word).name not in LAUNCHERS and not word.startswith("-")]
     found = [shutil.which(folder / word) or shutil.which(word) for word in others]
     scripts = [folder / word for word in others if word.endswith(".py") and (folder / word).is_file()]
@@ -204,21 +204,21 @@ def programs_in(words: list[str], folder: Path) -> list[Path]:
 
 
 def bytes_of(call: Call, ranks: int) -> int:
-    """Message size of a collective as benchmarks count it: per rank for alltoall, the rank's own block for gather and
-    allgather, all bytes that the rank sends for the variants with counts.
+    """Return the message size (bytes) of a collective as benchmarks count it: per rank for alltoall, the rank's own block for
+    gather and allgather, all bytes that the rank sends for the variants with counts.
     """
     name = call.operation.removeprefix("i")
     if name == "alltoall":
         return call.sent // max(ranks, 1)
     if name in ("scatter", "scatterv", "reduce_scatter_block"):
         return call.received
-    # The root of a broadcast sends, the others receive.
+    # In a broadcast the root only sends, and the other ranks receive.
     return max(call.sent, call.received) if name == "bcast" else call.sent
 
 
 @dataclass
 class _Seen:
-    """Calls of one kind: how many on each rank, and their sizes."""
+    """Calls of one kind: their number on each rank, and the range of their sizes."""
 
     calls: dict[int, int] = field(default_factory=dict)
     smallest: int = sys.maxsize
@@ -226,7 +226,7 @@ class _Seen:
 
 
 def rows_of(files: Iterable[RankFile], mpi: str) -> list[dict[str, Any]]:
-    """A row for each kind of communicator, collective, component and algorithm. Communicators with the same number of
+    """Return one row per kind of communicator, collective, component and algorithm. Communicators with the same number of
     ranks are one kind, except MPI_COMM_WORLD.
     """
     files = list(files)
@@ -248,7 +248,7 @@ def rows_of(files: Iterable[RankFile], mpi: str) -> list[dict[str, Any]]:
     merged: dict[tuple[str, int, str, tuple[str, str, str]], list[tuple[int, _Seen]]] = {}
     for (number, ranks, operation, verdict), one in seen.items():
         label = "MPI_COMM_WORLD" if number == 0 else ""
-        # Ranks may choose differently, and one that does is named.
+        # Ranks may choose different algorithms: then state how many ranks chose this one.
         share = "" if len(one.calls) in (ranks, len(files)) or number < 0 else f" on {len(one.calls)} of {ranks} ranks"
         merged.setdefault((label, ranks, operation, (verdict[0], verdict[1] + share, verdict[2])), []).append(
             (number, one)
@@ -271,8 +271,8 @@ def rows_of(files: Iterable[RankFile], mpi: str) -> list[dict[str, Any]]:
 
 
 def ran_in_turns(files: Iterable[RankFile], collectives: list[str]) -> list[tuple[set[str], set[str]]]:
-    """Components and algorithms of each turn's collective, on the communicators other than MPI_COMM_WORLD in the order in which
-    these were made: one for each turn. Raises StudyError if there are fewer.
+    """Return the components and algorithms of each turn's collective. Each turn has its own communicator; turns are matched to
+    communicators (without MPI_COMM_WORLD) in the order of their first use. Raises StudyError if the numbers differ.
     """
     found: list[tuple[set[str], set[str]]] = [(set(), set()) for _ in collectives]
     for file in files:
@@ -292,13 +292,13 @@ def ran_in_turns(files: Iterable[RankFile], collectives: list[str]) -> list[tupl
 
 
 def is_algorithm(ran: str, names: Iterable[str]) -> bool:
-    """Whether what ran, as in `readable`, is an algorithm that ompi_info calls one of *names*."""
+    """Return whether *ran* (as formatted by `readable`) is an algorithm that ompi_info calls one of *names*."""
     function = re.sub(r"\[.*", "", ran).replace("bintree", "binary_tree").replace("_", "")
     return function in {name.replace("_", "") for name in names}
 
 
 def judged(operation: str, component: str, function: str, algorithms: str, mpi: str) -> tuple[str, str, str]:
-    """Component, algorithm and the key in KNOWN_BY of how they are known."""
+    """Return component, algorithm, and how they were identified (a key of KNOWN_BY)."""
     if mpi != "openmpi":
         return "?", "?", "-"
     if algorithms:
@@ -311,7 +311,7 @@ def judged(operation: str, component: str, function: str, algorithms: str, mpi: 
 
 
 def readable(algorithms: str, operation: str) -> str:
-    """The functions that ran, without what the row already shows and without segment sizes of 0, which mean none."""
+    """Return the functions that ran, without what the row already shows and without segment sizes of 0 (no segmentation)."""
     text = (
         algorithms.replace(f"{operation}_intra_", "").replace("_intra_", " ").replace(f"{operation}_basic_", "basic_")
     )
@@ -320,7 +320,7 @@ def readable(algorithms: str, operation: str) -> str:
 
 
 def table(outcome: Outcome) -> list[str]:
-    """The lines to print: a table, and what its last column means."""
+    """Return the lines to print: a table, and an explanation of its last column."""
     heads = ["communicator", "collective", "calls", "bytes", "component", "algorithm", "known by"]
     shown = [heads]
     for row in outcome.rows:

@@ -1,5 +1,5 @@
-"""Replay a trace in the simulator and store what it did: on a fat tree the log of the network traffic, on any other machine the
-times of collectives.
+"""Replay a trace in the simulator and store the result: the log of the network traffic on a fat tree, the times of collectives
+on any other machine.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from collstudy.store.store import Store
 from collstudy.study.placement import place
 from collstudy.study.traces import Replay
 
-#: Columns of calls.csv.gz, one row per collective of each rank: ranks are those of the communicator, times since the start.
+#: Columns of calls.csv.gz, one row per collective call of each rank: ranks of the communicator, times since the start.
 CALL_COLUMNS = ("rank", "operation", "start_us", "end_us", "communicator", "ranks", "sent_bytes", "received_bytes")
-#: Columns of ranks.csv: how long each rank computed, was in point-to-point calls and in collectives, and when it ended.
+#: Columns of ranks.csv: time of each rank in computation, point-to-point calls and collectives, and when it ended.
 RANK_COLUMNS = ("rank", "compute_us", "point_to_point_us", "collectives_us", "end_us")
 
 
 def replay(replay: Replay, store: Store, stage: Path, log: TextIO, start: Start) -> dict[str, Any]:
-    """Replay in the simulator, which *start* starts; the log of the traffic, or the times of collectives, go to *stage*."""
+    """Replay in a simulator started by *start*; write the log of the traffic, or the times of collectives, to *stage*."""
     traced = store.about(replay.trace)
     about: dict[str, Any] = {
         "failure": "", "label": replay.variant, "machine": replay.machine.name, "mapping": replay.mapping,
@@ -67,7 +67,7 @@ def replay(replay: Replay, store: Store, stage: Path, log: TextIO, start: Start)
 
 
 def refuse_deadlock(printed: str) -> None:
-    """Raise LaunchFailed if the simulator *printed* a deadlock, which its exit status does not show."""
+    """Raise LaunchFailed if the simulator reports a deadlock in *printed*; its exit status does not show it."""
     if "Deadlock detected" in printed:
         raise LaunchFailed(
             "deadlock: the messages of this program do not follow the rule of scaling out (docs/methodology.md, section 12), "
@@ -76,7 +76,7 @@ def refuse_deadlock(printed: str) -> None:
 
 
 def keep_traffic(log: Path, stage: Path) -> dict[str, Any]:
-    """Move the log of a fat tree's traffic to *stage*; return its totals."""
+    """Move the traffic log of a fat tree to *stage*; return its totals."""
     run_ = {row["key"]: float(row["value"]) for row in read_csv(log / "run.csv")}
     for file in ("ports.csv", "intervals.csv", "operations.csv", "pairs.csv"):
         shutil.move(log / file, stage / file)
@@ -87,7 +87,7 @@ def keep_traffic(log: Path, stage: Path) -> dict[str, Any]:
 
 
 def keep_calls(log: Path, ranks: int, stage: Path) -> dict[str, Any]:
-    """Write the collectives of all ranks to one table in *stage*, and how each rank spent its time; return their totals."""
+    """Write the collective calls of all ranks to one table in *stage*, and how each rank spent its time; return the totals."""
     calls = 0
     with gzip.open(stage / "calls.csv.gz", "wt", encoding="ascii", compresslevel=4, newline="") as stream:
         stream.write(",".join(CALL_COLUMNS) + "\n")
@@ -113,7 +113,7 @@ def replay_command(
     placement = place(machine, list(replay.cycle), machine.nodes, replay.processes, None)
     write_atomically(hosts, "".join(core.name + "\n" for core in placement).encode())
     described, variables = platform(machine, hosts, work)
-    # The name by which smpirun loads it must not contain blanks.
+    # smpirun requires a file name without blanks.
     loaded = f"./loaded{described.suffix}"
     (work / loaded).symlink_to(described.resolve())
     if replay.on_tree:

@@ -1,4 +1,4 @@
-"""A rules file as the selection of a cell (study/selection.py): its place, and the settings that make libraries use it."""
+"""A rules file as the selection of a cell (study/selection.py): where it is stored, and how libraries are made to use it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from collstudy.study.selection import digest_of
 
 
 def rules_file(text: str) -> Path:
-    """Write a rules file to a place of its own under .study/ (all nodes see it) and return its path."""
+    """Write a rules file to its own path under .study/ (visible on all nodes) and return the path."""
     path = SETUP / "rules" / f"{digest_of(text)[:16]}.txt"
     if not path.exists():
         write_atomically(path, text.encode())
@@ -20,19 +20,19 @@ def rules_file(text: str) -> Path:
 
 
 def parameter_line(name: str, value: Any) -> str:
-    """A comment of a rules file that names an MCA parameter which its rules need."""
+    """Return a comment for a rules file that names an MCA parameter which its rules require."""
     return f"# mca {name} {value}"
 
 
 def is_parameter(line: str) -> bool:
-    """Whether a line of a rules file is such a comment."""
+    """Return whether a line of a rules file is such a comment."""
     return line.startswith("# mca ")
 
 
 def rules_arguments(path: Path, monitored: bool = False, han: Path | None = None, text: str = "") -> list[str]:
-    """The `--mca` arguments that make Open MPI's coll/tuned use a rules file whose content is *text* (default: the file's).
+    """Return the `--mca` arguments that make Open MPI's coll/tuned use a rules file with the content *text* (default: read *path*).
 
-    Other components are excluded, unless a file of *han* selects them.
+    Other components are excluded, unless *han* is a rules file for coll/han.
     """
     settings: dict[str, Any] = {} if han else {"coll": "tuned,basic,libnbc,self" + (",monitoring" if monitored else "")}
     settings |= {"coll_tuned_use_dynamic_rules": 1, "coll_tuned_dynamic_rules_filename": path}
@@ -44,5 +44,5 @@ def rules_arguments(path: Path, monitored: bool = False, han: Path | None = None
 
 
 def exported(text: str) -> dict[str, str]:
-    """The variables that lines `export NAME='value'` set (Intel MPI's rules)."""
+    """Return the variables that lines `export NAME='value'` set (Intel MPI's rules)."""
     return dict(re.findall(r"^export (\w+)='([^']*)'$", text, re.MULTILINE))

@@ -1,4 +1,4 @@
-"""Run a user's program once, as it is, with the trace library, or with a tuning file, and take its time."""
+"""Run a user's program once and measure its time: unchanged, with the trace library, or with a tuning file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from collstudy.study.traces import Run
 
 @dataclass(frozen=True)
 class Timed:
-    """One run: its result, the command and its environment, wall time (s), and what ran in a traced one."""
+    """One run: its sample, the command and its environment, wall time (s), and which algorithms ran, if recorded."""
 
     sample: dict[str, Any]
     command: list[str | Path]
@@ -29,10 +29,10 @@ class Timed:
 
 
 def run_once(run: Run, place: Allocation, shared: Path, log: TextIO) -> Timed:
-    """Run the program in its folder. The ranks of a traced one write to *shared*, which all nodes see.
+    """Run the program in its folder. The ranks of a traced run write to *shared*, which all nodes see.
 
-    The sample has `latency_us`, the time of the whole command, and of a traced run `comm_us`, the time in collectives (mean over
-    ranks). Raises LaunchFailed if the program fails or exceeds its limit, StudyError if it cannot be traced.
+    The sample has `latency_us`, the time of the whole command, and, if traced, `comm_us`, the time in collectives (mean over
+    ranks). Raises LaunchFailed if the program fails or exceeds its time limit, StudyError if it cannot be traced.
     """
     application = run.application
     words, folder = shlex.split(application.command), Path(application.folder)
@@ -56,7 +56,7 @@ def run_once(run: Run, place: Allocation, shared: Path, log: TextIO) -> Timed:
 
 
 def in_collectives_ns(file: RankFile) -> int:
-    """Time (ns) that one rank spends in collective calls."""
+    """Return the time (ns) that one rank spends in collective calls."""
     return sum(
         call.end - call.start
         for call in file.calls()

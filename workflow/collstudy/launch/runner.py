@@ -1,4 +1,4 @@
-"""Run one block: make the launches that the store lacks, one after another, and store each as soon as it ends."""
+"""Run one block: make the launches that the store lacks, one after another, and store each one as soon as it ends."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from collstudy.study.traces import Replay, Run, Trace
 from collstudy.study.work import verb
 
 PROGRESS_SECONDS = 5.0
-#: Cells in one launch at most, because a launch that fails is repeated without one of them.
+#: Maximum number of cells in one launch; a failed launch is repeated without the cell that failed.
 MOST_TURNS = 256
 
 
 class BlockRunner:
-    """State of a block's run: records of its cells, failures, and progress."""
+    """The state of a block's run: hosts, launches, failed cells, and progress."""
 
     def __init__(self, block: Block, results: Path, log: TextIO, report: Callable[[str], None]):
         self.block = block
@@ -49,7 +49,7 @@ class BlockRunner:
         self._last_report = 0.0
 
     def run(self) -> None:
-        """Rounds over the unfinished cells, each in a newly shuffled order, with one launch per cell."""
+        """Make rounds over the unfinished cells, each round in a new random order, with one launch per cell."""
         self._set_aside_damaged()
         unfinished = [task for task in self.block.tasks if self._unfinished(task)]
         seconds = left(self.block, self.store).seconds
@@ -64,7 +64,7 @@ class BlockRunner:
                 random.Random(seed).shuffle(unfinished)
                 for position, tasks in enumerate(together(unfinished)):
                     with contextlib.ExitStack() as locks:
-                        # In one order, or two runners would wait for each other.
+                        # Take the locks in a fixed order, so that two runners cannot deadlock.
                         for task in sorted(tasks, key=lambda task: task.work.digest):
                             locks.enter_context(self.store.lock(task.work))
                         self._launch(tasks, Path(scratch), {"seed": seed, "position": position})
@@ -77,7 +77,7 @@ class BlockRunner:
             self.report(f"{self.block.name}: FAILED {label}: {reason}")
 
     def failures(self) -> Iterator[tuple[str, str]]:
-        """Label and reason of each cell that failed."""
+        """Yield label and reason of each cell that failed."""
         for task in self.block.tasks:
             if task.work.digest in self.failed:
                 yield task.work.label, self.failed[task.work.digest]
@@ -98,14 +98,14 @@ class BlockRunner:
         return record.failure is not None or record.stop(task.work, task.policy) is None
 
     def _launch(self, tasks: list[Task], scratch: Path, order: dict[str, Any]) -> None:
-        """Do the work of a task, or of cells that share a launch, once, and store each result or the reason of its failure.
+        """Launch a task, or cells that share a launch, once, and store each result or the reason of its failure.
 
         The caller holds the locks.
         """
         if not isinstance(tasks[0].work, Cell | Run):
-            self._make(tasks[0])
+            self._trace_or_replay(tasks[0])
             return
-        # Another block may have completed some of them in the meantime.
+        # Another block may have completed some of these tasks in the meantime.
         tasks = [task for task in tasks if self._unfinished(task)]
         records = [self.store.read(task.work) for task in tasks]
         if not tasks:
@@ -120,7 +120,7 @@ class BlockRunner:
     def _results(
         self, tasks: list[Task], records: list[Record], scratch: Path, order: dict[str, Any]
     ) -> list[tuple[dict[str, Any] | None, dict[str, Any] | Exception] | None]:
-        """Verification and launch, or the problem instead of a launch, of each task; None for cells whose turn never came."""
+        """Verify and launch; return (verification, launch or exception) for each task, and None for cells whose turn never came."""
         proofs = [record.proof for record in records]
         numbers = [len(record.launches) + 1 for record in records]
         running = range(len(tasks))
@@ -142,7 +142,7 @@ class BlockRunner:
             return [(proof, problem) if i in guilty else None for i, proof in enumerate(proofs)]
 
     def _keep(self, task: Task, record: Record, proof: dict[str, Any] | None, done: dict[str, Any] | Exception) -> None:
-        """Store a launch, or the reason why there is none."""
+        """Store a launch, or the reason why it failed."""
         work = task.work
         assert isinstance(work, Cell | Run)
         record = replace(record, proof=proof)
@@ -155,13 +155,13 @@ class BlockRunner:
             self.measured += 1
         except (LaunchFailed, StudyError) as problem:
             self.log.write(f"FAILED: {problem}\n")
-            if not self._tried_again(work, problem):
+            if not self._will_retry(work, problem):
                 self.failed[work.digest] = str(problem)
             record = replace(record, failure={"reason": str(problem), "log": self.log.name, "time": now()})
         self.store.write(work, record, record.stop(work, task.policy))
 
-    def _tried_again(self, work: Cell | Run, problem: Exception) -> bool:
-        """Whether the next round launches a cell that failed: launchers fail to start now and then, so once after a crash."""
+    def _will_retry(self, work: Cell | Run, problem: Exception) -> bool:
+        """Return whether the next round launches a failed cell again: once after a crash, because launchers sometimes fail to start."""
         if (
             not isinstance(problem, Crashed)
             or not isinstance(work, Cell)
@@ -173,7 +173,7 @@ class BlockRunner:
         self.report(f"{self.block.name}: {work.label}: {problem}; relaunching once")
         return True
 
-    def _make(self, task: Task) -> None:
+    def _trace_or_replay(self, task: Task) -> None:
         """Trace an application, or replay a trace, and store the resulting folder. The caller holds its lock."""
         if not self._unfinished(task):
             return
@@ -195,17 +195,17 @@ class BlockRunner:
             shutil.rmtree(stage, ignore_errors=True)
 
     def ending(self) -> str:
-        """Why Slurm is ending the job that runs this block; empty if it is not."""
+        """Return why Slurm is ending the job that runs this block; "" if it is not."""
         job = self.place.facts.get("slurm", {}).get("job")
         return why_ending(job, self.place.environment) if job else ""
 
     def _give_up_if_ending(self) -> None:
-        """Slurm ends a launch's processes before it ends the job: such a failure is not that of the launch."""
+        """Exit if Slurm is ending the job: Slurm ends a launch's processes first, and then the launch has not failed."""
         if self.ending():
             sys.exit(143)
 
     def _refuse_failed_program(self, run: Run) -> None:
-        """Raise LaunchFailed for a program that died or hanged in another way to run it: it is not waited for again."""
+        """Raise LaunchFailed if the program already crashed or timed out in another variant, to avoid waiting for it again."""
         works = [task.work for task in self.block.tasks if isinstance(task.work, Trace | Run)]
         for other in works:
             if other.application == run.application and other.digest in self.failed:
@@ -226,7 +226,7 @@ class BlockRunner:
 
 
 def together(tasks: Sequence[Task]) -> list[list[Task]]:
-    """The launches of a round: a task each, and one for all cells of a placement that share it."""
+    """Group the tasks of a round into launches: one task each, or all cells of a placement that share a launch."""
     groups: dict[Any, list[Task]] = {}
     for task in tasks:
         cell, key = task.work, (task.work.digest,)
@@ -237,7 +237,7 @@ def together(tasks: Sequence[Task]) -> list[list[Task]]:
 
 
 def check_launches(record: Record, cell: Cell | Run) -> None:
-    """Raise LaunchFailed for a launch with values that the store would reject."""
+    """Raise LaunchFailed if the record has values that the store would reject."""
     try:
         check_record(record, cell)
     except ValueError as problem:
@@ -245,9 +245,9 @@ def check_launches(record: Record, cell: Cell | Run) -> None:
 
 
 def run_block(block: Block, results: Path, log_path: Path) -> dict[str, str]:
-    """Run *block*; returns the failed cells' labels with their reasons. Progress goes to standard output."""
+    """Run *block*; return the labels of failed cells with their reasons. Progress goes to standard output."""
     log_path.parent.mkdir(parents=True, exist_ok=True)
-    # SIGTERM (Slurm, Snakemake) becomes an exception, so that the running launch is terminated as well.
+    # Convert SIGTERM (from Slurm or Snakemake) to an exception, so that the running launch is terminated as well.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     store = Store(results)
 
@@ -256,13 +256,13 @@ def run_block(block: Block, results: Path, log_path: Path) -> dict[str, str]:
         log.write(line + "\n")
 
     with open(log_path, "a", encoding="utf-8") as log:
-        # The job of a killed snakemake may still run this block: it goes first, and its launches are kept.
+        # A job left by a killed snakemake may still run this block: wait until it ends; its launches are kept.
         with store.block_lock(block.name):
             runner = BlockRunner(block, results, log, report)
             try:
                 runner.run()
             except SystemExit:
-                # Slurm's signal reaches either a launch first, or this process.
+                # Slurm's signal can reach a launch or this process first.
                 if why := runner.ending():
                     report(f"{block.name}: {why}; earlier launches are stored, the interrupted one is discarded")
                 raise

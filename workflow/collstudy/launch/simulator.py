@@ -1,4 +1,4 @@
-"""Run a cell in SimGrid SMPI: its platform (`platforms.py`), the host file, and the command."""
+"""Run a cell in SimGrid SMPI: write its platform (`platforms.py`) and host file, and build the command."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ DEFAULTS: dict[str, Any] = {
 
 
 def about_nodes(machine: Machine, placement: list[Core], path: Path) -> dict[str, str]:
-    """Variables with the node of each rank (written to *path*), the group of each node and the cost of summing, for the
-    collectives library.
+    """Return variables for the collectives library: the node of each rank (written to *path*), the group of each node, and the
+    rate of reductions.
     """
     nodes = [(node, len(list(ranks))) for node, ranks in itertools.groupby(core.node for core in placement)]
     path.write_text("".join(f"node{node} slots={ranks}\n" for node, ranks in nodes), encoding="ascii")
@@ -48,32 +48,32 @@ def about_nodes(machine: Machine, placement: list[Core], path: Path) -> dict[str
 def environment(
     machine: Machine, cell: Cell, chosen: dict[str, str], base: dict[str, str], folder: Path
 ) -> dict[str, str]:
-    """The environment of a launch; the collectives library is linked in and identifies cores by name."""
+    """Return the environment of a launch; the collectives library is linked in and identifies cores by name."""
     path = folder / f"nodes-{cell.digest[:16]}.txt"
     own = chosen | about_nodes(machine, cell.place(machine), path) if chosen else {}
     return {**base, **own}
 
 
 def wrapper(variables: dict[str, str]) -> list[str]:
-    """The arguments of smpirun that set variables for the simulator."""
+    """Return the arguments of smpirun that set variables for the simulator."""
     return ["-wrapper", " ".join(["env", *(f"{key}={value}" for key, value in variables.items())])] if variables else []
 
 
 def options(machine: Machine, cell: Cell) -> list[str]:
-    """SimGrid's configuration for a cell."""
+    """Return SimGrid's configuration options for a cell."""
     algorithms = {}
     if cell.selection.library.get(variable(cell.collective), "").startswith("ompi_"):
-        # Numbering of new communicators: SMPI would pass the number around a ring of all ranks, for minutes.
+        # SMPI numbers new communicators by a broadcast; its default passes the number around a ring of all ranks, for minutes.
         algorithms["bcast"] = "binomial_tree"
     if settings := cell.selection.settings("smpi"):
         algorithms[cell.collective] = settings["algorithm"]
     chosen = options_of(machine, cell.mpi["name"], algorithms)
-    # All ranks run one copy of the benchmark, which knows (coll/core/own.h); an application needs one for each.
+    # All ranks share one copy of the benchmark, which supports this (coll/core/own.h); an application needs one per rank.
     return chosen + ([] if cell.collective in APPLICATIONS else ["--cfg=smpi/privatization:no"])
 
 
 def options_of(machine: Machine, mpi: str, algorithms: dict[str, str]) -> list[str]:
-    """SimGrid's configuration: deterministic, without values calibrated for another cluster.
+    """Return SimGrid's configuration options: deterministic, without values calibrated for another cluster.
 
     *algorithms* are SimGrid's own, by collective.
     """
@@ -90,22 +90,22 @@ def options_of(machine: Machine, mpi: str, algorithms: dict[str, str]) -> list[s
         "network/TCP-gamma": "0",
         "network/crosstraffic": "0",
         "network/weight-S": "0",
-        # Overheads are tens of nanoseconds: resolve picoseconds, and make reading the clock free.
+        # Overheads are tens of nanoseconds: resolve picoseconds, and let reading the clock cost nothing.
         "surf/precision": "1e-12",
         "smpi/wtime": "0",
     }
     if "fat_tree" in machine.simulation:
-        # No factors; traffic.cpp reads the progress of each flow after each step, which lazy updates do not provide.
+        # No factors. traffic.cpp reads the progress of each flow after each step, which lazy updates do not provide.
         settings |= {"network/model": "CM02", "network/optim": "Full"}
     elif calibrated(machine):
-        # Factors by level require a model without factors of its own. A short message leaves when it is sent.
+        # Costs by level require a model without factors of its own. A short message leaves as soon as it is sent.
         settings["network/model"] = "CM02"
         settings["smpi/async-small-thresh"] = values["eager_limit_bytes"]
     else:
         settings["smpi/lat-factor"] = values["latency_factor"]
         settings["smpi/bw-factor"] = values["bandwidth_factor"]
         if "core_gb_s" in machine.simulation:
-            # With FATPIPE links, as platform_xml() makes them then, the lazy updates of SimGrid 3.32 are wrong by up to a fifth.
+            # With the FATPIPE links of platform_xml(), the lazy updates of SimGrid 3.32 are wrong by up to a fifth.
             settings["network/optim"] = "Full"
     settings |= values.get("smpi", {})
     settings |= {f"smpi/{collective}": name for collective, name in algorithms.items()}
@@ -115,9 +115,9 @@ def options_of(machine: Machine, mpi: str, algorithms: dict[str, str]) -> list[s
 def prepare(
     machine: Machine, cell: Cell, placement: list[Core], folder: Path, hosts: Sequence[str] = ()
 ) -> list[str | Path]:
-    """Write the platform and the host file to *folder* and return the command of one launch, wherever (*hosts*) it runs.
+    """Write the platform and the host file to *folder* and return the command of one launch; *hosts* is ignored.
 
-    Floating-point output has nine decimals: the simulator resolves far less than OMB's 0.01 us.
+    The output has more decimals than OMB's two (0.01 us), because simulated times have a much finer resolution.
     """
     names = folder / f"hosts-{cell.digest[:16]}.txt"
     names.write_text("".join(core.name + "\n" for core in placement), encoding="ascii")

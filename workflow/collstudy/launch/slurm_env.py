@@ -1,9 +1,9 @@
-"""The Slurm job that a launcher runs in, read from Slurm itself instead of the environment.
+"""Determine the Slurm job of this process by asking Slurm, because the environment is unreliable.
 
-The environment of a block is unreliable: snakemake-executor-plugin-slurm-jobstep 0.6.1 removes most SLURM_*
-variables (mpirun then ends with "unable to find SLURM_NODELIST"), and what was inherited from another job or a login
-shell may be stale (with a stale SLURM_MEM_PER_CPU mpirun waits for its daemons and hangs). Therefore all are dropped, and
-those that mpirun and srun need are set from `scontrol show job`.
+snakemake-executor-plugin-slurm-jobstep 0.6.1 removes most SLURM_* variables from a block's environment (mpirun then ends with
+"unable to find SLURM_NODELIST"), and variables inherited from another job or a login shell may be stale (with a stale
+SLURM_MEM_PER_CPU mpirun waits for its daemons and hangs). Therefore all of them are dropped, and those that mpirun and srun
+need are set from `scontrol show job`.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from collstudy.base.commands import ask
 from collstudy.base.errors import StudyError
 
-#: Variables of a job, a job step or another MPI process, which must not reach the launcher.
+#: Variables of a job, job step or other MPI process, which must not reach the launcher.
 FOREIGN = re.compile(r"(SLURM|SRUN|SBATCH|SALLOC|PMI|PMI2|PMIX|PRTE|OMPI|OPAL|ORTE)_")
-#: One `Key=value` of scontrol.
+#: One `Key=value` of scontrol's output.
 FIELD = re.compile(r"(?:^|(?<=\s))([A-Z][\w:/]*)=(.*?)(?=\s+[A-Z][\w:/]*=|\s*$)", re.DOTALL)
-#: Exceptions that a user or a site sets on purpose.
+#: Exceptions: variables that a user or a site sets on purpose.
 KEPT = re.compile(
     r"SLURM_(CONF|CONF_SERVER|JWT|CLUSTERS|SUBMIT_DIR|SUBMIT_HOST)$|(OMPI|PRTE|PMIX)_MCA_|(OMPI|PRTE)_ALLOW_RUN_AS_ROOT"
     r"|(OPAL|OMPI|PMIX|PRTE)_PREFIX$"
@@ -31,7 +31,7 @@ KEPT = re.compile(
 
 @dataclass(frozen=True)
 class Job:
-    """A running job: `cpus` has the allocated processors of each of its `nodes`."""
+    """A running job; `cpus` is the number of allocated processors on each of its `nodes`."""
 
     id: str
     state: str
@@ -42,12 +42,12 @@ class Job:
 
     @property
     def node_list(self) -> str:
-        """The nodes as a plain list, which every version of Slurm and Open MPI reads."""
+        """Return the nodes as a plain list, which every version of Slurm and Open MPI can read."""
         return ",".join(self.nodes)
 
 
 def split_hostlist(text: str) -> Iterator[str]:
-    """Split at the commas that are outside of brackets."""
+    """Split a host list at the commas outside brackets. Raises StudyError if brackets do not match."""
     depth = start = 0
     for index, character in enumerate(text):
         depth += {"[": 1, "]": -1}.get(character, 0)
@@ -60,7 +60,7 @@ def split_hostlist(text: str) -> Iterator[str]:
 
 
 def expand_hostlist(text: str) -> list[str]:
-    """Host names of Slurm's short form, in its order: `n[001-003,7],m1` is n001, n002, n003, n7, m1."""
+    """Return the host names of a Slurm host list, in its order: `n[001-003,7],m1` is n001, n002, n003, n7, m1."""
     names = []
     for part in split_hostlist(text.strip()):
         names += _expand(part.strip(), text)
@@ -87,13 +87,13 @@ def _expand(part: str, text: str) -> list[str]:
 
 
 def compress_counts(counts: tuple[int, ...]) -> str:
-    """The short form of the numbers: 24, 24, 12 is `24(x2),12`."""
+    """Return numbers in Slurm's short form: 24, 24, 12 is `24(x2),12`."""
     groups = ((count, len(list(same))) for count, same in itertools.groupby(counts))
     return ",".join(f"{count}(x{times})" if times > 1 else str(count) for count, times in groups)
 
 
 def expand_ranges(text: str) -> list[int]:
-    """Numbers of `0-3,8`."""
+    """Return the numbers of a list of ranges such as `0-3,8`."""
     numbers = []
     for part in text.split(","):
         first, _, last = part.partition("-")
@@ -102,11 +102,11 @@ def expand_ranges(text: str) -> list[int]:
 
 
 def parse_job(text: str) -> Job:
-    """Read the output of `scontrol -d -o show job ID`."""
+    """Parse the output of `scontrol -d -o show job ID`. Raises StudyError if that is not possible."""
     fields: dict[str, str] = {}
     processors: dict[str, int] = {}
     nodes_of_group = ""
-    # A value may have blanks (a comment, a path): it ends where the next `Key=` begins.
+    # A value may contain blanks (a comment, a path): it ends where the next `Key=` begins.
     for key, value in FIELD.findall(text):
         if key == "Nodes":
             nodes_of_group = value
@@ -119,7 +119,7 @@ def parse_job(text: str) -> Job:
     node_list = fields.get("NodeList", "")
     nodes = tuple(expand_hostlist(node_list)) if node_list not in ("", "(null)") else ()
     if nodes and not processors:
-        # Without -d: the same share for each node.
+        # Output without -d does not list processors by node: assume the same number on each node.
         processors = dict.fromkeys(nodes, int(fields.get("NumCPUs", "1").split("-")[0]) // len(nodes))
     end = fields.get("EndTime", "Unknown")
     return Job(
@@ -133,9 +133,9 @@ def parse_job(text: str) -> Job:
 
 
 def current_job(environment: Mapping[str, str], host: str) -> Job | None:
-    """Query Slurm for the job of this process; None outside of a job.
+    """Ask Slurm for the job of this process; return None outside a job.
 
-    A stale job number is recognised: that job is not running, or not on *host*.
+    A stale job number counts as outside: that job is not running, or not on *host*.
     """
     number = environment.get("SLURM_JOB_ID") or environment.get("SLURM_JOBID")
     if not number:
@@ -166,7 +166,7 @@ def current_job(environment: Mapping[str, str], host: str) -> Job | None:
 
 
 def why_ending(number: str, environment: Mapping[str, str]) -> str:
-    """Why Slurm is ending the job *number* (time limit, scancel, node failure); empty if it is not."""
+    """Return why Slurm is ending the job *number* (time limit, scancel, node failure); "" if it is not."""
     settings = {**environment, "SLURM_TIME_FORMAT": "standard"}
     try:
         job = parse_job(ask(["scontrol", "-o", "show", "job", number], 20, settings).stdout)
@@ -179,7 +179,7 @@ def why_ending(number: str, environment: Mapping[str, str]) -> str:
     return ""
 
 
-#: Facts about each node: state that affects timings, kernel and processor.
+#: Shell command that prints facts about a node: state that affects timings, kernel and processor.
 DESCRIBE = (
     "cd /sys/devices/system/cpu; r() { cat $1 2>/dev/null || echo; };"
     ' echo "$(uname -n)|$(r cpu0/cpufreq/scaling_governor)|$(r smt/control)|$(uname -r)|'
@@ -188,7 +188,7 @@ DESCRIBE = (
 
 
 def describe_nodes(hosts: list[str], environment: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """Governor, SMT state, kernel and processor of each host, as far as readable; by srun, once per block."""
+    """Return governor, SMT state, kernel and processor of each host, as far as readable; runs srun once per block."""
     command = ["srun", f"-N{len(hosts)}", f"-w{','.join(hosts)}", "--ntasks-per-node=1", f"-n{len(hosts)}"]
     found = {}
     for line in ask([*command, "sh", "-c", DESCRIBE], environment=environment).stdout.splitlines():
@@ -200,15 +200,15 @@ def describe_nodes(hosts: list[str], environment: Mapping[str, str]) -> dict[str
 
 
 def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment without variables of an outer job, step or MPI process."""
+    """Return the environment without variables of an outer job, job step or MPI process."""
     return {key: value for key, value in environment.items() if not FOREIGN.match(key) or KEPT.match(key)}
 
 
 def launcher_environment(environment: Mapping[str, str], job: Job) -> dict[str, str]:
-    """The environment in which mpirun and srun find all of the job's nodes, with a slot for each allocated processor.
+    """Return an environment in which mpirun and srun find all of the job's nodes, with one slot per allocated processor.
 
-    Slots come from the allocation, not from the number of tasks requested of sbatch: rank files can then use every core,
-    and the same block runs launches of different sizes.
+    Slots follow the allocation instead of the number of tasks requested from sbatch: rank files can then use every core, and
+    one block can run launches of different sizes.
     """
     counts = compress_counts(job.cpus)
     return clean_environment(environment) | {

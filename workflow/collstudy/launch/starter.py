@@ -1,4 +1,4 @@
-"""Start simulations in forks of one process that has loaded SimGrid (workflow/native/simulator/starter.c).
+"""Start simulations as forks of one process that has already loaded SimGrid (workflow/native/simulator/starter.c).
 
 Loading SimGrid, and smpirun's shell script, take a tenth of the time of a typical cell. The results have the same digits.
 """
@@ -18,9 +18,9 @@ PROGRAM = SETUP / "build" / SIMULATED / "simulator" / "starter"
 
 
 def without_smpirun(words: Sequence[str], environment: dict[str, str]) -> tuple[list[str], dict[str, str]]:
-    """What the command *words* of smpirun runs: the program with the arguments of smpimain, and the environment.
+    """Return what smpirun would run for its command *words*: the program with the arguments of smpimain, and the environment.
 
-    For the options that `simulator.prepare` uses, as the script smpirun of SimGrid 3.32 translates them.
+    Covers the options that `simulator.prepare` uses, translated as by the script smpirun of SimGrid 3.32.
     """
     variables, values, options = dict(environment), {}, []
     position = 1
@@ -50,11 +50,11 @@ def without_smpirun(words: Sequence[str], environment: dict[str, str]) -> tuple[
 
 
 class Starter:
-    """Starts simulations: in forks of one process, or each by smpirun if smpirun does something unknown here."""
+    """Starts simulations as forks of one process, or each by smpirun if the installed smpirun differs from what is known here."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
-        #: Whether simulations share a start; None before the first one.
+        #: Whether simulations share a process; None before the first one.
         self.shares: bool | None = None
 
     def close(self) -> None:
@@ -65,13 +65,13 @@ class Starter:
             self._process = None
 
     def start(self, words: Sequence[str], environment: dict[str, str], folder: Path) -> Started:
-        """Start the simulation that the command *words* of smpirun describes in *folder*."""
+        """Start the simulation that smpirun's command *words* describes, in *folder*."""
         if self.shares is None:
             self.shares = PROGRAM.exists() and _as_smpirun(words, environment, folder)
         if not self.shares:
             return spawn(words, environment, folder)
         if self._process is None:
-            # Unbuffered: a line that is read ahead would not be seen by select().
+            # Unbuffered: select() would not see a line that was read ahead.
             self._process = subprocess.Popen(
                 [PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, start_new_session=True
             )
@@ -84,7 +84,7 @@ class Starter:
         return Started(int(self._answer("started")[0]), lambda limit: self._wait(output, limit))
 
     def _answer(self, kind: str) -> list[str]:
-        """The numbers of the next line of the program, which is of this kind. Raises LaunchFailed when it has ended."""
+        """Return the numbers in the starter's next line, which must be of this *kind*. Raises LaunchFailed if the starter has ended."""
         assert self._process and self._process.stdout
         said, *numbers = self._process.stdout.readline().decode().split() or [""]
         if said != kind:
@@ -101,7 +101,7 @@ class Starter:
 
 
 def _as_smpirun(words: Sequence[str], environment: dict[str, str], folder: Path) -> bool:
-    """Whether the installed smpirun starts what `without_smpirun` gives: its `-wrapper` prints the command instead of running it."""
+    """Return whether smpirun would start what `without_smpirun` returns: with `-wrapper printf` it prints the command."""
     own = list(words)
     if "-wrapper" in own:
         place = own.index("-wrapper")

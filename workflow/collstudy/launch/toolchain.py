@@ -1,4 +1,4 @@
-"""Find installed software with versions: MPI libraries, the benchmark suite, the simulator, R, the renderer.
+"""Find installed software and its versions: MPI libraries, the benchmark suite, the simulator.
 
 Order of preference for MPI: Spack view, `mpirun` on PATH, the wheel that set-up installed in `.study/`.
 For the suite: Spack view, `OMB_HOME`, PATH, otherwise the embedded one, collbench.
@@ -31,14 +31,14 @@ SIMULATED_WITH_LIBRARY = "simulated-library"
 COMPILES_MPI = ["-E", "-include", "mpi.h", "-x", "c", "/dev/null"]
 
 
-#: How the launcher of each MPI library gives its version.
+#: Patterns for the version in the output of each MPI library's `mpirun --version`.
 LAUNCHERS_SAY = {
     "openmpi": r"\(Open MPI\) (\S+)",
     "impi": r"Intel\(R\) MPI Library.*Version (\S+)",
     "mpich": r"(?s)HYDRA build details.*?Version:\s+(\S+)",
 }
 
-#: Variables that select algorithms of each MPI library.
+#: Patterns of the environment variables that select algorithms, by MPI library.
 SELECTS = {
     "openmpi": r"OMPI_MCA_coll_(tuned|han)_.*(algorithm|rules).*",
     "impi": r"I_MPI_ADJUST_.*",
@@ -56,33 +56,33 @@ class Mpi:
 
     @property
     def label(self) -> str:
-        """Its display name."""
+        """Return the display name."""
         return {"openmpi": "Open MPI", "mpich": "MPICH", "impi": "Intel MPI"}[self.name]
 
     @property
     def mpirun(self) -> Path:
-        """The launcher."""
+        """Return the path of the launcher."""
         return self.bin / "mpirun"
 
     @property
     def mpicc(self) -> Path:
-        """The compiler wrapper."""
+        """Return the path of the compiler wrapper."""
         return self.bin / "mpicc"
 
     @property
     def ompi_info(self) -> Path:
-        """Open MPI's description of itself."""
+        """Return the path of ompi_info, which describes an Open MPI installation."""
         return self.bin / "ompi_info"
 
     def environment(self, base: Mapping[str, str] | None = None) -> dict[str, str]:
-        """The environment (this process's, or *base*) in which its compiler and launcher work."""
+        """Return an environment (this process's, or *base*, extended) in which compiler and launcher work."""
         environment = mpi_environment(base)
         libraries = self.bin.parent / "lib"
-        # A checkout may be moved: programs contain the library's old path, and variables give the new one.
+        # A checkout may be moved: programs contain the library's old path, so variables must provide the new one.
         moved = self.bin.parent == SETUP / self.name
         if self.name == "impi":
             environment["I_MPI_ROOT"] = str(self.bin.parent)
-            # Between nodes it loads libfabric, which a wheel installs outside of its search path.
+            # Between nodes Intel MPI loads libfabric, which a wheel installs outside its search path.
             if (libraries / "libfabric.so.1").exists():
                 moved = True
                 environment.setdefault("FI_PROVIDER_PATH", str(libraries))
@@ -94,7 +94,7 @@ class Mpi:
 
     @property
     def shared_library(self) -> Path:
-        """The library file as found by a program built with it. Raises StudyError if it is not found."""
+        """Return the library file that a program built with it loads. Raises StudyError if it is not found."""
         program = self.build / "probe" / "collprobe"
         printed = ask(["ldd", program], 30, self.environment()).stdout
         found = re.search(r"^\s*libmpi\w*\.so\S* => (/.*) \(", printed, re.MULTILINE)
@@ -104,14 +104,14 @@ class Mpi:
 
     @property
     def build(self) -> Path:
-        """Folder of this project's programs built with this library."""
+        """Return the folder of this project's programs built with this library."""
         return SETUP / "build" / f"{self.name}-{self.version}"
 
 
 def version_of(command: list[str | Path], pattern: str, programs: Path | None = None) -> str | None:
     """Run *command* and return the first group of *pattern* in its output; None if the command or the match is missing.
 
-    *programs* is the folder of the command's MPI library, which Intel's launcher needs.
+    *programs* is the folder of the MPI library's programs, which Intel's launcher needs.
     """
     environment = mpi_environment()
     if programs:
@@ -125,7 +125,7 @@ def version_of(command: list[str | Path], pattern: str, programs: Path | None = 
 
 
 def mpi_environment(base: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment for MPI programs (this process's, or *base*): Open MPI requires confirmation to run as root."""
+    """Return the environment for MPI programs (this process's, or *base*); as root, Open MPI requires confirmation."""
     environment = dict(os.environ if base is None else base)
     if os.geteuid() == 0:
         for prefix in ("OMPI", "PRTE"):
@@ -134,9 +134,9 @@ def mpi_environment(base: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 def preloadable(library: Path, folder: Path, seen_by_all: bool = True) -> Path:
-    """A path of *library* usable in LD_PRELOAD: without blanks and colons, at which it is split. Raises StudyError.
+    """Return a path of *library* for LD_PRELOAD, which is split at blanks and colons. Raises StudyError if there is none.
 
-    It is a link in *folder*, which must be visible on the nodes of all ranks.
+    If necessary, a link is created in *folder*, which must be visible on the nodes of all ranks.
     """
     if not set(str(library)) & {" ", ":"}:
         return library
@@ -149,7 +149,7 @@ def preloadable(library: Path, folder: Path, seen_by_all: bool = True) -> Path:
 
 
 def installed(name: str) -> Mpi:
-    """The MPI library of that name. Raises StudyError if there is none."""
+    """Return the MPI library with that name. Raises StudyError if it is not installed."""
     if name in mpis():
         return mpis()[name]
     if name == "openmpi":
@@ -160,7 +160,7 @@ def installed(name: str) -> Mpi:
 def with_library(
     machine: Machine, mpi: Mpi, chosen: Mapping[str, str], base: Mapping[str, str], folder: Path
 ) -> dict[str, str]:
-    """The environment of real ranks with the collectives library preloaded and configured by *chosen*; *base* without."""
+    """Return the environment of real ranks with the collectives library preloaded and configured by *chosen*; *base* if empty."""
     if not chosen:
         return dict(base)
     own = str(preloadable(mpi.build / "coll" / "libcollstudy.so", folder, seen_by_all=machine.kind != "slurm"))
@@ -170,7 +170,7 @@ def with_library(
 
 
 def _views() -> list[Path]:
-    """Possible views of this project's Spack environments."""
+    """Return the existing views of this project's Spack environments."""
     views = [ROOT / ".spack-env" / "view", SETUP / "spack"]
     if os.environ.get("SPACK_ENV"):
         views.insert(0, Path(os.environ["SPACK_ENV"]) / ".spack-env" / "view")
@@ -178,7 +178,7 @@ def _views() -> list[Path]:
 
 
 def spack_lock() -> Path | None:
-    """The lock of the Spack environment whose MPI is used, or None. The active environment may be that of R."""
+    """Return the lock file of the Spack environment whose MPI is used, or None. The active environment may be that of R."""
     locks = (view.parent.parent / "spack.lock" for view in _views() if (view / "bin" / "mpirun").exists())
     return next((lock for lock in locks if lock.exists()), None)
 
@@ -193,7 +193,7 @@ def identify(folder: Path) -> Mpi | None:
 
 
 def library_of(launcher: Path) -> tuple[str, str] | None:
-    """Name and version of the MPI library that a launcher belongs to; None if it is of another library."""
+    """Return name and version of the MPI library that a launcher belongs to; None if it is not a known one."""
     for name, pattern in LAUNCHERS_SAY.items():
         if version := version_of([launcher, "--version"], pattern, launcher.parent):
             return name, version
@@ -202,10 +202,10 @@ def library_of(launcher: Path) -> tuple[str, str] | None:
 
 @functools.cache
 def mpis() -> dict[str, Mpi]:
-    """All MPI libraries found, by name; for each name the first in the order of preference."""
+    """Return all MPI libraries found, by name; for each name the first in the order of preference."""
     folders = [view / "bin" for view in _views()]
     on_path = shutil.which("mpirun")
-    # Packages for running MPI programs may bring a compiler without headers (Debian's openmpi-bin).
+    # Packages for running MPI programs may include a compiler wrapper without headers (Debian's openmpi-bin).
     if on_path and version_of([Path(on_path).parent / "mpicc", *COMPILES_MPI], "(MPI_Init)", Path(on_path).parent):
         folders.append(Path(on_path).parent)
     folders += [SETUP / name / "bin" for name in ("openmpi", "mpich", "impi")]
@@ -219,7 +219,7 @@ def mpis() -> dict[str, Mpi]:
 
 @functools.cache
 def simulator_version() -> str | None:
-    """Version of SimGrid, or None."""
+    """Return the version of SimGrid, or None if it is not installed."""
     if not (shutil.which("smpirun") and shutil.which("smpicc")):
         return None
     return version_of(["smpirun", "-version"], r"SimGrid version (\S+)")
@@ -227,7 +227,7 @@ def simulator_version() -> str | None:
 
 @dataclass(frozen=True)
 class Suite:
-    """A benchmark suite: name, version, folder and prefix of its programs."""
+    """A benchmark suite: its name and version, and folder and name prefix of its programs."""
 
     name: str
     version: str
@@ -236,11 +236,11 @@ class Suite:
 
     @property
     def embedded(self) -> bool:
-        """Whether this is the project's own benchmark."""
+        """Return whether this is the project's own benchmark."""
         return self.prefix == "collbench_"
 
     def program(self, benchmark: str) -> Path:
-        """Path of the program for a collective or point-to-point test; OMB has them in sub-folders."""
+        """Return the program of a collective or point-to-point test; OMB has subfolders. Raises StudyError if it is missing."""
         name = self.prefix + benchmark
         for sub in ("", "blocking", "persistent", "standard"):
             path = self.folder / sub / name
@@ -253,19 +253,19 @@ class Suite:
 
 
 def source_version(part: str) -> str:
-    """Version of a C part of the project: part of the identity of cells measured with it, raised when results would change."""
+    """Return the version of a C part, to be increased when results change; it is part of the identity of cells measured with it."""
     return (ROOT / "workflow" / "native" / part / "VERSION").read_text(encoding="utf-8").strip()
 
 
 @functools.cache
 def suite(target: str) -> Suite | None:
-    """The suite for an MPI library (`openmpi`, ...) or for the simulator (`simulated`); None if nothing is built."""
+    """Return the suite for an MPI library (`openmpi`, ...) or for the simulator (`simulated`); None if the library is missing."""
     installed = _installed_omb()
     return installed if installed and target == "openmpi" else embedded(target)
 
 
 def embedded(target: str) -> Suite | None:
-    """The same, but always the embedded suite, which has additional tests."""
+    """Return the embedded suite, which has additional tests, even if another suite is installed."""
     if target.startswith(SIMULATED):
         folder = SETUP / "build" / target / "bench"
     elif target in mpis():
@@ -276,7 +276,7 @@ def embedded(target: str) -> Suite | None:
 
 
 def _installed_omb() -> Suite | None:
-    """OSU Micro-Benchmarks from a Spack view, OMB_HOME or PATH."""
+    """Return the OSU Micro-Benchmarks from a Spack view, OMB_HOME or PATH; None if there are none."""
     candidates = [view / "libexec" / "osu-micro-benchmarks" for view in _views()]
     if os.environ.get("OMB_HOME"):
         candidates.append(Path(os.environ["OMB_HOME"]))
@@ -287,7 +287,7 @@ def _installed_omb() -> Suite | None:
         found = next(iter(sorted(folder.rglob("osu_bcast"))), None) if folder.is_dir() else None
         if found:
             version = version_of([found, "-v"], r"v(\d[\d.]*)") or "unknown"
-            # blocking/osu_bcast in collective/: the folder above both holds pt2pt/ too.
+            # blocking/osu_bcast is in collective/; the folder above also contains pt2pt/.
             base = folder if folder != found.parent else found.parent
             return Suite("OSU Micro-Benchmarks", version, base, "osu_")
     return None
@@ -295,7 +295,7 @@ def _installed_omb() -> Suite | None:
 
 @functools.cache
 def host() -> dict[str, str]:
-    """This computer: host name and processor model."""
+    """Return the processor model of this computer."""
     model = "unknown"
     try:
         found = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
@@ -306,12 +306,12 @@ def host() -> dict[str, str]:
 
 
 def chosen(mpi: str) -> dict[str, str]:
-    """Variables of the environment that select algorithms of an MPI library and so change its default."""
+    """Return the environment variables that select algorithms of an MPI library and thereby change its default."""
     return {name: value for name, value in sorted(os.environ.items()) if re.fullmatch(SELECTS[mpi], name)}
 
 
 def versions() -> Versions:
-    """Versions in a cell's identity: suites, MPI libraries, and this computer."""
+    """Return the versions for the identity of cells: suites, MPI libraries, and this computer."""
     known_mpi = {name: {"name": name, "version": mpi.version, **chosen(name)} for name, mpi in mpis().items()}
     known_suite = {}
     simgrid = simulator_version()
@@ -328,7 +328,7 @@ def versions() -> Versions:
 
 
 def ompi_info_says(ompi_info: Path, *arguments: str, environment: dict[str, str]) -> str:
-    """What `ompi_info` prints. Raises StudyError if it fails or hangs: nothing would look like a library without algorithms."""
+    """Return the output of `ompi_info`. Raises StudyError if it fails or hangs: empty output would mean a library without algorithms."""
     done = ask([ompi_info, *arguments], environment=environment)
     if done.returncode != 0:
         raise StudyError(
@@ -339,7 +339,7 @@ def ompi_info_says(ompi_info: Path, *arguments: str, environment: dict[str, str]
 
 @functools.cache
 def coll_components() -> frozenset[str]:
-    """The components of the framework coll that the installed Open MPI has; empty without one."""
+    """Return the components of the framework coll in the installed Open MPI; empty without Open MPI."""
     found = mpis().get("openmpi")
     if found is None:
         return frozenset()

@@ -1,4 +1,4 @@
-"""Run an application with the trace library preloaded, and make the table of its calls."""
+"""Run an application with the trace library preloaded, and create the table of its MPI calls."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from collstudy.study.traces import Trace
 
 
 def program_of(application: Application) -> Path | None:
-    """The program of the application's command, after `env NAME=VALUE`; None if it is not installed."""
+    """Return the program of the application's command, after `env NAME=VALUE`; None if it is not installed."""
     words = command_words(application)
     if words[0] == "env":
         words = list(itertools.dropwhile(lambda word: "=" in word, words[1:]))
@@ -34,7 +34,7 @@ def program_of(application: Application) -> Path | None:
 
 
 def command_words(application: Application) -> list[str]:
-    """The command as words; `{apps}` is the folder of this project's own applications."""
+    """Split the command into words; `{apps}` stands for the folder of this project's own applications."""
     return [word.replace("{apps}", str(library().build / "apps")) for word in shlex.split(application.command)]
 
 
@@ -56,16 +56,16 @@ def _check_libraries(application: Application) -> None:
 
 
 def trace_command(trace: Trace, folder: Path) -> tuple[list[str | Path], dict[str, str]]:
-    """The command that runs an application with the trace library preloaded, and the variables that it needs."""
+    """Return the command that runs an application with the trace library preloaded, and the variables that it needs."""
     mpi, machine = library(), trace.machine
     if trace.application.folder:
         words = shlex.split(trace.application.command)
         launcher = launcher_of(words)
         return with_variables(words, launcher, installed(launcher.mpi), {}, folder, ran=False)
-    # An application that was linked with another build of Open MPI runs with this one: both are libmpi.so.40.
+    # An application linked with another build of Open MPI runs with this one: both provide libmpi.so.40.
     beside = mpi.bin.parent / "lib"
     own = beside if list(beside.glob("libmpi.so*")) else None
-    # A trace has the time of the thread that calls MPI: one thread per rank, unless the command sets another number.
+    # A trace records the time of the thread that calls MPI: use one thread per rank, unless the command sets another number.
     settings = preloading(mpi, own, folder) | {"OMP_NUM_THREADS": "1"}
     ranks, words = str(trace.application.ranks), command_words(trace.application)
     if machine.kind == "slurm" and machine.slurm.get("launcher") == "srun":
@@ -79,7 +79,7 @@ def trace_command(trace: Trace, folder: Path) -> tuple[list[str | Path], dict[st
 
 
 def trace(trace: Trace, place: Allocation, stage: Path, log: TextIO) -> dict[str, Any]:
-    """Run the application in its own folder and make the table of its calls in *stage*; partial traces are stored as well."""
+    """Run the application in its folder and write the table of its calls to *stage*; partial traces are stored as well."""
     machine, application = trace.machine, trace.application
     failure, printed, table = "", "", {}
     with tempfile.TemporaryDirectory(prefix=".work-", dir=stage) as name:
@@ -107,7 +107,7 @@ def trace(trace: Trace, place: Allocation, stage: Path, log: TextIO) -> dict[str
             table = tracefile.collect(ranks, application.ranks, stage / "calls.csv.gz")
         except StudyError as problem:
             (stage / "calls.csv.gz").unlink(missing_ok=True)
-            # Where further ranks have no core, the launcher fails as well.
+            # A program that spawns ranks may also make the launcher fail, for lack of cores: then report the spawning.
             failure = "" if (ranks / "spawned").exists() else failure
             failure = failure or (str(problem) if application.folder else f"trace: {problem}")
     if table and not table["complete"]:

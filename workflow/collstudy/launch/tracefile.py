@@ -1,14 +1,14 @@
-"""Traces of applications: the files of the trace library, one per rank, combined to one table.
+"""Traces of applications: read the files of the trace library, one per rank, and combine them to one table.
 
-The trace library (workflow/native/trace) writes a file of fixed-size records for each rank; trace.h is the format. The stored
-file is `calls.csv.gz`, one row per call, rank after rank, with these columns:
+The trace library (workflow/native/trace) writes a file of fixed-size records for each rank; trace.h defines the format. The
+stored table is `calls.csv.gz`, one row per call, ordered by rank, with these columns:
 
-rank, operation; start_us, end_us (since the ranks left MPI_Init together), cpu_us (processor time inside of the call), compute_us
-(processor time between the previous call and this one); communicator (index in trace.json, 0 is MPI_COMM_WORLD, -1 MPI_COMM_SELF), root
-(rank in the communicator); to, from (ranks in MPI_COMM_WORLD; for MPI_ANY_SOURCE the actual
+rank, operation; start_us, end_us (since the ranks left MPI_Init together), cpu_us (processor time inside the call), compute_us
+(processor time between the previous call and this one); communicator (index in trace.json; 0 is MPI_COMM_WORLD, -1
+MPI_COMM_SELF), root (rank in the communicator); to, from (ranks in MPI_COMM_WORLD; for MPI_ANY_SOURCE the actual
 source), send_tag, receive_tag; sent_bytes, received_bytes (in the call's buffers, all blocks together); request (number of the
-request that the call starts); list (bytes of each block, if blocks differ: for all-to-all sent blocks, then received ones;
-for wait and test the requests that ended: number, source, tag of each; for communicator its members).
+request that the call starts); list (bytes of each block, if blocks differ; for all-to-all sent blocks, then received ones;
+for wait and test the completed requests: number, source, tag of each; for communicator its members).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import Any
 from collstudy.base.errors import StudyError
 from collstudy.base.paths import ROOT
 
-#: TRACE_VERSION of trace.h.
+#: Must equal TRACE_VERSION of trace.h.
 VERSION = 1
 HEADER = struct.Struct("=8sIIiiq64s512s")
 HEADER_BYTES = 4096
@@ -41,19 +41,19 @@ COLUMNS = (
 
 @functools.cache
 def _operations() -> dict[str, bool]:
-    """Names of operations in the order of their numbers, from 1, and whether each is collective."""
+    """Return the names of operations in the order of their numbers, which start at 1, and whether each is collective."""
     path = ROOT / "workflow" / "native" / "trace" / "operations.csv"
     with open(path, newline="", encoding="utf-8") as stream:
         return {row["operation"]: row["collective"] == "yes" for row in csv.DictReader(stream)}
 
 
 def operation_names() -> tuple[str, ...]:
-    """Names of operations; their number is their position, from 1."""
+    """Return the names of operations; the number of an operation is its position, from 1."""
     return tuple(_operations())
 
 
 def is_collective(operation: str) -> bool:
-    """Whether all ranks of a communicator take part."""
+    """Return whether all ranks of a communicator participate in an operation."""
     return _operations()[operation]
 
 
@@ -76,12 +76,12 @@ class Call:
     cpu_start: int
     cpu_end: int
     numbers: tuple[int, ...]
-    #: What ran a collective (ran.c: `component|function|ranks|algorithms`); empty if it was not asked for.
+    #: What ran a collective (ran.c: `component|function|ranks|algorithms`); empty if it was not recorded.
     ran: str = ""
 
 
 class RankFile:
-    """The file of one rank. Raises StudyError if it is not one, or of another version."""
+    """The trace file of one rank. Raises StudyError if it is not a trace, or has another version."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -98,14 +98,14 @@ class RankFile:
             )
         self.host = host.rstrip(b"\0").decode(errors="replace")
         self.names = ("", *names.rstrip(b"\0").decode().split())
-        #: Texts of ran.c by number: the first is the version of the library. Known after calls().
+        #: Texts of ran.c by number; the first is the version of the library. Available after calls().
         self.texts: dict[int, str] = {}
-        #: Whether the rank reached MPI_Finalize, and whether the file ends inside of a record: known after calls().
+        #: Whether the rank reached MPI_Finalize, and whether the file ends inside a record. Available after calls().
         self.ended = False
         self.cut = False
 
     def calls(self) -> Iterator[Call]:
-        """The calls in order, up to the last complete one."""
+        """Yield the calls in order, up to the last complete one."""
         content, offset, size = self.content, HEADER_BYTES, RECORD.size
         unpack, last = RECORD.unpack_from, len(self.content) - RECORD.size
         names = self.names
@@ -142,27 +142,27 @@ class RankFile:
 
 
 class Communicators:
-    """Numbers of communicators in the order in which they are first seen, with their members."""
+    """Communicators numbered in the order in which they are first seen, with their members."""
 
     def __init__(self, ranks: int):
         self.index = {0: 0, 1: -1}
         self.members: list[list[int]] = [list(range(ranks))]
 
     def created(self, identity: int, members: tuple[int, ...]) -> None:
-        """Note a communicator; the first note of it numbers it."""
+        """Record a communicator; it gets its number when it is first recorded."""
         if identity not in self.index:
             self.index[identity] = len(self.members)
             self.members.append(list(members))
 
     def number(self, identity: int, path: Path) -> int:
-        """The number of a communicator: 0 is MPI_COMM_WORLD, -1 MPI_COMM_SELF. Raises StudyError if it was never created."""
+        """Return the number of a communicator; 0 is MPI_COMM_WORLD, -1 MPI_COMM_SELF. Raises StudyError if it was never created."""
         if identity not in self.index:
             raise StudyError(f"{path}: a call on an unknown communicator: the trace is damaged or mixed with another")
         return self.index[identity]
 
 
 def rank_files(folder: Path, ranks: int) -> list[RankFile]:
-    """The files of all ranks. Raises StudyError if one is missing, or belongs to another run."""
+    """Return the trace files of all ranks. Raises StudyError if one is missing, or belongs to another run."""
     files = []
     for rank in range(ranks):
         path = folder / f"rank-{rank:06d}.trace"
@@ -188,15 +188,15 @@ def rank_files(folder: Path, ranks: int) -> list[RankFile]:
 def collect(folder: Path, ranks: int, target: Path) -> dict[str, Any]:
     """Write the table of all calls to *target* and return the content of trace.json.
 
-    {ranks, calls, communicators: members of each, hosts, seconds, complete, problems}: a trace is complete when all ranks
-    reached MPI_Finalize; otherwise the problems name the others, whose calls so far are in the table.
-    Raises StudyError for an invalid trace: a rank missing, another version, files of several runs.
+    This is {ranks, calls, communicators: members of each, hosts, seconds, complete, problems}. A trace is complete if all ranks
+    reached MPI_Finalize; otherwise `problems` names the other ranks, whose calls until then are in the table.
+    Raises StudyError for an invalid trace: a rank is missing, another version, files of several runs.
     """
     files = rank_files(folder, ranks)
     communicators = Communicators(ranks)
     order: dict[int, dict[int, int]] = {}
     calls, longest, problems = 0, 0, []
-    # Level 4: half a second for a million calls more than the fastest, and a third smaller.
+    # Compression level 4: half a second per million calls slower than the fastest level, but a third smaller.
     with gzip.open(target, "wt", encoding="ascii", compresslevel=4, newline="") as stream:
         stream.write(",".join(COLUMNS) + "\n")
         for file in files:
@@ -223,7 +223,7 @@ def collect(folder: Path, ranks: int, target: Path) -> dict[str, Any]:
 
 
 def _lines(file: RankFile, communicators: Communicators, order: dict[int, dict[int, int]]) -> tuple[list[str], int]:
-    """The rows of a rank's calls, and the end of the last one (ns). Its collective calls go to *order*, as a checksum by communicator."""
+    """Return the rows of a rank's calls, and the end of the last call (ns). Adds a checksum of its collective calls to *order*."""
     before: int | None = None
     lines, longest = [], 0
     for call in file.calls():
@@ -246,7 +246,7 @@ def _lines(file: RankFile, communicators: Communicators, order: dict[int, dict[i
 
 
 def _check_order(order: dict[int, dict[int, int]], folder: Path) -> None:
-    """All ranks of a communicator make the same collective calls, otherwise the files belong to different runs."""
+    """Raise StudyError if ranks of a communicator made different collective calls: the files then belong to different runs."""
     for at, seen in order.items():
         if len(set(seen.values())) > 1:
             first = next(iter(seen))

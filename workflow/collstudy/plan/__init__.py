@@ -1,1 +1,1 @@
-"""Work to be done: cells that need launches, grouped into blocks."""
+"""Plan the work to be done: group cells that need launches into blocks."""

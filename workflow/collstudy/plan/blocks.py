@@ -1,4 +1,4 @@
-"""Group cells that share an allocation into blocks, one job each; a block is a self-contained file."""
+"""Group cells that share an allocation into blocks. Each block is one job and a self-contained file."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from collstudy.study.machines import Machine
 from collstudy.study.traces import machine_from, replay_from, run_from, trace_from
 from collstudy.study.work import Work, canonical
 
-#: Minutes between the start of a Slurm job and its first launch if the machine has no `setup_minutes`.
+#: Minutes between the start of a Slurm job and its first launch, unless the machine has `setup_minutes`.
 SETUP_MINUTES = 2.0
 
-#: Estimated wall time of a block of simulated cells (s).
+#: Target for the wall time (s) of a block of simulated cells.
 SIMULATED_BLOCK_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
 class Task:
-    """A cell, trace or replay that needs launches, how many it has, and how long each of them took (s)."""
+    """A piece of work that needs launches, how many it already has, and the mean duration of a launch (s)."""
 
     work: Work
     policy: Policy
@@ -37,19 +37,19 @@ class Task:
     seen_s: float | None = None
 
     def seconds(self, ratio: float = 1.0) -> float:
-        """Rough wall time of the remaining launches, for time limits and progress; never part of an identity.
+        """Return the rough wall time (s) of the remaining launches, for time limits and progress; never part of an identity.
 
-        *ratio* is measured over estimated time of launches, for a cell that has none yet.
+        *ratio* is measured over estimated launch time, used for work without launches.
         """
         each = estimate_launch_s(self.work) * ratio if self.seen_s is None else self.seen_s
         if self.work.deterministic:
             return each
-        # Possibly one launch more: the verification of the algorithm.
+        # There may be one more launch: the verification of the algorithm.
         return each * (max(self.policy.maximum - self.have, 1) + (self.have == 0 and self.work.proved))
 
 
 def seconds_of(tasks: Sequence[Task]) -> float:
-    """Estimated wall time of tasks; launches already made correct the estimate of the others."""
+    """Return the estimated wall time (s) of tasks; existing launches correct the estimate of the others."""
     seen = [task for task in tasks if task.seen_s is not None]
     ratio = 1.0
     if seen:
@@ -68,21 +68,21 @@ class Block:
 
     @property
     def seconds(self) -> float:
-        """Estimated wall time of its launches."""
+        """Return the estimated wall time (s) of its launches."""
         return seconds_of(self.tasks)
 
     @property
     def node_hours(self) -> float:
-        """Estimated node hours including the set-up of the job; simulated and local launches cost none."""
+        """Return the estimated node-hours including the set-up of the job; simulated and local launches cost none."""
         if self.machine.kind != "slurm":
             return 0.0
         setup = self.machine.slurm.get("setup_minutes", SETUP_MINUTES)
         return self.nodes * (self.seconds / 3600 + setup / 60)
 
     def minutes(self, attempt: int = 1) -> int:
-        """The time limit of the Slurm job: set-up and the remaining launches with a margin.
+        """Return the time limit (minutes) of the Slurm job: set-up, and the remaining launches with a margin.
 
-        An attempt that stored nothing shows that the estimate is too low, so the next one requests more.
+        If an attempt stored nothing, the estimate was too low, so the next attempt requests more.
         """
         factor = attempt if all(task.seen_s is None for task in self.tasks) else 1
         setup = self.machine.slurm.get("setup_minutes", SETUP_MINUTES)
@@ -90,17 +90,17 @@ class Block:
 
     @property
     def processes(self) -> int:
-        """The largest number of processes of its cells."""
+        """Return the largest number of processes of its work."""
         return max(task.work.processes for task in self.tasks)
 
     @property
     def name(self) -> str:
-        """Readable parts and a digest of the work: the same work has the same name."""
+        """Return readable parts and a digest of the work: equal work has the same name."""
         work = [(task.work.digest, task.have, asdict(task.policy)) for task in self.tasks]
         return f"{self.machine.name}_{self.mpi}_n{self.nodes}-{hashlib.sha256(canonical(work)).hexdigest()[:12]}"
 
     def document(self) -> dict[str, Any]:
-        """Everything that the runner needs, as plain JSON."""
+        """Return everything that the runner needs, as plain JSON values."""
         return {
             "name": self.name,
             "machine": asdict(self.machine),
@@ -115,8 +115,8 @@ class Block:
 def pack(tasks: Iterable[tuple[Machine, Task]]) -> list[Block]:
     """Group tasks by machine, MPI and nodes, and split each group by the machine's time budget (`block_minutes`).
 
-    Neighbours in the study's order are distributed round robin, so that the parts of a group take similar
-    times and the algorithms of a comparison share a block.
+    Points are distributed over the parts of a group round robin in the study's order, so that the parts take similar times, and
+    the algorithms of a comparison share a block.
     """
     groups: dict[tuple[str, str, int], list[Task]] = {}
     machines: dict[str, Machine] = {}
@@ -127,7 +127,7 @@ def pack(tasks: Iterable[tuple[Machine, Task]]) -> list[Block]:
     for (name, mpi, nodes), members in groups.items():
         machine = machines[name]
         total = seconds_of(members)
-        # Simulations need no allocation: small blocks keep all cores of this computer busy to the end.
+        # Simulations need no allocation: small blocks keep all cores of this computer busy until the end.
         budget = SIMULATED_BLOCK_SECONDS if machine.kind == "simulated" else 60 * machine.block_minutes
         parts = max(1, math.ceil(total / budget))
         # Cells to be compared stay together: same collective, mapping and processes, all algorithms.
@@ -142,16 +142,16 @@ def pack(tasks: Iterable[tuple[Machine, Task]]) -> list[Block]:
 
 
 def block_bytes(block: Block) -> bytes:
-    """The content of the block's file: a line for each task, because indenting all of it takes ten times as long."""
+    """Return the content of the block's file, with one line per task: indenting everything would take ten times as long."""
     document = block.document()
     tasks = ",\n".join(json.dumps(task) for task in document.pop("tasks"))
     return f'{json.dumps(document)[:-1]}, "tasks": [\n{tasks}\n]}}\n'.encode()
 
 
 def marker(block: Block, folder: Path, taken: Container[Path] = ()) -> Path:
-    """The file that marks a block as run, the target given to Snakemake.
+    """Return the file that marks a block as done, which is the target given to Snakemake.
 
-    A marker that exists, or that is *taken*, belongs to an earlier run: use the next free number.
+    A marker that exists, or that is *taken*, belongs to an earlier run: the next free number is used.
     """
     attempt = 1
     kind = "here" if block.machine.kind == "local" else "done"
@@ -161,7 +161,7 @@ def marker(block: Block, folder: Path, taken: Container[Path] = ()) -> Path:
 
 
 def write_blocks(blocks: Iterable[Block], folder: Path) -> list[Path]:
-    """Write the files of blocks, named after their content, and return their markers."""
+    """Write the files of blocks, named by their content, and return their markers."""
     found = []
     for block in blocks:
         write_if_changed(folder / f"{block.name}.json", block_bytes(block))
@@ -170,22 +170,22 @@ def write_blocks(blocks: Iterable[Block], folder: Path) -> list[Path]:
 
 
 def pending_bytes(markers: Iterable[Path]) -> bytes:
-    """The list of markers that a rule waits for."""
+    """Return the content of a list of markers, for which a rule waits."""
     return "".join(f"{marker}\n" for marker in markers).encode()
 
 
 def write_pending(path: Path, markers: Iterable[Path]) -> None:
-    """Write that list."""
+    """Write a list of markers."""
     write_atomically(path, pending_bytes(markers))
 
 
 def read_pending(path: Path) -> list[Path]:
-    """Read what write_pending wrote."""
+    """Read a list of markers."""
     return [Path(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def read_block(path: Path) -> Block:
-    """Read what write_block wrote."""
+    """Read a block's file."""
     document = json.loads(path.read_text(encoding="utf-8"))
     tasks = tuple(
         Task(_work_from(entry), Policy(**entry["policy"]), entry.get("have", 0)) for entry in document["tasks"]
@@ -202,7 +202,7 @@ def _work_from(entry: dict[str, Any]) -> Work:
 
 
 def pending(work: Work, have: Summary, policy: Policy) -> Task | None:
-    """The task of a piece of work; None if it is complete."""
+    """Return the task for a piece of work; None if it is complete."""
     if not have.failed and have.stop(work, policy):
         return None
     return Task(work, policy, have.count, have.seconds)
@@ -211,7 +211,7 @@ def pending(work: Work, have: Summary, policy: Policy) -> Task | None:
 def lacking(
     works: Sequence[Work], found: Sequence[tuple[Summary, int]], policy_of: Callable[[Work], Policy]
 ) -> list[Task]:
-    """The tasks of work that is incomplete in the store (`Store.summaries`), and of all work that depends on it."""
+    """Return the tasks for work that is incomplete in the store (`Store.summaries`), and for all work that depends on it."""
     tasks: list[Task] = []
     again: set[str] = set()
     for work, (have, _) in zip(works, found, strict=True):
@@ -226,10 +226,10 @@ def lacking(
 
 
 def slurm_resources(block: Block, store: Store, attempt: int = 1) -> dict[str, Any]:
-    """Slurm resources of a block's job, as keys of Snakemake's Slurm plugin; the time covers the remaining work only.
+    """Return the Slurm resources of a block's job, as keys of Snakemake's Slurm plugin; the time covers the remaining work only.
 
-    All cores of its nodes, because rank files may use any of them. A simulation is a job of one core; a local block
-    requests nothing.
+    Requests all cores of the nodes, because rank files may use any of them. A simulation is a job with one core; a local
+    block requests nothing.
     """
     machine = block.machine
     if machine.kind == "local":
@@ -242,7 +242,7 @@ def slurm_resources(block: Block, store: Store, attempt: int = 1) -> dict[str, A
 
 
 def slurm_request(machine: Machine, nodes: int) -> dict[str, Any]:
-    """Slurm resources of a job on *nodes* nodes of a machine, except its time."""
+    """Return the Slurm resources of a job on *nodes* nodes of a machine, except its time."""
     slurm = machine.slurm
     names = {"slurm_partition": "partition", "slurm_account": "account", "constraint": "constraint", "qos": "qos"}
     request: dict[str, Any] = {ours: slurm[key] for ours, key in names.items() if key in slurm}
@@ -256,7 +256,7 @@ def slurm_request(machine: Machine, nodes: int) -> dict[str, Any]:
         extra.append("--ntasks-per-node=1")
     else:
         request["tasks"] = 1
-    # Zero: the plugin omits the option and the partition's default applies (--mem=0 in slurm_extra is rejected).
+    # Zero makes the plugin omit the option, so that the partition's default applies (--mem=0 in slurm_extra is rejected).
     request["mem_mb"] = slurm.get("mem_mb", 0)
     if slurm.get("exclusive", True):
         extra.append("--exclusive")
@@ -268,12 +268,12 @@ def slurm_request(machine: Machine, nodes: int) -> dict[str, Any]:
 
 
 def left(block: Block, store: Store) -> Block:
-    """The block with only the work that the store lacks now."""
+    """Return the block with only the work that the store still lacks."""
     return replace(block, tasks=tuple(still_lacking(block.tasks, store)))
 
 
 def still_lacking(tasks: Sequence[Task], store: Store) -> list[Task]:
-    """The tasks that the store lacks now."""
+    """Return the tasks that the store still lacks."""
     found = store.summaries([task.work for task in tasks])
     rest = (pending(task.work, have, task.policy) for task, (have, _) in zip(tasks, found, strict=True))
     return [task for task in rest if task]

@@ -1,4 +1,4 @@
-"""Rough wall times, for time limits and progress; never part of an identity."""
+"""Rough estimates of wall time, for time limits and progress; never part of an identity."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from collstudy.study.names import APPLICATIONS
 from collstudy.study.traces import Replay, Run, Trace
 from collstudy.study.work import Work
 
-#: Time limits are this much longer than estimated.
+#: Factor by which time limits exceed the estimate.
 MARGIN = 1.5
-#: A guess for programs on this computer (s), where nothing depends on it.
+#: Assumed duration (s) of programs on this computer, where nothing depends on it.
 HERE_S = 60.0
-#: A replay of the programs in config/studies took 1 to 20 s, up to 64 ranks (s).
+#: Assumed duration (s) of a replay; the programs in config/studies took 1 to 20 s, up to 64 ranks.
 REPLAY_S = 20.0
 
 
 def estimate_launch_s(work: Work) -> float:
-    """Rough wall time of one launch (s)."""
+    """Return the rough wall time (s) of one launch."""
     if isinstance(work, Trace | Run):
-        # The duration of an application is unknown: assume the limit, which a job would have to allow for.
+        # The duration of an application is unknown: assume its time limit, for which a job must allow.
         limit = work.application.limit_s or work.machine.launch_time_limit_s
         return (limit if work.machine.kind == "slurm" else min(limit, HERE_S)) / MARGIN
     if isinstance(work, Replay):
@@ -30,7 +30,7 @@ def estimate_launch_s(work: Work) -> float:
 
 
 def _launch_of_cell_s(cell: Cell) -> float:
-    """Start-up time, then the iterations with an estimated time per message of each size."""
+    """Return the start-up time, plus the iterations with an estimated time per message of each size (s)."""
     if cell.collective in APPLICATIONS:
         return _run_of_application_s(cell)
     p = cell.processes
@@ -40,7 +40,7 @@ def _launch_of_cell_s(cell: Cell) -> float:
         return 1.5 + 0.05 * p + 2e-5 * calls
     if cell.deterministic:
         return 0.1 + 6e-6 * calls * p * math.log2(p + 1)
-    # Cells that share a start have a part of one: of how many is known when it is launched.
+    # Cells that share a start have a fraction of the start-up time; their number is only known at launch.
     start = 0.2 if cell.shares_start else 1.5
     return (
         start + 0.05 * p + calls * 20e-6 * math.log2(p + 1) + (cell.iterations + cell.warmup) * bytes_swept * p / 10e9
@@ -48,7 +48,7 @@ def _launch_of_cell_s(cell: Cell) -> float:
 
 
 def _run_of_application_s(cell: Cell) -> float:
-    """Rough wall time of one run (s): some 80 flops for each entry of each column (12 sweeps), at 5 GFlop/s a core."""
+    """Return the rough wall time (s) of one run: some 80 flops per entry and column (12 sweeps), at 5 GFlop/s per core."""
     run = 80 * dict(cell.parameters)["n"] ** 3 / 5e9
     # A simulation does the arithmetic of all processes on one core.
     return 0.5 + (run if cell.deterministic else run / cell.processes)

@@ -1,1 +1,1 @@
-"""All studies of a checkout: requirements and progress."""
+"""All studies of a checkout: requirements, planning, tuning files and progress."""

@@ -11,7 +11,7 @@ from collstudy.store.records import Damaged
 
 
 def of_study(source: Source) -> tuple[list[str], list[str]]:
-    """The files of a study and their problems, one line each."""
+    """Check the files of a study; return a summary and the problems, one line each."""
     name, store = source.study.name, source.context.store
     problems, found = [], Counter()
     work = source.work()
@@ -47,7 +47,7 @@ def of_study(source: Source) -> tuple[list[str], list[str]]:
 
 
 def of_derived(name: str, folder: Path) -> tuple[list[str], list[str]]:
-    """The derived files in the folder of a study (or of all results, for the report) and those that were changed."""
+    """Check the derived files in the folder of a study (or of all results, for the report); return a summary and the changed files."""
     changes = [text for texts in made.changed(folder).values() for text in texts]
     lines = [f"{name}: {made.count(folder)} derived files, {len(changes)} of them changed"]
     return lines, [f"{name}: {folder / text}" for text in changes]

@@ -1,8 +1,8 @@
-"""The two steps from decisions to verified tuning files.
+"""The two steps from tuning decisions to verified tuning files.
 
 `emit` writes the files, lets the library read them, and writes the blocks that verify them (sources/verifying.py): new cells
-with fresh launches, on and off the deciding grid, measured like all blocks. `keep` compares default and tuned launches, withdraws
-rules that are slower and writes the files again.
+with fresh launches, on and off the measured grid, run like all blocks. `keep` compares default and tuned launches, withdraws
+rules that are slower, and writes the files again.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def emit(project: Project, name: str) -> None:
 def keep(project: Project, name: str) -> None:
     """Judge the verified files, withdraw slower rules, and write and check the files again."""
     tuner = Tuner(project, name)
-    # Again, because a killed `keep` may have left other files.
+    # Write the files again, because a killed `keep` may have left others.
     found = tuner.emit()
     verifier = verifier_of(tuner.source, found)
     if tuner.source.judged_by_runs:

@@ -1,6 +1,6 @@
-"""Digests of the files that a run derives from measurements: a file changed by hand is detected and remade.
+"""Digests of the files that a run derives from measurements, so that a file changed by hand is detected and made again.
 
-`results/<study>/made.json` has the digests by part, those of the report are in `results/made.json`.
+`results/<study>/made.json` has the digests by part; those of the report are in `results/made.json`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collstudy.base.digests import file_digest
 from collstudy.base.files import locked, read_json, write_atomically
 
 NAME = "made.json"
-#: The rules that record digests, with patterns of their files (`*` matches `/` as well); a file belongs to the first that matches.
+#: The rules that record digests, with patterns of their files (`*` also matches `/`); a file belongs to the first match.
 PARTS = {
     "collect": (
         "measurements.csv",
@@ -36,13 +36,13 @@ PARTS = {
 
 
 def _part_of(name: str) -> str | None:
-    """The part that a file belongs to."""
+    """Return the part that a file belongs to."""
     found = (part for part, patterns in PARTS.items() if any(fnmatchcase(name, pattern) for pattern in patterns))
     return next(found, None)
 
 
 def _files(folder: Path, part: str) -> list[str]:
-    """The existing files of a part, relative to *folder*, without hidden ones and what was set aside."""
+    """Return the existing files of a part, relative to *folder*, without hidden and set-aside files."""
     found = []
     for top in sorted({folder / pattern.split("/")[0] for pattern in PARTS[part]}):
         inside = sorted(top.rglob("*")) if top.is_dir() else [top]
@@ -52,14 +52,14 @@ def _files(folder: Path, part: str) -> list[str]:
 
 
 def _known(folder: Path) -> dict[str, dict[str, str]]:
-    """The content of made.json; empty if it is missing or invalid."""
+    """Return the content of made.json; {} if it is missing or invalid."""
     return {
         part: files for part, files in read_json(folder / NAME).items() if part in PARTS and isinstance(files, dict)
     }
 
 
 def note(results: Path, study: str, part: str) -> None:
-    """Store the digests of the files that a rule has just made for a study; without *study*, for the report of all."""
+    """Store the digests of the files that a rule has just made for a study; an empty *study* means the report."""
     folder = results / study
     with locked(results / ".locks" / f"made-{study or 'report'}.lock"):
         made = {name: file_digest(folder / name) for name in _files(folder, part)}
@@ -68,7 +68,7 @@ def note(results: Path, study: str, part: str) -> None:
 
 
 def changed(folder: Path) -> dict[str, list[str]]:
-    """By part: files that differ from their digests, each with the reason; empty if no digests are known."""
+    """Return, by part, the files that differ from their digests, with the reason; {} if no digests are stored."""
     found: dict[str, list[str]] = {}
     for part, files in _known(folder).items():
         for name, digest in files.items():
@@ -105,5 +105,5 @@ def make_room(folder: Path) -> list[str]:
 
 
 def count(folder: Path) -> int:
-    """The number of derived files with a digest."""
+    """Return the number of derived files that have a digest."""
     return sum(len(files) for files in _known(folder).values())

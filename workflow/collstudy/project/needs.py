@@ -1,4 +1,4 @@
-"""What studies require of the computer: for set-up, and to leave out studies that cannot run."""
+"""Determine what studies require of the computer: for set-up, and to leave out studies that cannot run."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from collstudy.launch.build import built
 from collstudy.launch.openmpi import emulates_nodes
 from collstudy.sources.source import Source
 
-#: Parts of envs/debian.txt and envs/setup.sh, which sources name in addition to MPI libraries.
+#: Parts of envs/debian.txt and envs/setup.sh that sources name, in addition to MPI libraries.
 COMPILER, SIMULATOR, R, APPLICATIONS = "compiler", "simulator", "r", "applications"
-#: MPI libraries that set-up can install. The simulated ones need the simulator.
+#: MPI libraries that set-up can install. The simulated ones only need the simulator.
 LIBRARIES = {"openmpi", "mpich", "impi"}
 
 
 def by_part(sources: Iterable[Source], report: bool = True) -> dict[str, list[str]]:
-    """Part -> names of the studies that need it; without *report*, to measure only (R is then needed for sampled studies only)."""
+    """Return {part: names of studies that need it}. Without *report*, only to measure: then only sampled studies need R."""
     found: dict[str, list[str]] = {}
     for source in sources:
         for part in source.needs() | ({R} if report else set()):
@@ -31,19 +31,19 @@ def by_part(sources: Iterable[Source], report: bool = True) -> dict[str, list[st
 
 
 def to_set_up(mpi: str) -> bool:
-    """Whether set-up manages an MPI library: it is missing, or set-up installed it."""
+    """Return whether set-up manages an MPI library: it is missing, or set-up installed it."""
     found = toolchain.mpis().get(mpi)
     return found is None or found.bin.parent == SETUP / mpi
 
 
 def has_r() -> bool:
-    """Whether the analysis can run: R is on PATH, and set-up has installed the analysis package, which needs all others."""
+    """Return whether the analysis can run: R is on PATH, and set-up has installed the analysis package, which needs all others."""
     return shutil.which("Rscript") is not None and (SETUP / "R" / "collanalysis" / "DESCRIPTION").exists()
 
 
 def check_analysis() -> None:
-    """Raise StudyError if the analysis package that R loads was not installed from this checkout: in an image of another version,
-    or after a change without ./study setup. Set-up stores the digest of the package's files (envs/setup.sh).
+    """Raise StudyError if the installed analysis package differs from this checkout's: in an image of another version, or after a
+    change without ./study setup. Set-up stores the digest of the package's files (envs/setup.sh).
     """
     library = Path(os.environ.get("R_LIBS", "").split(os.pathsep)[0])
     stamp = library.parent / "stamps" / "r"
@@ -58,7 +58,7 @@ def check_analysis() -> None:
 
 
 def why_not(source: Source) -> str:
-    """Why a study cannot be measured on this computer; empty if it can."""
+    """Return why a study cannot be measured on this computer; "" if it can."""
     machine = source.study.machine
     cores = machine.cores_per_node * machine.nodes
     most = max((p for sweep in source.study.sweeps for p in sweep.processes), default=0)

@@ -1,7 +1,7 @@
-"""Staging of the files that are planned while the Snakefile is read, in the folder of Snakemake's own files.
+"""Stage files that are planned while the Snakefile is read, in the folder of Snakemake's own files.
 
-Reading the Snakefile must not write into the results, because dry runs read it as well. A rule copies a staged file to its
-target if the content differs; Snakemake detects this by its time stamp.
+Dry runs read the Snakefile, too, so reading it must not write to the results. A rule copies a staged file to its target if
+the content differs, which Snakemake recognises by the time stamp.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from collstudy.plan.blocks import Block, block_bytes
 
 
 class Stage:
-    """The folder of staged files, with the same names as in the results folder."""
+    """The folder of staged files, which have the same names as in the results folder."""
 
     def __init__(self, folder: Path, results: Path):
         self.folder = folder
         self.results = results
 
     def write(self, name: str, content: bytes) -> Path:
-        """Stage a file: newer than its target if the content differs, older if it is the same."""
+        """Stage a file: it is newer than its target if the content differs, and older if it is the same."""
         path, target = self.folder / name, self.results / name
         write_atomically(path, content)
         try:
@@ -33,7 +33,7 @@ class Stage:
         return path
 
     def make_newest(self, path: Path, folder: Path) -> Path:
-        """Make a staged file newer than every file of *folder*, including one with a time stamp in the future."""
+        """Make a staged file newer than every file in *folder*, even if their time stamps are in the future."""
         newest = max((file.lstat().st_mtime_ns for file in folder.rglob("*")), default=0)
         if path.stat().st_mtime_ns <= newest:
             os.utime(path, ns=(newest + 1_000_000_000,) * 2)
@@ -44,6 +44,6 @@ class Stage:
         return self.write(f"blocks/{block.name}.json", block_bytes(block))
 
     def find(self, name: str) -> Path:
-        """A file in the results folder or, if it does not exist yet, the staged one."""
+        """Return the path of a file in the results folder or, if it does not exist yet, of the staged one."""
         path = self.results / name
         return path if path.exists() else self.folder / name

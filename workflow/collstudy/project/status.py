@@ -24,14 +24,14 @@ from collstudy.sources.source import Source
 from collstudy.store.store import Store
 from collstudy.study.work import verb
 
-#: Seconds between two reads of the store during a run.
+#: Interval (s) between two reads of the store during a run.
 EVERY_S = float(os.environ.get("STUDY_PROGRESS_SECONDS", "20"))
 
 
 def explain(
     blocks: Mapping[str, list[Block]], states: Mapping[str, StudyState], limit: float | str | None
 ) -> list[str]:
-    """The missing work of a run, one line per incomplete study; raises StudyError above *limit* node hours."""
+    """Return the missing work of a run, one line per incomplete study. Raises StudyError if it needs more than *limit* node-hours."""
     lines, hours = [], 0.0
     for name, mine in blocks.items():
         hours += states[name].source.node_hours_ahead()
@@ -64,7 +64,7 @@ def explain(
 
 
 def block_states(results: Path, study: str, store: Store) -> dict[str, list[str]]:
-    """Names of the blocks of a study's newest run: `done`, `running` (the lock is held) or `queued`."""
+    """Return the names of the blocks of a study's newest run by state: `done`, `running` (the lock is held) or `queued`."""
     found: dict[str, list[str]] = {"queued": [], "running": [], "done": []}
     try:
         markers = read_pending(results / study / "pending.txt")
@@ -78,7 +78,7 @@ def block_states(results: Path, study: str, store: Store) -> dict[str, list[str]
 
 
 def progress_line(name: str, state: StudyState, results: Path, store: Store) -> str:
-    """One line for a study: cells and blocks, and the time left."""
+    """Return one line about a study: cells, blocks, and the remaining time."""
     total, lacking = len(state.work), len(state.lacking)
     line = (
         f"{name}: {state.noun} {total - lacking} done, {state.failed} failed, {lacking - state.failed} left of {total}"
@@ -87,7 +87,7 @@ def progress_line(name: str, state: StudyState, results: Path, store: Store) -> 
     if lacking and any(blocks.values()):
         line += "; blocks " + ", ".join(f"{len(names)} {what}" for what, names in blocks.items())
     if lacking > state.failed:
-        # Blocks run in parallel: the longest one, but at least the total time over the number of running blocks.
+        # Blocks run in parallel: use the longest one, but at least the total time divided by the number of running blocks.
         unfinished = []
         for block in [*blocks["running"], *blocks["queued"]]:
             try:
@@ -101,7 +101,7 @@ def progress_line(name: str, state: StudyState, results: Path, store: Store) -> 
 
 
 class Progress(threading.Thread):
-    """Progress of the studies of a run: a bar for each on a terminal, otherwise a line on changes."""
+    """Progress of the studies of a run: one bar each on a terminal, otherwise a line for each change."""
 
     def __init__(self, states: Mapping[str, StudyState], blocks: Mapping[str, list[Path]], store: Store):
         super().__init__(daemon=True, name="progress")
@@ -110,7 +110,7 @@ class Progress(threading.Thread):
         self.ended = threading.Event()
 
     def run(self) -> None:
-        """Read the missing cells periodically until the run ends."""
+        """Read the state of missing cells periodically until the run ends."""
         if self.states:
             if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
                 self._draw()
@@ -123,8 +123,8 @@ class Progress(threading.Thread):
         if self.is_alive():
             self.join(5)
 
-    def _look(self) -> Iterator[tuple[str, StudyState, str]]:
-        """Each study with its current state and its progress line."""
+    def _current_states(self) -> Iterator[tuple[str, StudyState, str]]:
+        """Yield each study with its current state and its progress line."""
         for name, state in self.states.items():
             try:
                 now = again(state, self.store)
@@ -135,13 +135,13 @@ class Progress(threading.Thread):
     def _print(self) -> None:
         said: dict[str, str] = {}
         while not self.ended.wait(EVERY_S):
-            for name, _, line in self._look():
+            for name, _, line in self._current_states():
                 if line.partition("; about")[0] != said.get(name):
                     said[name] = line.partition("; about")[0]
                     print(line, file=sys.stderr, flush=True)
 
     def _draw(self) -> None:
-        # Only here: it takes a while to load.
+        # Imported only here because loading it takes a while.
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
         from rich.progress import Progress as Bars
@@ -156,7 +156,7 @@ class Progress(threading.Thread):
                 for name, state in self.states.items()
             }
             while True:
-                for name, now, line in self._look():
+                for name, now, line in self._current_states():
                     failed = f"{now.failed} failed  " if now.failed else ""
                     _, about, left_ = line.partition("; about ")
                     bars.update(
@@ -169,18 +169,18 @@ class Progress(threading.Thread):
 
 
 def again(state: StudyState, store: Store) -> StudyState:
-    """The current state, reading only the cells that were missing before."""
+    """Return the current state, reading only the work that was missing before."""
     rest = still_lacking(state.lacking, store)
     failed = sum(have.failed for have, _ in store.summaries([task.work for task in state.lacking]))
     return replace(state, tasks={0: tuple(rest)}, failed=failed)
 
 
 def run_summary(sources: Iterable[Source], succeeded: bool) -> list[str]:
-    """Summary at the end of a run: state of each study in the store, failures, and the next step."""
+    """Return the summary at the end of a run: state of each study in the store, failures, and the next step."""
     lines = []
     failed = missing = 0
     for source in sources:
-        # What a program uses is known only after its trace, what is replayed with decisions after these.
+        # Some work is known only after a program's trace, or after the decisions to be replayed exist.
         late = source.known_after_trace or source.decided_by
         anew = source_of(source.study, source.context) if late else source
         work = anew.work()
@@ -188,11 +188,11 @@ def run_summary(sources: Iterable[Source], succeeded: bool) -> list[str]:
             verb([item], "ed") if have.status == "measured" else have.status
             for item, (have, _) in zip(work, source.context.store.summaries(work), strict=True)
         ]
-        # Imported data are not in the store.
+        # Imported data is not in the store.
         count = Counter(status if work else [row["status"] for row in read_csv(source.folder / "cells.csv")])
         text = ", ".join(f"{count[what]} {word}" for what, word in source.words.items() if count[what])
         collected = (source.folder / "measurements.csv").exists()
-        # A study that gathers those of others has no cells of its own.
+        # A study that gathers others has no cells of its own.
         lines.append(f"{source.study.name}: {text or ('collected' if collected else 'not collected')}")
         failed += count["failed"]
         missing += count["missing"] if work else not collected
@@ -208,7 +208,7 @@ def run_summary(sources: Iterable[Source], succeeded: bool) -> list[str]:
 
 
 def left_running(folder: Path) -> list[str]:
-    """A note about Slurm jobs left behind by a killed snakemake of this folder; empty without Slurm."""
+    """Return a note about Slurm jobs that a killed snakemake in this folder left behind; [] if there are none."""
     jobs = []
     for line in ask(["squeue", "--me", "-h", "-o", "%i|%k|%Z"], 30).stdout.splitlines():
         number, comment, workdir = (line.split("|", 2) + ["", ""])[:3]
@@ -229,7 +229,7 @@ def note_start(folder: Path) -> None:
 
 
 def stale_lock(folder: Path) -> str | None:
-    """Why a new run must not start; an empty text if the lock is stale; None if there is no lock."""
+    """Return why a new run must not start; "" if the lock is stale; None if there is no lock."""
     locks = folder / ".snakemake" / "locks"
     if not locks.is_dir() or not any(locks.iterdir()):
         return None
@@ -244,6 +244,6 @@ def stale_lock(folder: Path) -> str | None:
         words = Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return ""
-    # Snakemake as ./study starts it is a command of this project.
+    # If ./study starts Snakemake, the command name is collstudy.
     runs = b"snakemake" in words or b"collstudy" in words
     return f"snakemake is already running here (process {pid})" if runs else ""

@@ -1,4 +1,4 @@
-"""A checkout with its results folder: its studies, their missing work, and the places of files."""
+"""A checkout with its results folder: its studies, their missing work, and the locations of files."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ class StudyState:
 
     @property
     def noun(self) -> str:
-        """The noun for its work."""
+        """Return the noun for its work."""
         if self.source.judged_by_runs:
             return "runs and cells"
         return "traces and replays" if any(work.in_folder for work in self.work) else "cells"
 
     @property
     def lacking(self) -> list[Task]:
-        """All incomplete work, without duplicates."""
+        """Return all incomplete work without duplicates."""
         return list({task.work.digest: task for tasks in self.tasks.values() for task in tasks}.values())
 
 
 class Project:
-    """The interface of the Snakefile and the command line. Configuration errors surface here, before anything runs."""
+    """The interface for the Snakefile and the command line. Configuration errors are raised here, before anything runs."""
 
     def __init__(self, config: Path | None = None, results: Path | None = None):
         self.configuration = Configuration(config or Path(os.environ.get("COLLSTUDY_CONFIG") or ROOT / "config"))
@@ -57,21 +57,21 @@ class Project:
 
     @property
     def store(self) -> Store:
-        """Where measurements are kept."""
+        """Return the store of measurements."""
         return self.context.store
 
     def folder(self, name: str) -> Path:
-        """Results of a study."""
+        """Return the folder of a study's results."""
         return self.results / name
 
     def study(self, name: str) -> Study:
-        """The checked study of that name."""
+        """Return the checked study with that name."""
         if name not in self._studies:
             self._studies[name] = self.configuration.study(name)
         return self._studies[name]
 
     def source(self, study: Study | str) -> Source:
-        """The source of a study's numbers."""
+        """Return the source of a study's numbers."""
         name = study if isinstance(study, str) else study.name
         if name not in self._sources:
             self._sources[name] = source_of(self.study(name) if isinstance(study, str) else study, self.context)
@@ -92,10 +92,10 @@ class Project:
     def available(
         self, names: list[str], explicit: bool, whatever_is_here: bool = False
     ) -> tuple[list[Source], list[str]]:
-        """Studies to run, each followed by its companions, and one line for each study left out.
+        """Return the studies to run, each followed by its companions, and one line for each study left out.
 
-        A study is left out if its data, simulator or MPI library are missing (*whatever_is_here*: only its data). A study named by
-        the user that cannot run is an error.
+        A study is left out if its data, simulator or MPI library is missing (with *whatever_is_here*: only if its data is missing). If
+        the user named a study that cannot run, StudyError is raised.
         """
         sources, left_out = [], []
         wanted = self._with_companions(names)
@@ -119,12 +119,12 @@ class Project:
         return sources, left_out
 
     def named(self, text: str, whatever_is_here: bool = False) -> tuple[list[Source], list[str]]:
-        """The same for a list of names as the user gave it; without names, the studies of config.yaml."""
+        """Do the same for a list of names as the user typed it; without names, for the studies of config.yaml."""
         names = split_names(text)
         return self.available(names or self.default_studies, bool(names), whatever_is_here)
 
     def _with_companions(self, names: list[str]) -> list[str]:
-        """The names, each followed by the companions of its study."""
+        """Return the names, each followed by the companions of its study."""
         found: list[str] = []
         todo = list(names)
         while todo:
@@ -135,31 +135,31 @@ class Project:
         return found
 
     def blocks(self, states: list[StudyState]) -> dict[str, dict[int, list[Block]]]:
-        """Blocks of each study's missing work, by round; work shared by two studies is in a block of the first only."""
+        """Return the blocks of each study's missing work by round; work shared by two studies is only in a block of the first."""
         taken: set[str] = set()
         blocks: dict[str, dict[int, list[Block]]] = {}
         for state in states:
             mine = blocks.setdefault(state.source.study.name, {})
             for number, tasks in state.tasks.items():
-                # The list of a round contains all blocks that it waits for.
+                # The list of a round (after 0) must contain all blocks for which it waits.
                 rest = [task for task in tasks if number or task.work.digest not in taken]
                 taken |= {task.work.digest for task in rest}
                 mine[number] = pack((state.source.machine_of(task.work), task) for task in rest)
         return blocks
 
     def request(self, source: Source, number: int, pending: Path) -> None:
-        """Write blocks of a round's missing work, and the list of their markers to *pending*."""
+        """Write the blocks of a round's missing work, and the list of their markers to *pending*."""
         blocks = self.blocks([self.state(source)])[source.study.name][number]
         write_pending(pending, write_blocks(blocks, self.results / "blocks"))
 
 
 @functools.cache
 def opened(results: Path | None) -> Project:
-    """The project of this process: what `./study run` checks and the Snakefile then plans is read once."""
+    """Return the project of this process, so that `./study run` and the Snakefile read the configuration only once."""
     return Project(results=results)
 
 
 def split_names(value: str | list[str]) -> list[str]:
-    """`a,b` or [a, b] to a list without duplicates."""
+    """Convert `a,b` or [a, b] to a list without duplicates."""
     names = [name.strip() for name in value.split(",")] if isinstance(value, str) else [str(name) for name in value]
     return list(dict.fromkeys(name for name in names if name))

@@ -1,4 +1,4 @@
-"""Judge the tuning file of a program by runs of the program itself; a file that does not make it clearly faster is removed."""
+"""Judge the tuning file of a program by runs of the program; a file that does not make it clearly faster is removed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RAN_COLUMNS = ["file", *ran.COLUMNS]
 
 
 def keep(tuner: Tuner, trial: TrialSource | None, placement: Placement | None) -> None:
-    """Write the result of the runs; keep the tuning files if the program is clearly faster with them, otherwise remove them."""
+    """Write the result of the runs. Keep the tuning files if the program is clearly faster with them, otherwise remove them."""
     folder = tuner.folder / "tuning"
     judged: list[dict[str, Any]] = []
     rows: list[dict[str, Any]] = []
@@ -66,23 +66,23 @@ def keep(tuner: Tuner, trial: TrialSource | None, placement: Placement | None) -
 
 
 def parts(trial: TrialSource) -> dict[str, tuple[list[float], list[float]]]:
-    """Times (s) of the pairs: of the whole command, and of the collectives in the traced runs."""
+    """Return the times (s) of the pairs: of the whole command, and of the collectives in traced runs."""
     return {"whole": trial.pairs(False), "collectives": trial.pairs(True, "comm_us")}
 
 
 def judge(part: str, times: tuple[list[float], list[float]], tie_pct: float) -> dict[str, Any]:
-    """The speed-up of one part with its interval and verdict."""
+    """Return the speed-up of one part with its interval and verdict."""
     speedup = ratio_of_pairs(*times)
     pairs = min(map(len, times))
     return {
         "part": part, **dict(zip(("speedup", "low", "high"), speedup, strict=True)), "pairs": pairs,
-        # With fewer than six pairs the interval is the whole range (base/statistics.py).
+        # With fewer than six pairs, the interval is the whole range (base/statistics.py).
         "confidence_pct": min(95.0, 100 * (1 - 2 ** (1 - pairs))), "verdict": verdict_of(speedup, tie_pct),
     }  # fmt: skip
 
 
 def sentence(judged: list[dict[str, Any]]) -> str:
-    """What the pairs say, in one sentence."""
+    """Describe the result of the pairs in one sentence."""
 
     def words(row: dict[str, Any]) -> str:
         level = f"{row['confidence_pct']:.3g} %"
@@ -98,7 +98,7 @@ def sentence(judged: list[dict[str, Any]]) -> str:
 
 
 def why_not(tuner: Tuner, trial: TrialSource | None, judged: list[dict[str, Any]]) -> str:
-    """Why no file is kept, in one sentence or two; empty if it is kept."""
+    """Return why no file is kept, in one or two sentences; "" if it is kept."""
     program = tuner.document["program"]
     if program.get("failure"):
         return f"No tuning file: the program could not be traced: {program['failure']}."
@@ -129,13 +129,13 @@ def _kind(row: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _files(folder: Path) -> list[Path]:
-    """The tuning files of all libraries."""
+    """Return the tuning files of all libraries."""
     kinds = ("openmpi-*", "mpich-*", "intel-*", "coll-*")
     return sorted({path for kind in kinds for path in folder.glob(kind)})
 
 
 def _withdrawn(placement: Placement | None) -> list[dict[str, Any]]:
-    """The rules that are not kept: a row for each."""
+    """Return a row for each rule that is not kept."""
     if placement is None:
         return []
     return [

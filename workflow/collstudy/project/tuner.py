@@ -1,4 +1,4 @@
-"""Write, check and verify a study's tuning files after the analysis has decided (tuning/decisions.csv)."""
+"""Write, check and verify a study's tuning files after the analysis has made its decisions (tuning/decisions.csv)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ COLUMNS = [
 
 
 class Tuner:
-    """One study on its way from decisions to verified files."""
+    """Converts the decisions of one study to verified tuning files."""
 
     def __init__(self, project: Project, name: str):
         self.project = project
@@ -41,7 +41,7 @@ class Tuner:
         self.withdrawn: set[tuple] = set()
         self.findings: list[Finding] = []
         self.mpi: str = self.document["provenance"]["mpi"]
-        #: The installed library that the files are for: that of the study, and Open MPI for simulated and imported ones; none
+        #: The installed library for which the files are: that of the study; Open MPI for simulated and imported studies; None
         #: for NCCL.
         self.installed = mpis().get(self.mpi if self.mpi in ("mpich", "impi", "nccl") else "openmpi")
         reader = self.installed if self.installed and self.installed.name != "impi" else None
@@ -49,7 +49,7 @@ class Tuner:
         self.library = library_of(reader, self.catalogue, numbers) if reader else None
 
     def numbers(self) -> dict[str, dict[str, int]]:
-        """Algorithm numbers of the installed Open MPI, for the collectives of the study."""
+        """Return the algorithm numbers of the installed Open MPI for the collectives of the study."""
         if "openmpi" not in mpis():
             return {}
         info = mpis()["openmpi"].ompi_info
@@ -70,9 +70,9 @@ class Tuner:
         return found
 
     def check(self, found: list[Placement], name: str, before: list[Placement] | None = None) -> None:
-        """Check against the installed Open MPI or MPICH and write the findings to tuning/*name*. Raises StudyError for a mismatch.
+        """Check the files against the installed library and write the findings to tuning/*name*. Raises StudyError for a mismatch.
 
-        *before* was checked already: only entries missing from it are checked; its findings are kept for the others.
+        If *before* was already checked, only entries that it lacks are checked, and its findings are kept for the others.
         """
         findings: list[Finding] = []
         if self.mpi not in ("mpich", "impi", "nccl"):
@@ -104,7 +104,7 @@ class Tuner:
         print(f"{len(findings)} boundaries checked, {sum(one.tells_apart for one in findings)} of them conclusive")
 
     def _check_han(self, found: list[Placement], before: list[Placement]) -> list[Finding]:
-        """Check with Open MPI 5 on emulated nodes the placements whose rules for coll/han differ from *before*."""
+        """Check, with Open MPI 5 on emulated nodes, the placements whose rules for coll/han differ from *before*."""
         folder, findings = self.folder / "tuning", []
         for placement in found:
             default = rules.han_default(self.document, placement)
@@ -127,7 +127,7 @@ class Tuner:
         return findings
 
     def best_known(self) -> dict[tuple, tuple[float, str]]:
-        """The lowest median of the study's own measurements for each cell and size; as a minimum of many it is biased low."""
+        """Return the lowest median of the study's own measurements per cell and size; as a minimum of many it is biased low."""
         values: dict[tuple, dict[str, list[float]]] = {}
         for row in read_measurements(self.folder / "measurements.csv"):
             key = (row.collective, row.mapping, row.nodes, row.processes, row.size)
@@ -135,7 +135,7 @@ class Tuner:
         return {key: min((median(v), name) for name, v in found.items()) for key, found in values.items()}
 
     def write_verification(self, rows: list[Verified]) -> None:
-        """tables/tuning-verification.csv."""
+        """Write tables/tuning-verification.csv."""
         best = self.best_known()
         lines = []
         for row in rows:
@@ -151,7 +151,7 @@ class Tuner:
         write_atomically(self.folder / "tables" / "tuning-verification.csv", to_csv(COLUMNS, lines))
 
     def withdraw(self, rows: list[Verified]) -> None:
-        """Withdraw a rule that is slower on average over its verified cells, otherwise only its slower cells."""
+        """Withdraw a rule completely if it is slower on average over its verified cells, otherwise only for its slower cells."""
         by_rule: dict[tuple, list[Verified]] = {}
         for row in rows:
             if row.rule.algorithm != "default":
@@ -165,7 +165,7 @@ class Tuner:
                 continue
             mean = math.exp(sum(math.log(row.speedup()[0]) for row in members) / len(members))
             for one in self.decisions:
-                if self._hit(one, entry, members if mean < 1 else slower, whole=mean < 1):
+                if self._is_withdrawn(one, entry, members if mean < 1 else slower, whole=mean < 1):
                     self.withdrawn.add((one.collective, one.mapping, one.nodes, one.processes, one.size))
             lines += [
                 dict(zip(WITHDRAWN_COLUMNS, [
@@ -176,8 +176,8 @@ class Tuner:
             ]  # fmt: skip
         write_atomically(self.folder / "tables" / "tuning-withdrawn.csv", to_csv(WITHDRAWN_COLUMNS, lines))
 
-    def _hit(self, one: rules.Decision, entry: int, rows: list[Verified], whole: bool) -> bool:
-        """Whether a decision is withdrawn."""
+    def _is_withdrawn(self, one: rules.Decision, entry: int, rows: list[Verified], whole: bool) -> bool:
+        """Return whether a decision is withdrawn because of *rows*."""
         for row in rows:
             place = row.placement
             if (one.collective, one.mapping, one.nodes) != (row.collective, place.mapping, place.nodes):

@@ -1,1 +1,1 @@
-"""The report and the data package."""
+"""Create the report and the data package."""

@@ -1,4 +1,4 @@
-"""Use of a data package: analyse it again, or measure again and compare."""
+"""Use a data package: analyse it again, or measure again and compare."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from collstudy.store.measurements import read_measurements
 
 
 def reanalyse(results: Path, studies: list[str]) -> None:
-    """Tables, models, figures and report from the existing measurements.csv; nothing is measured or collected."""
+    """Create tables, models, figures and report from the existing measurements.csv; nothing is measured or collected."""
     for name in studies:
         folder = results / name
         if not (folder / "measurements.csv").exists():
@@ -37,7 +37,7 @@ def _call(command: list[str | Path]) -> None:
 
 
 def medians(path: Path) -> dict[tuple, float]:
-    """Median over launches of each point of a measurements.csv; latency, or bandwidth where there is no latency."""
+    """Return the median over launches of each point in a measurements.csv: of the latency or, if there is none, of the bandwidth."""
     values: dict[tuple, list[float]] = {}
     for row in read_measurements(path):
         values.setdefault(row.point, []).append(row.value)
@@ -45,7 +45,7 @@ def medians(path: Path) -> dict[tuple, float]:
 
 
 def compare(published: Path, again: Path) -> list[str]:
-    """Agreement of repeated measurements with the published ones, one line per study of both folders."""
+    """Compare repeated measurements with the published ones; return one line per study that both folders have."""
     lines = []
     for path in sorted(published.glob("*/measurements.csv")):
         name = path.parent.name

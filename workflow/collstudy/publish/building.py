@@ -1,4 +1,4 @@
-"""What both renderers of the report share: the build folder, knitr, and the report's place."""
+"""Functions that both renderers of the report share: the build folder, knitr, and writing to the report's folder."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from collstudy.base.errors import StudyError
 from collstudy.publish.pages import Page, write_pages
 from collstudy.publish.renderers import Renderer
 
-#: The whole report in one file, beside the folder of pages.
+#: The whole report in one file, in the folder of pages.
 SINGLE_FILE = "report.html"
-#: What knitr makes of index.qmd (report/R/knit.R).
+#: The markdown that knitr creates from index.qmd (report/R/knit.R).
 KNITTED = "report.md"
-#: Divisions of one medium (report/R/parts.R). Quarto and the filter drop them as well; most time goes into reading them.
+#: Divisions for one medium only (report/R/parts.R). Quarto and the filter would drop them, too, but reading them takes most time.
 SCREEN_ONLY, PAPER_ONLY = '::: {.content-visible when-format="html"}', '::: {.content-hidden when-format="html"}'
-#: The library of interactive surfaces, present if a figure has one (report/R/figures.R).
+#: The library for interactive surfaces; it is present if a figure needs it (report/R/figures.R).
 SURFACES = "theme/plotly.js"
-#: Chapters and pages as they were made of the same content, in the results folder.
+#: Cache of chapters and pages by content, in the results folder.
 PAGES = ".pages"
 
 
 @dataclass(frozen=True)
 class Job:
-    """One report: its folders and studies."""
+    """One report to render: its folders and studies."""
 
     results: Path
     studies: tuple[str, ...]
@@ -41,9 +41,9 @@ class Job:
     source: Path
     command: str
     revision: str
-    #: Whether a self-contained report.html is made beside the folder of pages.
+    #: Whether to create a self-contained report.html as well.
     single_file: bool = False
-    #: Folder of chapters that people wrote, `<study>.qmd`.
+    #: Folder of chapters written by people, `<study>.qmd`.
     texts: Path | None = None
 
 
@@ -68,7 +68,7 @@ def run(command: Sequence[str | Path], cwd: Path, what: str) -> str:
 
 
 def failure(what: str, how: str, log: str) -> StudyError:
-    """The error of a program that failed, with its last lines."""
+    """Return the error for a program that failed, with its last lines of output."""
     tail = "\n".join(log.strip().splitlines()[-25:])
     return StudyError(f"report: {what} failed ({how}):\n{tail}")
 
@@ -105,12 +105,12 @@ def prepare(job: Job, renderer: Renderer) -> None:
     (job.build / "report.json").write_text(json.dumps(facts, indent=1), encoding="utf-8")
 
 
-#: Says that a folder is a report, which the next one may replace.
+#: File that marks a folder as a report, which the next report may replace.
 MARK = ".report"
 
 
 def refuse_foreign(folder: Path) -> None:
-    """Raise StudyError if *folder* contains something other than a report: rendering replaces it as a whole."""
+    """Raise StudyError if *folder* contains something other than a report, because rendering replaces the whole folder."""
     names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
     if folder.exists() and not folder.is_dir():
         raise StudyError(f"report: {folder} is a file")
@@ -119,9 +119,9 @@ def refuse_foreign(folder: Path) -> None:
 
 
 def publish(job: Job, pages: Path, files: dict[str, Path]) -> None:
-    """Move what was made to its place: the folder *pages* with index.html, and single *files* by their names.
+    """Move the new report to its folder: *pages* with index.html, and single *files* by name.
 
-    An old report stays whole until the new one is: the new folder is complete before it takes the old one's place.
+    The old report remains until the new one is complete, and is then replaced by renaming.
     """
     for path in (pages / "index.html", *files.values()):
         if not path.is_file() or not path.stat().st_size:
@@ -148,8 +148,8 @@ def publish(job: Job, pages: Path, files: dict[str, Path]) -> None:
 def knit(job: Job) -> str:
     """Run the R code of index.qmd and its chapters, once for all formats, and return the markdown.
 
-    Chapters are knitted again only where what they are made of changed (`results/.pages`, where nothing stays that was not
-    used for a month).
+    Chapters are cached in `results/.pages` and knitted again only if their sources have changed. Cache files that were not used
+    for a month are deleted.
     """
     rscript = shutil.which("Rscript")
     if not rscript:
@@ -164,14 +164,14 @@ def knit(job: Job) -> str:
 
 
 def tell_missing(log: str) -> None:
-    """Print what authored texts refer to and no study has; the pages show it as well."""
+    """Print references in authored texts that no study provides; the pages show them as well."""
     for line in log.splitlines():
         if line.startswith("report: config/studies/"):
             print(line, flush=True)
 
 
 def complete_pages(job: Job, made: list[Page]) -> Path:
-    """Write the folder of pages with what they load."""
+    """Write the folder of pages with the files that they load; return its path."""
     pages = job.build / "pages"
     shutil.copytree(job.build / "theme", pages / "theme",
                     ignore=lambda _, names: [name for name in names if not name.endswith((".css", ".js"))])  # fmt: skip

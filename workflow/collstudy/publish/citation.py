@@ -1,4 +1,4 @@
-"""Authors, version and licence from CITATION.cff and git, for archives and catalogues."""
+"""Read authors, version and licence from CITATION.cff and git, for archives and catalogues."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Citation:
 
 
 def read_citation() -> Citation:
-    """The content of CITATION.cff; if the checkout is a repository, authors are those of git, ordered by number of commits."""
+    """Return the content of CITATION.cff; in a git repository the authors are those of git, ordered by number of commits."""
     said = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     named = tuple(
         Author(
@@ -50,7 +50,7 @@ def read_citation() -> Citation:
 
 
 def _authors_of_git() -> tuple[Author, ...]:
-    """Empty if the checkout is not the top of a repository: a package may be unpacked inside another repository."""
+    """Return the authors of all commits; () if the checkout is not a repository itself: it may be unpacked inside another one."""
     if not (ROOT / ".git").exists():
         return ()
     printed = ask(["git", "shortlog", "-sne", "HEAD"], folder=ROOT).stdout
@@ -59,7 +59,7 @@ def _authors_of_git() -> tuple[Author, ...]:
 
 
 def cff(cited: Citation, text: str) -> str:
-    """CITATION.cff with these authors instead of its own; *text* is the file as it is."""
+    """Return CITATION.cff with these authors instead of its own; *text* is the original file."""
     document = yaml.safe_load(text)
     document["authors"] = [{"name": a.name} | ({"email": a.email} if a.email else {}) for a in cited.authors]
     document["date-released"] = cited.released
@@ -67,7 +67,7 @@ def cff(cited: Citation, text: str) -> str:
 
 
 def codemeta(cited: Citation) -> dict[str, Any]:
-    """codemeta.json, CodeMeta 3.0."""
+    """Return codemeta.json (CodeMeta 3.0)."""
     found: dict[str, Any] = {
         "@context": "https://w3id.org/codemeta/3.0",
         "@type": "SoftwareSourceCode",
@@ -86,7 +86,7 @@ def codemeta(cited: Citation) -> dict[str, Any]:
 
 
 def zenodo(cited: Citation, description: str) -> dict[str, Any]:
-    """.zenodo.json: what Zenodo takes from a repository's release."""
+    """Return .zenodo.json: the metadata that Zenodo reads from a repository's release."""
     return {
         "title": cited.title,
         "version": cited.version,

@@ -23,18 +23,18 @@ TYPES = {
 
 
 def files_of(folder: Path) -> list[Path]:
-    """All files in a folder, in a fixed order, without the checksums themselves."""
+    """Return all files in a folder in a fixed order, without the checksum file."""
     found = (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
     return sorted(p for p in found if p.name != "SHA256SUMS" and ".stage" not in p.relative_to(folder).parts)
 
 
 def checksums(folder: Path) -> str:
-    """Lines that `sha256sum --check` reads."""
+    """Return lines for `sha256sum --check`."""
     return "".join(f"{file_digest(path)}  {path.relative_to(folder).as_posix()}\n" for path in files_of(folder))
 
 
 def crate(stage: Path, studies: list[str], cited: Citation, imported: list[Imported]) -> dict[str, Any]:
-    """RO-Crate 1.1 metadata (profile Workflow RO-Crate): the package with its files, authors, licence, workflow and imported data."""
+    """Return RO-Crate 1.1 metadata (profile Workflow RO-Crate): the files, authors, licence, workflow and imported data of a package."""
     questions = [read_study(stage / "results" / name) for name in studies]
     made = ROCrate(version="1.1")
     root = made.root_dataset

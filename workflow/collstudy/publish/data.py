@@ -1,4 +1,4 @@
-"""Origin and licence of imported data of other authors, from config/data.yaml."""
+"""Origin and licence of imported data from other authors, from config/data.yaml."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Imported:
     licence: str
 
     def described(self) -> dict[str, Any]:
-        """The file as an entity of an RO-Crate."""
+        """Return the file as an entity of an RO-Crate."""
         facts = {
             "@type": "CreativeWork",
             "name": self.file,
@@ -42,8 +42,8 @@ class Imported:
 
 
 def read_imported(inputs: Mapping[str, list[Path]]) -> list[Imported]:
-    """The files of *inputs* (study -> files), each once. config/data.yaml has an entry for the folder of a file or, for tables of data/,
-    for its name without suffixes (orfeo-epyc-tallone-p2p.csv.gz: the longest matching prefix).
+    """Return the files in *inputs* (study -> files) without duplicates. An entry of config/data.yaml matches the folder of a file or
+    the beginning of its name (such as orfeo-epyc-tallone-p2p.csv.gz in data/); the longest match applies.
     """
     known = ROOT / "config" / "data.yaml"
     entries = (yaml.safe_load(known.read_text(encoding="utf-8")) if known.exists() else None) or {}
@@ -65,5 +65,5 @@ def read_imported(inputs: Mapping[str, list[Path]]) -> list[Imported]:
 
 
 def table(imported: list[Imported]) -> bytes:
-    """imported.csv of a package."""
+    """Return imported.csv of a package."""
     return to_csv(COLUMNS, [{**vars(one), "studies": " ".join(one.studies)} for one in imported])

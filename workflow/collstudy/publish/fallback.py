@@ -1,4 +1,4 @@
-"""The report without Quarto: knitr, pandoc and typst make the same report from the same files."""
+"""Render the report without Quarto: knitr, pandoc and typst create the same report from the same files."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from collstudy.publish.building import (
 from collstudy.publish.pages import Page, resolve, split_pages, without_hidden
 from collstudy.publish.renderers import Renderer
 
-#: Formats of pandoc_command: a page of HTML, one self-contained page, a page as typst, typst for the PDF.
+#: Formats of pandoc_command: an HTML page, one self-contained HTML page, a page as typst, typst for the PDF.
 PAGE, SINGLE, PAPER_PAGE, PAPER = "page", "single", "paper-page", "paper"
-#: What a page is made of beside its markdown.
+#: The files, besides the markdown, from which a page is created.
 PAGE_SOURCES = ("filters/common.lua", "filters/crossref.lua", "theme/page.html", "references.bib")
 
 
 def pandoc_command(renderer: Renderer, target: str, source: str, output: str) -> list[str]:
-    """The pandoc call for one format; runs in the build folder, so that no path needs quoting."""
+    """Return the pandoc command for one format, to be run in the build folder, so that no path needs quoting."""
     common = [
         renderer.executable, source, "--from", "markdown", "--fail-if-warnings", "--output", output,
         "--number-sections", "--metadata", "lang=en",
@@ -61,7 +61,7 @@ def pandoc_command(renderer: Renderer, target: str, source: str, output: str) ->
 
 
 def render_page(job: Job, renderer: Renderer, target: str, text: str) -> Page:
-    """One page of markdown with the marks of the filter: made from the same content before, or now."""
+    """Render one page from markdown, with the filter's marks; a page created earlier from the same content is reused."""
     sources = [(job.build / name).read_bytes() for name in PAGE_SOURCES]
     command = pandoc_command(renderer, target, "", "")
     made_of = [text.encode(), renderer.pandoc.encode(), *(word.encode() for word in command), *sources]
@@ -80,13 +80,13 @@ def render_page(job: Job, renderer: Renderer, target: str, text: str) -> Page:
 
 
 def render_texts(job: Job, renderer: Renderer, target: str, texts: Sequence[str]) -> list[Page]:
-    """All pages, as many at a time as there are cores, with their numbers."""
+    """Render all pages in parallel on the available cores, and resolve their numbers."""
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         return resolve(list(pool.map(lambda text: render_page(job, renderer, target, text), texts)))
 
 
 def read_pages(job: Job, hidden: str) -> list[str]:
-    """The markdown of each page without what is *hidden*; all of them know which works the others cite."""
+    """Return the markdown of each page without the divisions *hidden*; each page lists the works that any page cites."""
     text = without_hidden((job.build / KNITTED).read_text(encoding="utf-8"), hidden)
     known = re.findall(r"^@\w+\{([^,]+),", (job.build / "references.bib").read_text(encoding="utf-8"), re.MULTILINE)
     cited = sorted(set(known) & set(re.findall(r"(?<![\\\w])@([\w-]+)", text)))
@@ -95,12 +95,12 @@ def read_pages(job: Job, hidden: str) -> list[str]:
 
 
 def render_pages(job: Job, renderer: Renderer) -> None:
-    """The folder with a page for each chapter."""
+    """Write the folder with one page per chapter."""
     complete_pages(job, render_texts(job, renderer, PAGE, read_pages(job, PAPER_ONLY)))
 
 
 def render_single(job: Job, renderer: Renderer) -> None:
-    """One self-contained page."""
+    """Write one self-contained HTML page."""
     command = pandoc_command(renderer, SINGLE, KNITTED, SINGLE_FILE)
     if (job.build / SURFACES).is_file():
         command += ["--variable", "surfaces=true"]
@@ -108,22 +108,22 @@ def render_single(job: Job, renderer: Renderer) -> None:
 
 
 def render_pdf(job: Job, renderer: Renderer) -> None:
-    """The PDF, through typst."""
+    """Write the PDF, using typst."""
     texts = read_pages(job, SCREEN_ONLY)
     body = "\n\n".join(page.text for page in render_texts(job, renderer, PAPER_PAGE, texts))
     header = texts[0].split("---\n")[1]
     fence = "`" * 20
     (job.build / "paper.md").write_text(f"---\n{header}---\n\n{fence}{{=typst}}\n{body}\n{fence}\n", encoding="utf-8")
     run(pandoc_command(renderer, PAPER, "paper.md", "report.typ"), job.build, "pandoc to typst")
-    # In its own process: a compiler as a library holds the interpreter's lock, and the HTML is being made meanwhile.
+    # Run it in its own process: the typst library would hold the interpreter's lock while the HTML is being rendered.
     program = "import sys, typst; typst.compile(sys.argv[1], output=sys.argv[2], root=sys.argv[3])"
     run([sys.executable, "-c", program, "report.typ", "report.pdf", "."], job.build, "typst to PDF")
 
 
 def render_fallback(job: Job, renderer: Renderer) -> tuple[Path, dict[str, Path]]:
-    """Knitr once, then all formats at the same time. Returns the folder of pages and the single files.
+    """Run knitr once, then render all formats concurrently. Return the folder of pages and the single files.
 
-    Pages are made again only where what they are made of changed (`results/.pages`).
+    Pages are rendered again only if their sources have changed (cache: `results/.pages`).
     """
     knit(job)
     (job.build / PAGES).mkdir(exist_ok=True)

@@ -1,8 +1,8 @@
-"""`./study publish`: the report for a web server and a data package to archive.
+"""`./study publish`: write the report for a web server, and a data package to archive.
 
-publish/index.html, *.html, ...       the report: its pages with what they load, and report.pdf
+publish/index.html, *.html, ...       the report: its pages with the files that they load, and report.pdf
 publish/data-package.zip              code, configuration, cells, measurements, tables, versions, checksums, RO-Crate metadata
-publish/.github/workflows/pages.yml   puts the folder on GitHub Pages when it is pushed as a repository
+publish/.github/workflows/pages.yml   publishes the folder on GitHub Pages when it is pushed as a repository
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from collstudy.publish.data import read_imported, table
 from collstudy.publish.versions import info
 from collstudy.store.described import read_study
 
-#: Files of a checkout that a package needs if it is not a git repository.
+#: Files of a checkout that a package needs, used if the checkout is not a git repository.
 SOURCES = (
     "Snakefile", "study", "config", "profiles", "workflow", "report", "envs", "spack", "spack.yaml", "docs", "tests", "LICENSE",
     "README.md", "CITATION.cff", "CHANGELOG.md", "CONTRIBUTING.md", "Containerfile", "apptainer.def", "pyproject.toml",
@@ -55,9 +55,9 @@ jobs:
 
 
 def publish(results: Path, studies: list[str], target: Path, inputs: Mapping[str, list[Path]]) -> list[str]:
-    """Write the folder *target*; returns lines that describe its content. *inputs* are the files that each study imports.
+    """Write the folder *target*; return lines that describe its content. *inputs* has the files that each study imports.
 
-    Raises StudyError when the results are not complete.
+    Raises StudyError if the results are incomplete.
     """
     report = results / "report"
     lacking = [str(report / name) for name in ("index.html", "report.pdf") if not (report / name).exists()]
@@ -77,7 +77,7 @@ def publish(results: Path, studies: list[str], target: Path, inputs: Mapping[str
         cells = _fill(stage, results, studies, inputs)
         archive = target / "data-package.zip"
         _zip(stage, archive)
-        # Pages of studies that are not published any more.
+        # Remove pages of studies that are no longer published.
         for path in target.glob("sec-*.html"):
             path.unlink()
         shutil.copytree(report, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".*"))
@@ -106,12 +106,12 @@ def publish(results: Path, studies: list[str], target: Path, inputs: Mapping[str
 
 
 def _fill(stage: Path, results: Path, studies: list[str], inputs: Mapping[str, list[Path]]) -> int:
-    """Write the content of the data package to *stage*; returns the number of cell files."""
+    """Write the content of the data package to *stage*; return the number of cell files."""
     _copy_sources(stage)
     cells = sum(_copy_study(results, name, stage / "results") for name in studies)
     shutil.copytree(results / "report", stage / "results" / "report")
     _copy_spack(stage)
-    # The package analyses its own studies only.
+    # The package analyses only its own studies.
     text = (stage / "config" / "config.yaml").read_text(encoding="utf-8")
     text = re.sub(r"(?m)^studies:.*(\n[ -].*)*", f"studies: [{', '.join(studies)}]", text)
     text = re.sub(r"(?m)^results:.*", "results: results", text)
@@ -156,7 +156,7 @@ def _copy_sources(stage: Path) -> None:
 
 
 def _copy_study(results: Path, name: str, target: Path) -> int:
-    """Copy a study's files and its cells; returns the number of cells."""
+    """Copy a study's files and its cells; return the number of cells."""
     shutil.copytree(results / name, target / name, ignore=shutil.ignore_patterns(".*", "pending.txt"))
     files = _cell_files(results, name)
     for path in files:
@@ -165,14 +165,14 @@ def _copy_study(results: Path, name: str, target: Path) -> int:
 
 
 def _cell_files(results: Path, study: str) -> list[Path]:
-    """The files of a study's cells."""
+    """Return the files of a study's cells."""
     wanted = {row["cell"] for row in read_csv(results / study / "cells.csv") if row.get("cell")}
     found = (results / "cells").rglob("*.json") if wanted else ()
     return [path for path in found if path.stem.rsplit("-", 1)[-1] in wanted]
 
 
 def _copy_licences(inputs: Mapping[str, list[Path]], target: Path) -> None:
-    """Licences stored beside imported data: some must be distributed with the data."""
+    """Copy licences stored beside imported data, because some must be distributed with the data."""
     for folder in {path.parent for paths in inputs.values() for path in paths}:
         for path in folder.glob("LICEN[CS]E*"):
             _copy(path, target / folder.name / path.name)
@@ -189,7 +189,7 @@ def _write_json(path: Path, document: Any) -> None:
 
 
 def _zip(stage: Path, archive: Path) -> None:
-    """Reproducible archive: fixed times and order."""
+    """Write a reproducible archive, with fixed times and order."""
     temporary = archive.with_suffix(".tmp")
     with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as stream:
         for path in sorted(p for p in stage.rglob("*") if p.is_file() or p.is_symlink()):
@@ -205,7 +205,7 @@ def _zip(stage: Path, archive: Path) -> None:
 
 
 def measured_seconds(results: Path, study: str) -> float:
-    """Wall time of the launches of a study's cells."""
+    """Return the total wall time (s) of the launches of a study's cells."""
     total = 0.0
     for path in _cell_files(results, study):
         launches = json.loads(path.read_text(encoding="utf-8"))["launches"]
@@ -214,7 +214,7 @@ def measured_seconds(results: Path, study: str) -> float:
 
 
 def artifact(results: Path, studies: list[str]) -> str:
-    """The artifact appendix: claim, figure, command, expected time."""
+    """Return the artifact appendix: claim, figure, command, expected time."""
     lines = [
         "# Artifact appendix", "",
         "Unpack `data-package.zip`; in its folder `data-package`:", "",

@@ -1,7 +1,7 @@
-"""The report in pages: what Quarto or pandoc made gets its contents, links to the pages beside it, and search index.
+"""Split the report into pages, and add table of contents, links to other pages, and a search index to what Quarto or pandoc made.
 
-Quarto numbers the pages and their references itself. The fallback makes a page of its own markdown only, so that it is made
-again only when that changes. Where the text depends on other pages, its filter (report/filters/crossref.lua) leaves marks.
+Quarto numbers pages and references itself. The fallback renders each page from its own markdown only, so that a page is
+rendered again only if that changes; its filter (report/filters/crossref.lua) leaves marks where text depends on other pages.
 """
 
 from __future__ import annotations
@@ -17,48 +17,48 @@ from typing import Any
 
 from collstudy.base.errors import StudyError
 
-#: Where a page begins in the markdown (report/R/chapter.R).
+#: Marks the start of a page in the markdown (report/R/chapter.R).
 PAGE_BREAK = "<!-- page -->"
-#: Marks of the filter: the chapter, counted from the first one of the page; the number of what an identifier names; its name.
+#: Marks of the filter: the chapter, counted from the first one on the page; the number of an identifier's target; its name.
 CHAPTER, NUMBER, NAME = (re.compile(f"{mark}(.*?)\ue002") for mark in "\ue000\ue001\ue003")
-#: What a reference calls its target, by its kind.
+#: Names of the kinds of targets in references.
 WORDS = {"fig": "Figure", "tbl": "Table", "sec": "Section"}
-#: Quarto's title of a chapter, with identifier and number.
+#: Title of a chapter as written by Quarto, with identifier and number.
 QUARTO_TITLE = re.compile(
     r'<h1[^>]*><span id="([^"]+)"[^>]*><span class="chapter-number">(.*?)</span>.*?</h1>', re.DOTALL
 )
-#: The title itself. Quarto reads titles twice, the second time without what kept `$` and `{{<` from being markup.
+#: Division with the title's text: Quarto processes titles twice, and the second time `$` and `{{<` lose their protection from markup.
 HEADING_DIV = "chapter-heading"
 HEADING_TEXT = re.compile(rf'<div class="{HEADING_DIV}">\s*<p>(.*?)</p>\s*</div>', re.DOTALL)
-#: A reference of Quarto to a chapter or section.
+#: Reference to a chapter or section as written by Quarto.
 QUARTO_REFERENCE = re.compile(
     r'<a href="([\w.-]*)(?:#([^"]+))?" class="quarto-xref"><span>(?:(?!</a>).)*</span></a>', re.DOTALL
 )
-#: Quarto's number of a figure or table, in its caption; the fallback has it bold (report/filters/crossref.lua).
+#: Quarto's number of a figure or table in its caption; the fallback prints it in bold (report/filters/crossref.lua).
 QUARTO_LABEL = re.compile(
     r'(<figcaption class="quarto-float-caption[^>]*>\s*)((?:Figure|Table)(?:&nbsp;|\u00a0)[\d.]+:?)'
 )
-#: Where the template has the table of contents (report/theme/page.html).
+#: Position of the table of contents in the template (report/theme/page.html).
 CONTENTS_MARK = "<!--contents-->"
-#: Where the template has links to the pages before and behind.
+#: Position of the links to the previous and next page in the template.
 PAGER_MARK = "<!--pager-->"
-#: Where the template has scripts that only some pages need.
+#: Position of scripts that only some pages need in the template.
 SCRIPTS_MARK = "<!--scripts-->"
-#: Interactive surfaces need plotly, which is larger than all else: only pages that have one load it.
+#: Interactive surfaces need plotly, which is larger than everything else; only pages with a surface load it.
 SURFACE_SCRIPTS = '<script src="theme/plotly.js"></script>\n<script src="theme/surface.js"></script>'
-#: Words of one section that the search index keeps.
+#: Maximum number of words per section in the search index.
 MOST_WORDS = 400
-#: A heading with an identifier, which is the first group; the second is its text.
+#: A heading with an identifier (first group); the second group is its text.
 HEADING = re.compile(r'<(?=h[1-4]\b)[^>]*\bid="([^"]+)"[^>]*>(.*?)</h[1-4]>', re.DOTALL)
-#: Elements without prose: scripts, figures drawn as text, hints of the page itself.
+#: Elements without prose: scripts, figures with text, buttons of the page itself.
 LEFT_OUT = re.compile(r"<(script|style|svg|button)\b.*?</\1>", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class Page:
-    """A page as Quarto or pandoc made it.
+    """A page as created by Quarto or pandoc.
 
-    `listed` has its headings in order, and what the fallback numbers: its floats (report/filters/crossref.lua).
+    `listed` has its headings in order and, for the fallback, the floats to number (report/filters/crossref.lua).
     """
 
     text: str
@@ -66,24 +66,24 @@ class Page:
 
     @property
     def name(self) -> str:
-        """The page's file."""
+        """Return the name of the page's file."""
         chapter = [entry["id"] for entry in self.listed if entry.get("level") == 1 and entry["number"]]
         return f"{chapter[0]}.html" if chapter else "index.html"
 
     @property
     def headings(self) -> list[dict[str, Any]]:
-        """Its entries in the contents; headings of the front page are not sections."""
+        """Return its entries in the table of contents; headings of the front page are not sections."""
         return [e for e in self.listed if e.get("level", 9) <= 3] if self.name != "index.html" else []
 
 
 def with_bold_labels(text: str) -> str:
-    """A page that Quarto made, with bold numbers of figures and tables."""
+    """Make the numbers of figures and tables in a page created by Quarto bold."""
     return QUARTO_LABEL.sub(r"\1<strong>\2</strong>", text)
 
 
 def page_of_quarto(text: str) -> Page:
-    """A page that Quarto made, with the heading of its chapter, its title and its captions as the fallback has them."""
-    # What Quarto adds where it does not find its own template's title.
+    """Convert a page created by Quarto: chapter heading, title and captions become like those of the fallback."""
+    # Remove what Quarto adds because the template lacks its own title block.
     text = with_bold_labels(re.sub(r'<header id="title-block-header"[^>]*></header>', "", text))
     if heading := HEADING_TEXT.search(text):
 
@@ -111,7 +111,7 @@ def page_of_quarto(text: str) -> Page:
 
 
 def contents(pages: list[Page], here: str) -> str:
-    """The table of contents as nested lists; only the chapter *here* shows its sections."""
+    """Return the table of contents as nested lists; only the chapter *here* shows its sections."""
 
     def listed(page: Page, headings: list[dict[str, Any]]) -> str:
         items = []
@@ -131,7 +131,7 @@ def contents(pages: list[Page], here: str) -> str:
 
 
 def search_entries(page: str, text: str) -> Iterator[dict[str, str]]:
-    """The search index of a page: {url, title, text} of the part before the first heading and of each section."""
+    """Yield the search entries of a page: {url, title, text} of the part before the first heading and of each section."""
 
     def words(text: str, between: str) -> list[str]:
         return html.unescape(re.sub(r"<[^>]*>", between, text)).split()
@@ -148,7 +148,7 @@ def search_entries(page: str, text: str) -> Iterator[dict[str, str]]:
 
 
 def without_hidden(text: str, opening: str) -> str:
-    """*text* (markdown) without the divisions that begin with the line *opening*, however much is nested in them."""
+    """Return *text* (markdown) without the divisions that start with the line *opening*, including nested divisions."""
     kept, depth, fence = [], 0, ""
     for line in text.splitlines(keepends=True):
         bare, code = line.rstrip(), re.match(r"`{3,}(?=[^`]*$)|~{3,}", line)
@@ -166,7 +166,7 @@ def without_hidden(text: str, opening: str) -> str:
 
 
 def split_pages(text: str) -> list[str]:
-    """The markdown of each page, all with the header of *text*; only the first one, the front page, keeps its date."""
+    """Return the markdown of each page, with the header of *text*; only the first page, the front page, keeps the date."""
     _, header, body = text.split("---\n", 2)
     undated = re.sub(r"^date:.*\n", "", header, flags=re.MULTILINE)
     first, *others = body.split(PAGE_BREAK)
@@ -174,7 +174,7 @@ def split_pages(text: str) -> list[str]:
 
 
 def resolve(pages: list[Page]) -> list[Page]:
-    """Put numbers where the pages have marks. Raises StudyError for a reference without a target, or with two."""
+    """Replace the marks in the pages by numbers. Raises StudyError for a reference without a target, or with two."""
     numbers: dict[str, str] = {}
     names: dict[str, str] = {}
     chapters = 0
@@ -215,7 +215,7 @@ def resolve(pages: list[Page]) -> list[Page]:
 
 
 def lead_to_pages(pages: dict[str, Page]) -> dict[str, str]:
-    """The text of each page, with links to what is on another one."""
+    """Return the text of each page, with links to targets on other pages corrected."""
     own = {name: set(re.findall(r'\bid="([^"]+)"', page.text)) for name, page in pages.items()}
     owner = {identifier: name for name, identifiers in own.items() for identifier in identifiers}
 
@@ -232,7 +232,7 @@ def lead_to_pages(pages: dict[str, Page]) -> dict[str, str]:
 
 
 def name_sections(pages: list[Page]) -> list[Page]:
-    """The pages with "Chapter 2" where Quarto has the title: on a page without numbers, which the front page is."""
+    """Replace titles in references by names such as "Chapter 2". Quarto uses titles on pages without numbers, such as the front page."""
     names = {
         entry["id"]: f"{'Chapter' if entry['level'] == 1 else 'Section'}\u00a0{entry['number']}"
         for page in pages
@@ -248,7 +248,7 @@ def name_sections(pages: list[Page]) -> list[Page]:
 
 
 def refuse_twice(pages: list[Page]) -> None:
-    """Raise StudyError where two pages have the same figure, table or section: a reference could mean either."""
+    """Raise StudyError if two pages have the same figure, table or section, because references would be ambiguous."""
     seen: set[str] = set()
     for page in pages:
         own = set(re.findall(r'\bid="((?:fig|tbl|sec)-[^"]+)"', page.text))
@@ -258,7 +258,7 @@ def refuse_twice(pages: list[Page]) -> None:
 
 
 def pager(word: str, page: Page | None) -> str:
-    """The link to the page before or behind."""
+    """Return the link to the previous or next page; "" if there is none."""
     if not page:
         return ""
     title = re.search(r"<title>(.*?)</title>", page.text, re.DOTALL)
@@ -266,7 +266,7 @@ def pager(word: str, page: Page | None) -> str:
 
 
 def write_pages(made: list[Page], folder: Path) -> None:
-    """Write the pages to *folder*, complete. The search index is a script, so that it works from a disk."""
+    """Write the complete pages to *folder*. The search index is a script, so that it also works for local files."""
     texts = lead_to_pages({page.name: page for page in made})
     entries = []
     for page, before, behind in zip(made, [None, *made], [*made[1:], None], strict=False):

@@ -1,4 +1,4 @@
-"""The report by Quarto: a book of pages, and one document each for the other formats."""
+"""Render the report with Quarto: a book of pages, and one document for each of the other formats."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ CHAPTER_HEADING = re.compile(r"^# (.*) \{#([\w.-]+)\}$", re.MULTILINE)
 
 
 def render_quarto(job: Job, renderer: Renderer) -> tuple[Path, dict[str, Path]]:
-    """Render all formats with Quarto: a book of pages, and the PDF and by option report.html as one document each."""
+    """Render all formats with Quarto: a book of pages, and the PDF and (optionally) report.html as one document each."""
     text = knit(job)
     pages = complete_pages(job, render_book(job, renderer, without_hidden(text, PAPER_ONLY)))
     files = {"report.pdf": render_document(job, renderer, "typst", "report.pdf", without_hidden(text, SCREEN_ONLY))}
@@ -56,15 +56,15 @@ def render_quarto(job: Job, renderer: Renderer) -> tuple[Path, dict[str, Path]]:
 
 
 def render_document(job: Job, renderer: Renderer, target: str, file: str, text: str, *arguments: str) -> Path:
-    """One file of the whole report."""
+    """Render the whole report to one file, and return its path."""
     (job.build / KNITTED).write_text(text, encoding="utf-8")
     output = run_quarto(job, renderer, target, [file], *arguments)
-    # Set aside at once: the next format clears the output folder.
+    # Copy the file immediately: the next format clears the output folder.
     return Path(shutil.copyfile(output / file, job.build / f"made-{file}"))
 
 
 def render_book(job: Job, renderer: Renderer, text: str) -> list[Page]:
-    """The pages of the report in order, by Quarto's numbers and references."""
+    """Return the pages of the report in order, with Quarto's numbers and references."""
     header, *chapters = (page.split("---\n", 2) for page in split_pages(text))
     about = yaml.safe_load(header[1])
     (job.build / "index.md").write_text(header[2], encoding="utf-8")
@@ -89,16 +89,16 @@ def render_book(job: Job, renderer: Renderer, text: str) -> list[Page]:
 
 
 def run_quarto(job: Job, renderer: Renderer, target: str, files: Sequence[str], *arguments: str) -> Path:
-    """Run Quarto and return its output folder, which must have *files*.
+    """Run Quarto and return its output folder, which must contain *files*.
 
-    A reference that does not resolve, of which Quarto only warns, is an error.
+    An unresolved reference, for which Quarto only prints a warning, is an error.
     """
     command = [renderer.executable, "render", "--to", target, *arguments]
     output = job.build / "_output"
     shutil.rmtree(output, ignore_errors=True)
     start = time.monotonic()
     log = run(command, job.build, f"quarto {target}")
-    # PyPI's quarto-cli drops the exit status of Quarto: only the output files show success.
+    # PyPI's quarto-cli drops Quarto's exit status: only the output files show success.
     missing = [file for file in files if not (output / file).is_file()]
     if missing:
         raise failure(f"quarto {target}", f"no {missing[0]}", log)

@@ -1,4 +1,4 @@
-"""Render the report: a folder of HTML pages and one PDF of the same .qmd files, with Quarto or knitr, pandoc and typst.
+"""Render the report: a folder of HTML pages and one PDF from the same .qmd files, with Quarto or with knitr, pandoc and typst.
 
 The command is `python -m collstudy render` (cli/sharing.py).
 """
@@ -18,7 +18,7 @@ REPORT_SOURCE = ROOT / "report"
 
 
 def render(job: Job, wanted: str = "auto") -> None:
-    """Make the report of *job*. Raises StudyError."""
+    """Create the report of *job*. Raises StudyError."""
     if not job.results.is_dir():
         raise StudyError(f"report: no results folder {job.results}")
     for study in job.studies:

@@ -1,4 +1,4 @@
-"""The installed program that renders the report: Quarto, or pandoc and typst."""
+"""Find the installed program that renders the report: Quarto, or pandoc and typst."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from collstudy.base.errors import StudyError
 
 #: typst output needs pandoc 3.1.2; the filter's walk order and table attributes need 3.2.
 PANDOC_MINIMUM = (3, 2)
-#: Before 1.9, Quarto fetches a typst package for the callouts of every PDF; compute nodes seldom reach the network.
+#: Before 1.9, Quarto downloads a typst package for the callouts of every PDF; compute nodes seldom have network access.
 QUARTO_MINIMUM = (1, 9)
 
 
@@ -29,20 +29,20 @@ class Renderer:
 
 
 def version_of(executable: str, *arguments: str) -> str:
-    """The first version number that `executable arguments` prints, or an empty text."""
+    """Return the first version number that `executable arguments` prints, or ""."""
     done = ask([executable, *arguments])
-    # `quarto typst` writes typst's output to the error stream.
+    # `quarto typst` writes typst's output to standard error.
     found = None if done.returncode else re.search(r"\d+(\.\d+)+", done.stdout or done.stderr)
     return found.group() if found else ""
 
 
 def at_least(version: str, minimum: tuple[int, int]) -> bool:
-    """Whether *version*, "1.9.38" or an empty text, is *minimum* or newer."""
+    """Return whether *version* ("1.9.38", or "") is *minimum* or newer."""
     return bool(version) and tuple(int(part) for part in version.split(".")[:2]) >= minimum
 
 
 def find_pandoc() -> tuple[str, str]:
-    """Path and version of a pandoc that is new enough: the one from PyPI first, then the one on PATH."""
+    """Return path and version of a sufficiently new pandoc: first the one from PyPI, then the one on PATH. Raises StudyError."""
     candidates = []
     try:
         import pypandoc
@@ -65,7 +65,7 @@ def find_pandoc() -> tuple[str, str]:
 
 
 def typst_version() -> str:
-    """Version of the typst compiler from PyPI."""
+    """Return the version of the typst compiler from PyPI. Raises StudyError if it is missing."""
     try:
         from importlib.metadata import version
 
@@ -77,7 +77,7 @@ def typst_version() -> str:
 
 
 def choose_renderer(wanted: str) -> Renderer:
-    """Quarto where one that is new enough is on PATH, else the fallback; *wanted* can insist on one."""
+    """Return Quarto if a sufficiently new version is on PATH, otherwise the fallback; *wanted* can require one of them."""
     quarto = shutil.which("quarto") if wanted != "fallback" else None
     if quarto:
         version = version_of(quarto, "--version")

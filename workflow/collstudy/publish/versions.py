@@ -1,4 +1,4 @@
-"""Software that will be used, with versions: `./study info`, and versions.json of a data package."""
+"""Software in use, with versions: `./study info`, and versions.json of a data package."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collstudy.publish.renderers import choose_renderer
 
 
 def renderer() -> tuple[str, str, str]:
-    """Name, version (of pandoc, if Quarto is not used) and path of the renderer."""
+    """Return name, version (of pandoc, if Quarto is not used) and path of the renderer."""
     try:
         found = choose_renderer("auto")
     except StudyError:
@@ -19,7 +19,7 @@ def renderer() -> tuple[str, str, str]:
 
 
 def info() -> dict[str, str]:
-    """The output of `./study info`: all software that will be used, with versions; empty if missing."""
+    """Return the output of `./study info`: all software in use, with versions; "" if missing."""
     mpi = mpis().get("openmpi")
     real, simulated, simgrid = suite("openmpi"), suite(SIMULATED), simulator_version()
     name, version, path = renderer()

@@ -1,4 +1,4 @@
-"""Sources of a study's numbers: one file per kind."""
+"""Sources of a study's numbers: sweeps, sampling, programs, traces, imports, other studies. Each kind has its own module."""
 
 import importlib
 import pkgutil
@@ -9,13 +9,13 @@ from collstudy.tuning.rules import Placement
 
 
 def source_of(study: Study, context: Context) -> Source:
-    """The source of a study: the kind in this folder that belongs to its description."""
+    """Return the source of a study: an instance of the class that matches its description."""
     (kind,) = (kind for kind in _kinds() if kind.described_by is type(study.source))
     return kind(study, context)
 
 
 def verifier_of(source: Source, placements: list[Placement]) -> Source | None:
-    """The source whose work verifies the tuning files of *placements*; None if nothing can be launched."""
+    """Return the source whose work verifies the tuning files of *placements*; None if nothing can be launched."""
     verify = {kind.verifies: kind for kind in _kinds() if kind.verifies}
     kind = next((verify[base] for base in type(source).__mro__ if base in verify), None)
     return kind(source.study, source.context, placements) if kind and placements else None

@@ -1,4 +1,4 @@
-"""Decision tables of the simulated Open MPI's default."""
+"""Decision tables of the default in simulated Open MPI."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from collstudy.store.measurements import whole
 
 
 def decisions(collective: str) -> list[dict[str, Any]]:
-    """The decision table of the simulated Open MPI's default: {ranks, bytes, algorithm, parameters}; the first row with
-    more ranks and more bytes than the call decides. None stands for any number. A chain has fan-out 1 there.
+    """Return the decision table of simulated Open MPI's default: {ranks, bytes, algorithm, parameters}. The first row whose
+    ranks and bytes both exceed those of the call applies; None means no limit. A chain always has fan-out 1 there.
     """
-    # osu_reduce sums, a commutative operation.
+    # osu_reduce uses a sum, which is a commutative operation.
     table = collective + ("_commuting" if collective in ("reduce", "allreduce") else "")
     rows = read_csv(ROOT / "workflow" / "native" / "coll" / "algorithms" / "ompi_decisions.csv")
     return [

@@ -1,8 +1,8 @@
-"""Placement and messages of every launch, for the analysis.
+"""Write the placement and the messages of every launch for the analysis.
 
-Three tables, `ranks.csv`, `edges.csv` and `exchanges.csv` (columns: docs/files.md), from the placement of launches
+The tables `ranks.csv`, `edges.csv` and `exchanges.csv` (columns: docs/files.md) are derived from the placement of launches
 (`Cell.place`), the verification patterns (`patterns.py`) and the steps of exchanges (`exchanges.py`), so that the analysis
-does not derive them again.
+does not need its own implementation of them.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ EXCHANGE_COLUMNS = [
     "first", "last", "every", "stays", "pairs", "times", "share", "combines", "call_collective", "call_algorithm",
 ]  # fmt: skip
 
-#: A tree: for each rank but 0 its parent, in the order in which a parent serves its children.
+#: A tree as (rank, parent) for each rank but 0, in the order in which a parent serves its children.
 Tree = tuple[tuple[int, int], ...]
 Parameters = Mapping[str, int]
 
 #: Patterns in which every rank but 0 has one parent.
 TREE_PATTERNS = ("linear", "chain", "pipeline", "binary", "binomial", "kary", "mpich_binomial")
-#: Open MPI's names of trees for algorithms without a verification pattern.
+#: Open MPI's names of trees, for algorithms without a verification pattern.
 OPENMPI_TREES = {
     "linear": PATTERNS["linear"],
     "pipeline": PATTERNS["pipeline"],
@@ -51,15 +51,15 @@ OPENMPI_TREES = {
     "binomial": PATTERNS["binomial"],
     "knomial": knomial,
 }
-#: MPI libraries with other trees; imported rows of any other library use Open MPI's names.
+#: MPI libraries with trees of their own; for imported rows of any other library, Open MPI's names are used.
 FOREIGN = ("mpich", "impi", "smpi-mpich", "smpi-impi", "nccl")
-#: Stand-in for an algorithm that is not a tree (or of unknown shape) in the hop model.
+#: Trees that the hop model uses instead for algorithms that are not trees or whose shape is unknown.
 STAND_INS = {"default": "linear", "linear": "linear", "pipeline": "pipeline", "chain": "chain", "binary_tree": "binary"}
 
 
 @dataclass(frozen=True)
 class Launched:
-    """One entry of the tables: algorithm, MPI library and placement."""
+    """One entry of the tables: an algorithm, its MPI library, and the placement of ranks."""
 
     mpi: str
     collective: str
@@ -71,12 +71,12 @@ class Launched:
     processes: int
     per_node: int | None = None
     hosts: Mapping[str, Any] | None = field(default=None, compare=False)
-    #: The node of each rank, numbered over the whole machine, where it is known.
+    #: The node of each rank, numbered over the whole machine; empty if unknown.
     allocated: tuple[int, ...] = ()
 
 
 def of_cells(cells: Iterable[Cell]) -> list[Launched]:
-    """The launches of a study's cells."""
+    """Return the launches of a study's cells."""
     return [
         Launched(
             cell.mpi["name"], cell.collective, cell.algorithm, cell.parameters, cell.mapping, cell.cycle, cell.nodes,
@@ -92,10 +92,10 @@ def of_rows(
     catalogue: Catalogue,
     allocations: Mapping[tuple[str, int], tuple[int, ...]],
 ) -> list[Launched]:
-    """The launches of imported rows, whose number of ranks per node is unknown.
+    """Return the launches of imported rows, whose number of ranks per node is unknown.
 
-    *allocations* are the nodes of their ranks by run (without the test) and number of ranks. Of several runs of a cell the first
-    one's are taken.
+    *allocations* has the node of each rank, by run (without the test) and number of ranks. If a cell has several runs, the first
+    one is used.
     """
     launched: dict[tuple, tuple[int, ...]] = {}
     for row in rows:
@@ -110,7 +110,7 @@ def of_rows(
 
 
 def write(study: Study, launched: Sequence[Launched], catalogue: Catalogue, folder: Path) -> None:
-    """Write `ranks.csv`, `edges.csv` and `exchanges.csv` of a study to its folder, if they have changed."""
+    """Write `ranks.csv`, `edges.csv` and `exchanges.csv` to the study's folder if they have changed."""
     levels = study.machine.levels
     write_if_changed(folder / "ranks.csv", to_csv([*RANK_COLUMNS, *_level_names(levels)], ranks(study, launched)))
     write_if_changed(folder / "edges.csv", to_csv(EDGE_COLUMNS, edges(launched, catalogue)))
@@ -118,14 +118,14 @@ def write(study: Study, launched: Sequence[Launched], catalogue: Catalogue, fold
 
 
 def ranks(study: Study, launched: Iterable[Launched]) -> list[dict[str, Any]]:
-    """Rows of ranks.csv: the unit of each level that each rank is in, numbered over the whole machine.
+    """Return the rows of ranks.csv: for each rank, its unit at each level, numbered over the whole machine.
 
-    Process counts of one mapping share rows if their ranks are the first of a longer placement. Placements that do not fit
-    the machine (possible for imported rows) are left out.
+    Process counts of one mapping share rows if their ranks are the first ranks of a larger placement. Placements that do not
+    fit the machine (possible for imported rows) are omitted.
     """
     shapes: dict[tuple, dict[int, Launched]] = {}
     for one in launched:
-        # The ranks of a ladder's step differ at the level that its mapping names.
+        # The ranks of a ladder need no rows: they differ at the level that the mapping names.
         if one.collective not in POINT_TO_POINT or one.collective == "pairs":
             shapes.setdefault((one.mapping, one.nodes, one.per_node), {})[one.processes] = one
     rows = []
@@ -138,10 +138,10 @@ def ranks(study: Study, launched: Iterable[Launched]) -> list[dict[str, Any]]:
 
 
 def edges(launched: Sequence[Launched], catalogue: Catalogue) -> list[dict[str, Any]]:
-    """Rows of edges.csv: the tree of each algorithm, used downwards by a broadcast and upwards by a reduction.
+    """Return the rows of edges.csv: the tree of each algorithm, used downwards by a broadcast and upwards by a reduction.
 
-    Includes algorithms selected by a default (`decisions`) and parts of others (an allreduce
-    may be a reduce and a broadcast; a reduce of few elements is linear).
+    Includes algorithms that a default selects (`decisions`) and parts of other algorithms (an allreduce
+    can be a reduce and a broadcast; a reduce of few elements is linear).
     """
     own = {(one.mpi, one.collective, one.algorithm, one.parameters) for one in launched}
     rows = []
@@ -162,9 +162,9 @@ def edges(launched: Sequence[Launched], catalogue: Catalogue) -> list[dict[str, 
 
 
 def exchanges(launched: Sequence[Launched]) -> list[dict[str, Any]]:
-    """Rows of exchanges.csv: the steps of each algorithm that is not a tree, where known.
+    """Return the rows of exchanges.csv: the steps of each algorithm that is not a tree, if known.
 
-    Includes those that a default selects, parts of others, and the barrier between the iterations of benchmarks.
+    Includes algorithms that a default selects, parts of other algorithms, and the barrier between iterations of a benchmark.
     """
     rows = []
     for (mpi, collective, algorithm, parameters), counts in _wanted(launched, _exchange_parts).items():
@@ -184,7 +184,7 @@ def _text(parameters: Iterable[tuple[str, int]]) -> str:
 
 
 def _wanted(launched: Iterable[Launched], parts: Callable[[Launched], list[tuple]]) -> dict[tuple, set[int]]:
-    """Numbers of processes by MPI library, collective, algorithm and parameters: of launches, and of *parts* of them."""
+    """Return the process counts by MPI library, collective, algorithm and parameters, of the launches and of their *parts*."""
     wanted: dict[tuple, set[int]] = {}
     for one in launched:
         if one.collective not in POINT_TO_POINT:
@@ -196,7 +196,7 @@ def _wanted(launched: Iterable[Launched], parts: Callable[[Launched], list[tuple
 def tree_of(
     catalogue: Catalogue, mpi: str, collective: str, algorithm: str, parameters: Parameters, processes: int
 ) -> Tree | None:
-    """The tree of an algorithm with root 0; None if it is not a tree or its shape is unknown."""
+    """Return the tree of an algorithm with root 0; None if it is not a tree or its shape is unknown."""
     openmpi = mpi not in FOREIGN
     entry = catalogue.algorithms.get(collective, {}).get(algorithm, {})
     settings = {**entry.get("openmpi" if openmpi else mpi, {}), **parameters}
@@ -209,7 +209,7 @@ def tree_of(
         shape = PATTERNS[pattern] if pattern in TREE_PATTERNS else None
     if shape is None:
         return None
-    # A linear reduce receives from the last rank first; a k-nomial tree serves the farthest rank first.
+    # A linear reduce receives from the last rank first; a k-nomial tree serves the most distant rank first.
     backwards = (collective, algorithm) == ("reduce", "linear")
     return _in_order(
         shape(processes, settings), backwards, settings.get("radix", 4) if algorithm == "knomial" else None
@@ -217,7 +217,7 @@ def tree_of(
 
 
 def _tree_parts(one: Launched) -> list[tuple]:
-    """Trees that models of an algorithm need beside its own."""
+    """Return the trees that models of an algorithm need in addition to its own."""
     if one.collective not in ("bcast", "reduce", "allreduce"):
         return []
     parts = ["bcast", "reduce"] if one.collective == "allreduce" else [one.collective]
@@ -229,7 +229,7 @@ def _tree_parts(one: Launched) -> list[tuple]:
 
 
 def _exchange_parts(one: Launched) -> list[tuple]:
-    """Exchanges that models of an algorithm need beside its own, and the barrier between the iterations of benchmarks."""
+    """Return the exchanges that models of an algorithm need in addition to its own, and the barrier between iterations."""
     found = [*_tree_parts(one), (one.mpi, "barrier", "recursive_doubling", ())]
     if one.collective == "allreduce":
         found.append((one.mpi, "allreduce", "recursive_doubling", ()))
@@ -240,12 +240,12 @@ def _exchange_parts(one: Launched) -> list[tuple]:
 
 @functools.cache
 def _decided(collective: str) -> tuple[tuple, ...]:
-    """What the re-implemented default decides for: algorithms with their parameters."""
+    """Return the algorithms, with parameters, that the re-implemented default can select."""
     return tuple(sorted({(row["algorithm"], parse_parameters(row["parameters"])) for row in decisions(collective)}))
 
 
 def _in_order(found: Iterable[tuple[int, int]], backwards: bool, radix: int | None) -> Tree:
-    """(rank, parent) of each edge (parent, rank), in the order in which a parent serves its children."""
+    """Convert edges (parent, rank) to (rank, parent), in the order in which a parent serves its children."""
 
     def turn(pair: tuple[int, int]) -> tuple[int, int]:
         rank = pair[0]
@@ -269,7 +269,7 @@ def _level_names(levels: tuple[Level, ...]) -> list[str]:
 
 
 def _units(study: Study, one: Launched) -> tuple[dict[str, int], ...] | None:
-    """The unit of each level of each rank; None if the ranks do not fit the machine."""
+    """Return, for each rank, its unit at each level; None if the ranks do not fit the machine."""
     machine = study.machine
     if not machine.levels:
         return tuple({"core": rank} for rank in range(one.processes))
@@ -292,9 +292,9 @@ def _numbered(levels: tuple[Level, ...], core: Core) -> dict[str, int]:
 
 
 def _shared(found: Mapping[int, tuple]) -> list[tuple[int, int, tuple]]:
-    """(first count, last count, content for the last): a count shares the content of a larger one that begins like its own.
+    """Return (first count, last count, content for the last): process counts share content if one is the beginning of the next.
 
-    Entries of a count P are for ranks 0 to P - 1, so a smaller count lacks only entries of higher ranks.
+    The content of a count P is about ranks 0 to P - 1, so a smaller count only lacks entries of higher ranks.
     """
     groups: list[tuple[int, int, tuple]] = []
     for count in sorted(found, reverse=True):
@@ -307,7 +307,7 @@ def _shared(found: Mapping[int, tuple]) -> list[tuple[int, int, tuple]]:
 
 
 def _first_ranks(content: tuple, count: int) -> tuple:
-    """The part of a placement (one entry per rank) or a tree (entries name their rank) for ranks below *count*."""
+    """Return the part of a placement (one entry per rank) or a tree (entries start with their rank) for ranks below *count*."""
     if content and isinstance(content[0], tuple):
         return tuple(entry for entry in content if entry[0] < count)
     return content[:count]

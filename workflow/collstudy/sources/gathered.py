@@ -1,4 +1,4 @@
-"""The measurements of other studies under one question: the atlas of all machines."""
+"""Source that gathers the measurements of other studies, as for the atlas of all machines."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from collstudy.study.work import Work, canonical
 
 
 class GatheredSource(Source):
-    """Rows of other studies' measurements.csv with study and machine; the only work is that of the studies."""
+    """Rows of other studies' measurements.csv, with study and machine. It has no work besides that of the studies."""
 
     described_by = Gathered
 
     def work(self) -> list[Work]:
-        """None: the studies have their own work."""
+        """Return []: the studies have their own work."""
         return []
 
     def members(self) -> list[str]:
-        """Names of the studies available on this computer; a run leaves the others out and reports them."""
+        """Return the names of the studies that are available on this computer; a run skips the others and reports them."""
         return [study.name for study in self._studies()]
 
     def _studies(self) -> list[Study]:
@@ -34,7 +34,7 @@ class GatheredSource(Source):
         return [study for study in found if not source_of(study, self.context).absent()]
 
     def describe(self) -> dict[str, Any]:
-        """The gathered studies, and the labels of their machines."""
+        """Return the gathered studies, and the labels of their machines."""
         return {
             "collectives": {},
             "decisions": {},
@@ -45,24 +45,24 @@ class GatheredSource(Source):
         }  # fmt: skip
 
     def inputs(self) -> list[Path]:
-        """The measurements of the studies."""
+        """Return the paths of the studies' measurements."""
         return [self.context.results / name / "measurements.csv" for name in self.members()]
 
     def beside(self) -> list[Path]:
-        """Includes what was found by the checks of imported ones."""
+        """Return the results that the analysis reads, including the import checks of imported studies."""
         return [*super().beside(), *(path.with_name("import-checks.csv") for path in self.inputs())]
 
     def rows(self) -> Rows:
-        """All rows of collectives with a latency; they keep the names of their study and machine."""
+        """Return all rows that have a latency; they keep the names of their study and machine."""
         rows = Rows()
         for path in self.inputs():
             rows.measurements += [row for row in read_rows(path) if row["latency_us"]]
         return rows
 
     def observed(self) -> list[dict[str, Any]]:
-        """None: each of the studies has its own."""
+        """Return []: each of the studies provides its own."""
         return []
 
     def absent(self) -> str:
-        """Unavailable if no gathered study is available."""
+        """Return the reason if none of the gathered studies is available; otherwise ""."""
         return "" if self.members() else "none of the studies that it gathers is available"

@@ -1,4 +1,4 @@
-"""Imported studies: CSV files with a column mapping, raw standard output of OMB, result archives of PICO."""
+"""Source for imported studies: CSV files with a column mapping, output of benchmarks, result archives of PICO."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from collstudy.study.work import Work, canonical
 
 
 class ImportedSource(Source):
-    """Rows of imported files, without work to be done."""
+    """Rows of imported files; there is no work to be done."""
 
     described_by = Imported
     words: ClassVar[dict[str, str]] = Source.words | {"measured": "imported", "missing": "not in the imported data"}
 
     @functools.cached_property
     def every(self) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-        """All rows, including those that the study leaves out, and their account.
+        """Return all rows, including those that the study leaves out, and the account of the import.
 
         Raises StudyError for missing or invalid files.
         """
@@ -39,18 +39,18 @@ class ImportedSource(Source):
 
     @functools.cached_property
     def found(self) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-        """The rows that the study uses, and their account with the grid that they span."""
+        """Return the rows that the study uses, and the account of the import with the grid that the rows span."""
         rows, account = used_of(self.study, *self.every)
         collectives = grid_of(rows, self.context.catalogue, self.study)
         self.context.configuration.check_imported(self.study, collectives)
         return rows, account | {"collectives": collectives}
 
     def work(self) -> list[Work]:
-        """None."""
+        """Return []: nothing is measured."""
         return []
 
     def describe(self) -> dict[str, Any]:
-        """What was imported."""
+        """Return the part of study.json about the import."""
         said, account = self.study.source, self.found[1]
         assert isinstance(said, Imported)
         how = {name: getattr(said, name) for name in ("suite", "suite_version", "mpi", "mpi_version")}
@@ -63,51 +63,51 @@ class ImportedSource(Source):
         }
 
     def rows(self) -> Rows:
-        """Those of the files."""
+        """Return the rows of the files."""
         return rows_of_import(self.study, self.every[0], self.found[1])
 
     def observed(self) -> list[dict[str, Any]]:
-        """The rows of the files, unless a publication's names hide what ran."""
+        """Return the rows of the files; none if a publication's algorithm names differ from what ran."""
         assert isinstance(self.study.source, Imported)
         return [] if self.study.source.printed or self.absent() else super().observed() or self.rows().measurements
 
     def absent(self) -> str:
-        """A pattern that matches no file."""
+        """Return the reason if a pattern matches no file; otherwise ""."""
         missing = missing_files(self.study)
         return f"no file matches {missing[0]} (set STUDY_REFERENCE_DATA)" if missing else ""
 
     def check(self) -> None:
-        """Read everything."""
+        """Read all files. Raises StudyError for any problem."""
         self.files()
 
     def inputs(self) -> list[Path]:
-        """The files, and those of the imports that they are compared with."""
+        """Return the files, and those of the other imports with which they are compared."""
         return [*self.data(), *self._allocations(), *(path for study in self.others() for _, path in files_of(study))]
 
     def folders(self) -> list[str]:
-        """Those of the files."""
+        """Return the folders of the files."""
         return folders_of(self.study)
 
     def data(self) -> list[Path]:
-        """The files that the study names."""
+        """Return the files that the study names."""
         return [path for _, path in files_of(self.study)]
 
     def others(self) -> list[Study]:
-        """The other available imported studies, except those with the printed names of a publication."""
+        """Return the other available imported studies, except those that use the printed names of a publication."""
         found = []
         configuration = self.context.configuration
         for name in configuration.imported_names():
             try:
                 other = configuration.study(name) if name != self.study.name else None
             except StudyError:
-                continue  # its errors are reported when it is run itself
+                continue  # reported when that study is run
             source = other.source if other else None
             if isinstance(source, Imported) and not source.printed and not missing_files(other):
                 found.append(other)
         return found
 
     def _compared(self, rows: list[dict[str, Any]]) -> dict[str, Values]:
-        """Values of other imported studies that *rows* may repeat digit by digit; studies without common cells are not read."""
+        """Return values of other imported studies that *rows* may repeat digit by digit; studies without common cells are not read."""
         if most_cells(rows) < copies.LEAST_COPIED:
             return {}
         nodes: dict[str, set[int]] = {}
@@ -119,11 +119,11 @@ class ImportedSource(Source):
                 try:
                     found[study.name] = read_values(study, self.context.catalogue, self.context.results / "imports")
                 except StudyError:
-                    continue  # its errors are reported when it is selected itself
+                    continue  # reported when that study is run
         return found
 
     def import_checks(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        """Findings of all checks, and the agreement of sources of one machine."""
+        """Return the findings of all checks, and the agreement between sources for one machine."""
         rows, account = self.every
         findings = checks.check(rows, account["problems"], self.study.machine, self._compared(rows))
         used = [row for row in rows if "left_out" not in row]
@@ -131,32 +131,32 @@ class ImportedSource(Source):
         return rows_of(findings), agreeing
 
     def launched(self) -> list[Launched]:
-        """The launches of the rows."""
+        """Return the launches of the rows."""
         assert isinstance(self.study.source, Imported)
         allocations = {key: nodes for path in self._allocations() for key, nodes in read_nodes(path).items()}
         return of_rows(self.found[0], self.study.source.mpi, self.context.catalogue, allocations)
 
     def _allocations(self) -> list[Path]:
-        """The files that say on which nodes the runs were."""
+        """Return the files that list the nodes on which runs took place."""
         return [Path(resolve(entry["allocations"])) for entry in self.study.source.files if "allocations" in entry]
 
     def judged(self) -> list[str]:
-        """Without files for a library, collectives are judged on held-out cells."""
+        """Return the tables that judge decisions; without tuning files, decisions are judged on held-out cells."""
         assert isinstance(self.study.source, Imported)
         if self.study.chapter == "extrapolation":
-            return []  # it asks for latencies, not for decisions
+            return []  # this chapter predicts latencies and makes no decisions
         judged = any(entry.get("collective") not in POINT_TO_POINT for entry in self.study.source.files)
         own = super().judged()
         return own if "tuning" in self.study.analysis or not judged else ["tables/tuning-regret.csv", *own]
 
     def products(self) -> list[str]:
-        """Decisions are judged on held-out cells, because there are no tuning files."""
+        """Return the products of a run, including the tables that judge decisions if there are no tuning files."""
         found = super().products()
         return found if "tuning" in self.study.analysis else [*self.judged(), *found]
 
 
 def _may_share(entry: dict[str, Any], path: Path, study: Study, nodes: dict[str, set[int]]) -> bool:
-    """Whether a file may have cells of the collectives and numbers of nodes in *nodes*, according to its entry."""
+    """Return whether a file may, according to its entry, have cells of the collectives and numbers of nodes in *nodes*."""
     if entry.get("format") in OWN:
         return entry.get("collective") != "pairs"
     collective = entry.get("collective")

@@ -1,4 +1,4 @@
-"""From imported rows to the grid that they span and to the rows of cells.csv and measurements.csv."""
+"""Convert imported rows to the grid that they span, and to the rows of cells.csv and measurements.csv."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from collstudy.study.words import parameter_words
 
 
 def rows_of_import(study: Study, rows: list[dict[str, Any]], account: dict[str, Any]) -> Rows:
-    """Rows of both files from the rows that the study uses; cells of the grid without data are `missing`."""
+    """Return the rows of both files, from the rows that the study uses; cells of the grid without data are `missing`."""
     assert isinstance(study.source, Imported)
     order = {name: index for index, name in enumerate(account["collectives"])}
     algorithms = {
@@ -35,7 +35,7 @@ def rows_of_import(study: Study, rows: list[dict[str, Any]], account: dict[str, 
 
 
 def _imported_cells(rows: list[dict[str, Any]], account: dict[str, Any]) -> list[dict[str, Any]]:
-    """One row per cell of each algorithm's grid (all mappings x the processes it was measured with), with their status."""
+    """Return one row, with its status, per cell of each algorithm's grid: all mappings and the process counts with data."""
     sizes: dict[tuple, set] = {}
     launches: Counter = Counter()
     nodes: dict[tuple, int] = {}
@@ -72,9 +72,9 @@ def _imported_cells(rows: list[dict[str, Any]], account: dict[str, Any]) -> list
 
 
 def grid_of(rows: list[dict[str, Any]], catalogue: Catalogue, study: Study) -> dict[str, Any]:
-    """The grid that imported rows span, in the form of study.json's `collectives`; the catalogue gives the order.
+    """Return the grid that imported rows span, as in study.json's `collectives`, in the order of the catalogue.
 
-    A label is the catalogue's, or the printed name (`import.printed`).
+    A label is the catalogue's, or the name printed in a publication (`import.printed`).
     """
     found: dict[str, Any] = {}
     for collective in dict.fromkeys(row["collective"] for row in rows):
@@ -100,12 +100,12 @@ def grid_of(rows: list[dict[str, Any]], catalogue: Catalogue, study: Study) -> d
 
 
 def _values(parameters: str) -> list[tuple[str, int, str]]:
-    """`key=value;...` in a form that sorts 8192 before 65536."""
+    """Return a sort key for `key=value;...` that orders 8192 before 65536."""
     pairs = (part.partition("=") for part in parameters.split(";"))
     return [(name, len(value), value) for name, _, value in pairs]
 
 
 def _words(parameters: str) -> str:
-    """`key=value;...` in words."""
+    """Format `key=value;...` in words."""
     pairs = (part.partition("=") for part in parameters.split(";"))
     return parameter_words((name, value) for name, _, value in pairs)

@@ -1,7 +1,7 @@
-"""A program whose collectives are tuned: its trace determines the cells to measure, its runs judge the tuning file.
+"""Source that tunes the collectives of a program: its trace selects the cells to measure, its runs judge the tuning file.
 
-Round 0 is the trace, and runs with and without the trace library, which show its overhead. The analysis makes the account
-(`sampling/cells.csv`), whose cells are the grid of a sampled study; runs with and without the tuning file come last.
+Round 0 has the trace, and runs with and without the trace library, which show its overhead. From the trace the analysis writes
+`sampling/cells.csv`; its cells are the grid of a sampled study. Runs with and without the tuning file come last.
 """
 
 from __future__ import annotations
@@ -35,22 +35,23 @@ from collstudy.study.sweeps import Sweep, can_share_start, read_sweeps
 from collstudy.study.traces import RUN_IDENTITY, TRACE_IDENTITY, Run, Trace, nodes_of
 from collstudy.study.work import Work
 
-#: Collectives with less than this share of what all could gain are left out, and classes of sizes that have less together in one of them.
+#: Collectives with less than this percentage of the total possible gain are omitted, as are classes of sizes that together have less
+#: than this percentage of their collective's gain.
 LITTLE_PCT = 1
-#: Algorithms that forward messages in segments, which helps more than two ranks, and the segment sizes (bytes) to try.
+#: Algorithms that forward messages in segments (useful for more than two ranks only), and the segment sizes (bytes) to try.
 SEGMENTED, SEGMENTS = ("pipeline", "chain", "binary_tree", "split_binary_tree"), (8192, 65536)
-#: Defined for two ranks alone.
+#: Algorithm that exists for two ranks only.
 FOR_TWO = "two_proc"
-#: Collectives with a root: when their ranks arrive depends on when the previous call has released them, and so on the algorithm.
+#: Rooted collectives: the arrival of ranks depends on when the previous call released them, and therefore on the algorithm.
 ROOTED = ("bcast", "reduce", "gather", "scatter")
-#: Timed and untimed calls of each size.
+#: Numbers of timed and untimed calls of each size.
 CALLS = {"iterations": 200, "warmup": 20}
-#: Timed calls of each size that last this long (us) together are enough if the ranks arrive over a longer time; a minimum applies.
+#: If arrivals are spread, timed calls of each size need to last only this long (us) in total; FEWEST_CALLS is the minimum number.
 ARRIVING_US, FEWEST_CALLS = 5000, 20
 
 
 class ProgramSource(SampledSource):
-    """The trace of a program, and the cells that it uses, by rounds."""
+    """The trace of a program, and the cells that it uses, measured in rounds."""
 
     described_by = Tuned
     known_after_trace = True
@@ -65,7 +66,7 @@ class ProgramSource(SampledSource):
 
     @functools.cached_property
     def launcher(self) -> Launcher:
-        """The launcher of the program's command. Raises StudyError if the benchmark does not run with its library."""
+        """Return the launcher in the program's command. Raises StudyError if the benchmark does not run with its library."""
         found = launcher_of(shlex.split(self.program.command))
         mpi = installed(found.mpi)
         files = [name for name in chosen(found.mpi) if re.search("_filename|_FILE|^I_MPI_ADJUST", name)]
@@ -80,7 +81,7 @@ class ProgramSource(SampledSource):
 
     @functools.cached_property
     def identity(self) -> dict[str, Any]:
-        """What all runs of the program share."""
+        """Return the part of the identity that all runs of the program share."""
         machine, versions, folder = self.study.machine, self.context.versions, Path(self.program.folder)
         programs = programs_in(shlex.split(self.program.command), folder)
         return {
@@ -90,21 +91,21 @@ class ProgramSource(SampledSource):
             "command": self.program.command,
             "folder": self.program.folder,
             "ranks": self.program.ranks,
-            # The program determines the calls: another version is another trace.
+            # The program determines the MPI calls, so a changed program needs a new trace.
             "program": {str(path): file_digest(path) for path in programs},
         }
 
     @functools.cached_property
     def trace(self) -> Trace:
-        """The trace. Raises StudyError if the program cannot be started here."""
+        """Return the trace. Raises StudyError if the program cannot be started here."""
         if self.study.machine.kind == "local" and not Path(self.program.folder).is_dir():
             raise StudyError(f"study {self.study.name}: program.folder: {self.program.folder} does not exist")
         identity = {"identity_version": TRACE_IDENTITY, "trace_version": tracefile.VERSION, **self.identity}
         return Trace(self.program, self.study.machine, identity)
 
     def run(self, variant: str, environment: dict[str, str], judged: dict[str, Any] | None = None) -> Run:
-        """One way to run the program: *variant* ends with what the trace library does. *judged* are the digests of the tuning files
-        that its runs judge.
+        """Return one variant of the program's run; the end of *variant* selects the trace library's mode. *judged* has the digests of
+        the tuning files that its runs judge.
         """
         own = {"variant": variant} | ({"judged": judged} if judged else {})
         identity = {"identity_version": RUN_IDENTITY, **self.identity, **own}
@@ -114,47 +115,47 @@ class ProgramSource(SampledSource):
         )
 
     def first(self) -> list[Work]:
-        """The trace, and its overhead: runs with and without the trace library."""
+        """Return the trace, and the runs with and without the trace library that show its overhead."""
         return [self.trace, self.run("plain", {}), self.run("traced", {})]
 
     def policy_of(self, work: Work) -> Policy:
-        """One for the trace and for what ran; otherwise the number that the study sets."""
+        """Return one launch for the trace and for runs that record what ran; otherwise the number that the study sets."""
         if isinstance(work, Trace) or (isinstance(work, Run) and work.ran):
             return Policy(1, 1)
         return Policy(self.tuned.runs, self.tuned.runs) if isinstance(work, Run) else self.policy
 
     def work(self) -> list[Work]:
-        """All of it, as far as it is known."""
+        """Return all work, as far as it is known."""
         return [*self.first(), *self.cells()]
 
     def rounds(self) -> dict[int, list[Work]]:
-        """The trace, then the cells of each round so far."""
+        """Return the trace and its overhead as round 0, then the cells of each round so far."""
         return {0: self.first(), **super().rounds()}
 
     def needs(self) -> set[str]:
-        """A compiler, the MPI library of the launcher, and R."""
+        """Return the required parts: a compiler, the MPI library of the launcher, and R."""
         try:
             mpi = launcher_of(shlex.split(self.program.command)).mpi
         except StudyError:
-            # Set-up installs one.
+            # No launcher found: set-up installs Open MPI.
             mpi = "openmpi"
         return {"compiler", "r", mpi}
 
     def programs(self) -> set[str]:
-        """The trace library."""
+        """Return the trace library."""
         return {"trace"}
 
     # From the trace
 
     @functools.cached_property
     def used(self) -> list[dict[str, str]]:
-        """The rows of the account that are worth measuring; empty before this trace has one, and for one of an earlier version."""
+        """Return the rows of cells.csv for the current trace; [] if there are none yet, or if an earlier version wrote them."""
         rows = read_csv(self.folder / "sampling" / "cells.csv")
         return [row for row in rows if row["trace"] == self.trace.digest and "typical_bytes" in row]
 
     @functools.cached_property
     def gridded(self) -> Study:
-        """The study with the sweeps of the cells that the program uses."""
+        """Return the study with the sweeps of the cells that the program uses."""
         path = self.folder / "sampling" / "cells.csv"
         sweeps: list[Sweep] = []
         for collective, _, algorithms, rows in worth_measuring(self.used, self.context.catalogue, self.launcher.mpi):
@@ -166,7 +167,7 @@ class ProgramSource(SampledSource):
         return replace(self.study, source=replace(self.tuned, sweeps=tuple(sweeps)))
 
     def weight(self, collective: str, processes: int, size: int | None) -> float:
-        """The most that perfect collectives of this class of sizes could gain, in percent of the run time."""
+        """Return the most that perfect collectives of this class of sizes could gain, in percent of the run time."""
         return sum(
             float(row["gain_pct"])
             for row in self.used
@@ -174,7 +175,7 @@ class ProgramSource(SampledSource):
         )
 
     def overhead(self) -> dict[str, float]:
-        """Time of runs with the trace library over that of runs without: ratio, low, high; empty without such runs."""
+        """Return the ratio of run times with and without the trace library: {ratio, low, high}; {} without such runs."""
         _, plain, traced = self.first()
         times = [seconds(self.context.read(run)) for run in (traced, plain)]
         return dict(zip(("ratio", "low", "high"), ratio_of_pairs(*times), strict=True)) if all(times) else {}
@@ -182,7 +183,7 @@ class ProgramSource(SampledSource):
     # Its description
 
     def files(self) -> dict[str, bytes]:
-        """What is known before the trace."""
+        """Return the file that describes what is known before the trace."""
         document = {
             "name": self.study.name, "title": self.study.title, "question": self.study.question, "analysis": self.study.analysis,
             "sampling": asdict(self.sampling), "launches": asdict(self.policy), "runs": self.tuned.runs,
@@ -192,12 +193,12 @@ class ProgramSource(SampledSource):
         return {"program.json": json.dumps(document, indent=1, ensure_ascii=False).encode() + b"\n"}
 
     def described(self) -> dict[str, bytes]:
-        """What is known with it: study.json, and the points that can be measured."""
+        """Return the files known after the trace: study.json, and the points that can be measured."""
         points = grid(self.grid, self.weight)
         return {"study.json": self.study_json(), "sampling/grid.csv": points}
 
     def describe(self) -> dict[str, Any]:
-        """The grid, if there is anything to measure, and the program."""
+        """Return the description of the grid, if there is anything to measure, and of the program."""
         rules = {key: value for key, value in asdict(self.sampling).items() if value is not None}
         found = {"collectives": {}, "decisions": {}, "provenance": self._how([]), "cells": self.trace.digest}
         if self.grid:
@@ -220,30 +221,30 @@ class ProgramSource(SampledSource):
         }  # fmt: skip
 
     def measured(self, number: int) -> list[Cell]:
-        """Cells with a spread of arrivals are also measured without it, which shows whether it matters."""
+        """Return the cells of a round; those with spread arrivals also without, to show whether the spread matters."""
         return [*self.selected(number), *self.synchronised(number)]
 
     def synchronised(self, number: int) -> list[Cell]:
-        """The cells of a round that have a spread, without it."""
+        """Return the cells of a round that have spread arrivals, with the spread removed."""
         cells = (cell for cell in self.selected(number) if cell.spread_us is not None)
         return [replace(cell, spread_us=None, iterations=CALLS["iterations"]) for cell in cells]
 
     def collect(self) -> None:
-        """Also writes the measurements without the spread of arrivals that the program has: they decide nothing."""
+        """Write the tables; additionally the measurements without spread arrivals, which do not affect decisions."""
         rows = self.rows_of(self.cells_until(self.last_round, self.synchronised))
         content = to_csv(MEASUREMENT_COLUMNS, rows.measurements)
         write_if_changed(self.folder / "sampling" / "synchronised.csv", content)
         super().collect()
 
     def rows(self) -> Rows:
-        """The measurements of the cells; of the trace and the runs their status alone: their times are not those of collectives."""
+        """Return the measurements of the cells; trace and runs contribute only their status, as their times are not of collectives."""
         rows = super().rows()
         rows.cells += statuses(self.study, self.first(), self.context)
         return rows
 
 
 def statuses(study: Study, works: Iterable[Work], context: Context) -> list[dict[str, Any]]:
-    """The rows of cells.csv for traces and runs."""
+    """Return the rows of cells.csv for traces and runs."""
     found = []
     for work in works:
         record = context.read(work)
@@ -259,15 +260,15 @@ def statuses(study: Study, works: Iterable[Work], context: Context) -> list[dict
 
 
 def seconds(record: Record, column: str = "latency_us") -> list[float]:
-    """The times (s) of a run's launches, in their order."""
+    """Return the times (s) of a run's launches, in their order."""
     return [launch["samples"][0][column] / 1e6 for launch in record.launches]
 
 
 def worth_measuring(
     rows: Iterable[dict[str, str]], catalogue: Catalogue, mpi: str = "openmpi"
 ) -> list[tuple[str, float, list[str], list[dict[str, str]]]]:
-    """The collectives of an account that have algorithms to choose from and are worth it, most to gain first: each with its gain
-    (percent of the run time), all algorithms of the library *mpi* that its tuning files can choose, and its rows.
+    """Return the collectives of an account that have algorithms to choose from and are worth measuring, by descending gain: each with
+    its gain (percent of the run time), the algorithms of *mpi* that a tuning file can select, and its rows.
     """
     by_collective: dict[str, list[dict[str, str]]] = {}
     for row in rows:
@@ -289,7 +290,7 @@ def worth_measuring(
 
 
 def _most_of(rows: list[dict[str, str]]) -> list[dict[str, str]]:
-    """The rows without those of the least gain that have less than LITTLE_PCT of it together."""
+    """Return the rows without those of the smallest gain that together have less than LITTLE_PCT of the total."""
     left = sum(float(row["gain_pct"]) for row in rows) * LITTLE_PCT / 100
     kept = sorted(rows, key=lambda row: float(row["gain_pct"]))
     while len(kept) > 1 and (left := left - float(kept[0]["gain_pct"])) > 0:
@@ -298,7 +299,7 @@ def _most_of(rows: list[dict[str, str]]) -> list[dict[str, str]]:
 
 
 def _can_be_chosen(entry: dict[str, Any], mpi: str) -> bool:
-    """Whether a tuning file of the library can choose an algorithm: not a component, and what is simulated must exist in Open MPI."""
+    """Return whether a tuning file can select an algorithm: it is no component, and simulated ones must exist in Open MPI."""
     simulated = mpi == "smpi-openmpi"
     if simulated and not {"simulated", "smpi"} & set(entry):
         return False
@@ -306,11 +307,11 @@ def _can_be_chosen(entry: dict[str, Any], mpi: str) -> bool:
 
 
 def spread_of(rows: list[dict[str, str]], ranks: int, simulated: bool) -> float | None:
-    """The time (us) over which the ranks of a program arrive at a collective, in its class of sizes with most to gain; None for
-    rooted collectives, and on a real machine, where windows take longer, if they arrive less far apart than the transfer takes.
+    """Return the time (us) over which a program's ranks arrive at a collective, for the class of sizes with most to gain. None for
+    rooted collectives, and on a real machine if they arrive closer together than the transfer takes, as windows take longer.
 
-    Arrivals are drawn evenly from that time, so that the median spread of P ranks is its part (P - 1) / (P + 1); it is rounded to a
-    power of two, because every trace has another one.
+    Arrivals are drawn uniformly from that time, so the median spread of P ranks is (P - 1) / (P + 1) of it. It is rounded to a
+    power of two, because it differs with every trace.
     """
     first = max(rows, key=lambda row: float(row["gain_pct"]))
     if first["operation"] in ROOTED:
@@ -323,8 +324,8 @@ def spread_of(rows: list[dict[str, str]], ranks: int, simulated: bool) -> float 
 def sweeps_of(
     collective: str, algorithms: list[str], rows: Iterable[dict[str, str]], simulated: bool = False
 ) -> list[dict[str, Any]]:
-    """The sweeps of one collective, as in a study's YAML: for each number of ranks the typical size of each class of sizes, with the
-    spread of the program's arrivals; long messages also in segments.
+    """Return the sweeps of one collective, as in a study's YAML: for each rank count, the typical size of each class of sizes, with
+    the spread of the program's arrivals; long messages also in segments.
     """
     by_ranks: dict[int, list[dict[str, str]]] = {}
     for row in rows:
@@ -349,5 +350,5 @@ def sweeps_of(
 
 
 def typical(row: dict[str, str]) -> int:
-    """The message size (bytes) that stands for a class of sizes: up to it half of the time of the transfers is spent."""
+    """Return the message size (bytes) that represents a class: half of the transfer time is spent on sizes up to it."""
     return round(float(row["typical_bytes"]))

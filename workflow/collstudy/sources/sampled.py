@@ -1,7 +1,7 @@
-"""A sampled study: from the points that a round selects to cells, blocks and measurements.
+"""Source for a sampled study: convert the points that a round selects to cells, blocks and measurements.
 
-The analysis selects points (algorithm, processes, message size; `workflow/analysis/R/sampling.R`) from those of the study's sweeps,
-which `results/<study>/sampling/grid.csv` lists. Neighbouring sizes of one algorithm and number of processes are one cell, so one
+The analysis selects points (algorithm, processes, message size; `workflow/analysis/R/sampling.R`) of the study's sweeps from
+the list `results/<study>/sampling/grid.csv`. Neighbouring sizes of one algorithm and process count form one cell, so that one
 launch sweeps them.
 """
 
@@ -22,7 +22,7 @@ from collstudy.study.description import Sampled, Study
 from collstudy.study.sweeps import Choice
 from collstudy.study.work import Work
 
-#: Key of a point, and the cost of its calls.
+#: Columns that identify a point; GRID_COLUMNS adds the cost of its calls.
 POINT = ["collective", "algorithm", "parameters", "mapping", "nodes", "processes", "size_bytes"]
 GRID_COLUMNS = [*POINT, "mpi", "iterations", "warmup", "weight", "start", "spread_us"]
 
@@ -39,32 +39,32 @@ class SampledSource(SweptSource):
         self.last_round = self.sampling.rounds
 
     def needs(self) -> set[str]:
-        """Includes R, which selects the points of a round."""
+        """Return the required parts, including R, which selects the points of a round."""
         return super().needs() | {"r"}
 
     def folder_of(self, number: int) -> Path:
-        """The folder of a round."""
+        """Return the folder of a round."""
         return self.folder / "sampling" / f"round-{number}"
 
     def selection_of(self, number: int) -> Path:
-        """The file of the points that a round selected."""
+        """Return the file with the points that a round selected."""
         return self.folder_of(number) / "selected.csv"
 
     def selected_until(self, number: int) -> list[Path]:
-        """The grid, and the selections of the rounds."""
+        """Return the grid, and the selections of the rounds up to *number*."""
         return [self.folder / "sampling" / "grid.csv", *map(self.selection_of, range(1, number + 1))]
 
     def cells(self) -> list[Cell]:
-        """The cells of all rounds so far."""
+        """Return the cells of all rounds so far."""
         return self.cells_until(self.last_round)
 
     def cells_until(self, number: int, of_round: Callable[[int], list[Cell]] | None = None) -> list[Cell]:
-        """The cells of all rounds up to one, each once: those that are measured, or those that *of_round* tells."""
+        """Return the cells of all rounds up to *number* without duplicates: the measured ones, or those that *of_round* returns."""
         rounds = itertools.takewhile(bool, map(of_round or self.measured, range(1, number + 1)))
         return list({cell.digest: cell for cells in rounds for cell in cells}.values())
 
     def rounds(self) -> dict[int, list[Work]]:
-        """The cells of each round so far, up to the first that selects nothing."""
+        """Return the cells of each round so far, up to the first round that selects nothing."""
         found: dict[int, list[Work]] = {}
         for number in range(1, self.last_round + 1):
             found[number] = list(self.measured(number))
@@ -73,7 +73,7 @@ class SampledSource(SweptSource):
         return found
 
     def selected(self, number: int) -> list[Cell]:
-        """The cells of a round; empty before its selection. Points that are no longer in the sweeps are left out."""
+        """Return the cells of a round; [] before its selection. Points that are no longer in the sweeps are omitted."""
         rows = read_csv(self.selection_of(number))
         if not rows:
             return []
@@ -90,18 +90,18 @@ class SampledSource(SweptSource):
         return [_part(cell, indices) for cell, indices in launches]
 
     def measured(self, number: int) -> list[Cell]:
-        """The cells that are measured in a round: what it selected, and what is shown beside that."""
+        """Return the cells to measure in a round: those that it selected; subclasses add others."""
         return self.selected(number)
 
     def node_hours_ahead(self) -> float:
-        """The budget of future rounds, until the last one has selected its points; infinite without a budget."""
+        """Return the budget of future rounds until the last one has selected its points; infinite without a budget."""
         if self.study.machine.kind != "slurm" or self.last_selected() is not None:
             return 0.0
         budget = self.sampling.budget_node_minutes
         return math.inf if budget is None else budget / 60
 
     def last_selected(self) -> int | None:
-        """The last round: the first that selected nothing, or the last that is allowed; None as long as more may follow."""
+        """Return the last round: the first that selected nothing, or the last that is allowed; None while more may follow."""
         for number in range(1, self.last_round + 1):
             path = self.selection_of(number)
             if not path.exists():
@@ -111,29 +111,29 @@ class SampledSource(SweptSource):
         return self.last_round
 
     def describe(self) -> dict[str, Any]:
-        """The grid, and how it is sampled."""
+        """Return the description of the grid, and how it is sampled."""
         rules = {key: value for key, value in asdict(self.sampling).items() if value is not None}
         return super().describe() | {"sampling": rules}
 
     def files(self) -> dict[str, bytes]:
-        """Includes the list of all points."""
+        """Return the files, including the list of all points."""
         return super().files() | {"sampling/grid.csv": grid(self.grid, self.weight)}
 
     def weight(self, collective: str, processes: int, size: int | None) -> float:
-        """How much a point matters: regret is averaged with it over all points."""
+        """Return the weight of a point when regret is averaged over all points."""
         return 1.0
 
     def rows(self) -> Rows:
-        """The stored measurements of all rounds."""
+        """Return the stored measurements of all rounds."""
         return self.rows_until(self.last_round)
 
     def rows_until(self, number: int) -> Rows:
-        """The same up to the end of a round."""
+        """Return the stored measurements of the rounds up to *number*."""
         return self.rows_of(self.cells_until(number, self.selected), timed=True)
 
 
 def _points(cell: Cell) -> Iterator[dict[str, Any]]:
-    """Every point of a cell."""
+    """Yield every point of a cell."""
     parameters = Choice(cell.algorithm, cell.parameters).parameter_text
     for size in cell.size_list:
         values = (cell.collective, cell.algorithm, parameters, cell.mapping, cell.nodes, cell.processes, size)
@@ -145,7 +145,7 @@ def _key(point: dict[str, Any]) -> tuple[str, ...]:
 
 
 def grid(cells: list[Cell], weight: Callable[[str, int, int | None], float]) -> bytes:
-    """grid.csv: every point of the study's cells."""
+    """Return the content of grid.csv: every point of the study's cells."""
     rows = {}
     for cell in cells:
         for point in _points(cell):
@@ -158,7 +158,7 @@ def grid(cells: list[Cell], weight: Callable[[str, int, int | None], float]) -> 
 
 
 def _part(cell: Cell, indices: list[int]) -> Cell:
-    """The cell with a range of its sizes."""
+    """Return the cell restricted to a range of its sizes."""
     if cell.sizes is None:
         return cell
     sizes = cell.size_list

@@ -1,4 +1,4 @@
-"""The protocol of all kinds of sources of a study's numbers, one file each in this folder."""
+"""The base class of all kinds of sources of a study's numbers; each kind has a module in this folder."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ MEASUREMENT_COLUMNS = [
     "size_bytes", "launch", "latency_us", "min_latency_us", "max_latency_us", "bandwidth_mb_s", "iterations", "proved", "cell",
     "setup_us", "left_pct",
 ]  # fmt: skip
-#: Columns of some studies only: ranks of a pair; results of an application; calls in windows that
-#: were dropped because a rank started late; for a sampled study the duration of the launch (s) on a
-#: real machine; for real launches the round of their block; for imported data the statistic,
-#: quartiles of single calls, the source, and flags of import checks.
+#: Columns that only some studies have: ranks of a pair; results of an application; number of calls in windows that
+#: were dropped because a rank started late; for a sampled study on a real machine, the duration of the launch (s);
+#: for real launches the round of their block; for imported data the statistic, quartiles of single calls, the
+#: source, and flags of import checks.
 FURTHER_COLUMNS = [
     "from_rank", "to_rank", "comm_us", "sweeps", "flops", "residual", "late", "seconds", "round", "statistic", "q1_us",
     "q3_us", "source", "flag",
 ]  # fmt: skip
-#: Findings of import checks (import-checks.csv).
+#: Columns of the findings of import checks (import-checks.csv).
 CHECK_COLUMNS = ["check", "where", "found", "confidence", "action"]
-#: Agreement of sources of one machine (agreement.csv).
+#: Columns of the agreement between sources of one machine (agreement.csv).
 AGREEMENT_COLUMNS = [
     "machine", "collective", "algorithm", "mapping", "sources", "cells", "median_abs_difference_pct", "p90_abs_difference_pct",
 ]  # fmt: skip
@@ -51,7 +51,7 @@ CELL_COLUMNS = [
 
 
 class Context:
-    """Context of a source: configuration, results folder with its store, and versions of installed software."""
+    """What a source depends on: configuration, results folder with its store, and versions of installed software."""
 
     def __init__(self, configuration: Configuration, results: Path):
         self.configuration = configuration
@@ -60,16 +60,16 @@ class Context:
 
     @property
     def catalogue(self) -> Catalogue:
-        """Algorithms and mappings."""
+        """Return the catalogue of algorithms and mappings."""
         return self.configuration.catalogue
 
     @functools.cached_property
     def versions(self) -> Versions:
-        """Versions of installed software."""
+        """Return the versions of installed software."""
         return toolchain.versions()
 
     def read(self, work: Work) -> Record:
-        """The stored record; empty if there is none or it is damaged."""
+        """Return the stored record; an empty one if there is none or it is damaged."""
         try:
             return self.store.read(work)
         except Damaged:
@@ -84,31 +84,31 @@ class Rows:
     measurements: list[dict[str, Any]] = field(default_factory=list)
 
     def write(self, folder: Path) -> None:
-        """Write both files. measurements.csv last: its presence shows that both exist."""
+        """Write both files. measurements.csv is last, so that its presence shows that both exist."""
         further = [name for name in FURTHER_COLUMNS if any(name in row for row in self.measurements)]
         write_atomically(folder / "cells.csv", to_csv(CELL_COLUMNS, self.cells))
         write_atomically(folder / "measurements.csv", to_csv(MEASUREMENT_COLUMNS + further, self.measurements))
 
 
 class Source(ABC):
-    """The source of one study's numbers. Each kind is a subclass in a file of its own in this folder."""
+    """The source of one study's numbers. Each kind is a subclass in a module of its own in this folder."""
 
     #: The class of the description in the study's configuration (`Study.source`) for this kind of source; None for
-    #: kinds that are not configured by studies.
+    #: kinds that studies do not configure.
     described_by: ClassVar[type | None] = None
-    #: The kind of source whose tuning files this one verifies.
+    #: The kind of source whose tuning files this kind verifies.
     verifies: ClassVar[type | None] = None
     #: Number of launches: one, unless a kind of source overrides it.
     policy = Policy(1, 1)
-    #: Number of the last round that selects points; 0: none does.
+    #: Number of the last round that selects points; 0 if there are no such rounds.
     last_round = 0
-    #: Whether its cells, and study.json, are known only after a trace; until then `files()` are those of the trace.
+    #: Whether cells and study.json are known only after a trace; before that, `files()` returns those of the trace.
     known_after_trace = False
-    #: The study whose decisions part of its work uses; that work is known when these exist. Empty: none.
+    #: The study whose decisions a part of the work uses; that part is known once they exist. Empty if there is none.
     decided_by = ""
-    #: Whether its tuning files are judged by runs of a program instead of cells.
+    #: Whether runs of a program, instead of cells, judge the tuning files.
     judged_by_runs = False
-    #: The words for the states of its cells.
+    #: The displayed words for the states of cells.
     words: ClassVar[dict[str, str]] = {
         word: word for word in ("measured", "simulated", "unproved", "failed", "missing")
     }
@@ -119,39 +119,39 @@ class Source(ABC):
 
     @property
     def folder(self) -> Path:
-        """The study's results."""
+        """Return the folder of the study's results."""
         return self.context.results / self.study.name
 
     # Its work
 
     def policy_of(self, work: Work) -> Policy:
-        """The number of launches of a piece of work."""
+        """Return the policy for the number of launches of a piece of work."""
         return self.policy
 
     @abstractmethod
     def work(self) -> list[Work]:
-        """All work known so far. Raises StudyError if some of it cannot run."""
+        """Return all work known so far. Raises StudyError if some of it cannot run."""
 
     def rounds(self) -> dict[int, list[Work]]:
-        """The same by round, if rounds depend on measurements of earlier ones; round 0 depends on none."""
+        """Return the work by round. Rounds after 0 depend on measurements of earlier rounds."""
         return {0: self.work()}
 
     def machine_of(self, work: Work) -> Machine:
-        """The machine of a piece of work."""
+        """Return the machine of a piece of work."""
         return self.study.machine
 
     def node_hours_ahead(self) -> float:
-        """Upper limit of the cost of work that is not known yet."""
+        """Return an upper limit of the node-hours of work that is not known yet."""
         return 0.0
 
     # Its description
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
-        """Its part of study.json: `collectives`, `decisions`, `provenance`, `cells` (a digest), and keys of its own."""
+        """Return its part of study.json: `collectives`, `decisions`, `provenance`, `cells` (a digest), and keys of its own."""
 
     def study_json(self) -> bytes:
-        """study.json. It changes if and only if the question, the set of cells or the imported files change."""
+        """Return study.json. It changes if and only if the question, the set of cells or the imported files change."""
         study, machine, own = self.study, self.study.machine, self.describe()
         document = {
             "name": study.name,
@@ -181,52 +181,52 @@ class Source(ABC):
         return json.dumps(document | own, indent=1, ensure_ascii=False).encode() + b"\n"
 
     def files(self) -> dict[str, bytes]:
-        """Files written before anything runs: path in the study's folder -> content."""
+        """Return the files to write before anything runs: {path in the study's folder: content}."""
         return {"study.json": self.study_json()}
 
     def described(self) -> dict[str, bytes]:
-        """The files that are known only after its trace."""
+        """Return the files that are known only after the trace."""
         return {}
 
     # Its rounds
 
     def folder_of(self, number: int) -> Path:
-        """The folder of a round. Raises StudyError if there are none."""
+        """Return the folder of a round. Raises StudyError if the study has no rounds."""
         raise StudyError(f"study {self.study.name} is not sampled and has no rounds")
 
     def selected_until(self, number: int) -> list[Path]:
-        """The files that say what rounds up to one have selected; empty without rounds."""
+        """Return the files with the selections of the rounds up to *number*; [] without rounds."""
         return []
 
     def rows_until(self, number: int) -> Rows:
-        """The current rows of all rounds up to one."""
+        """Return the current rows of all rounds up to *number*."""
         return self.rows()
 
     # Its rows
 
     @abstractmethod
     def rows(self) -> Rows:
-        """The current rows of all work."""
+        """Return the current rows of all work."""
 
     def observed(self) -> list[dict[str, Any]]:
-        """The rows of measurements of a real machine that are at hand."""
+        """Return the available rows of measurements on a real machine."""
         return [] if self.study.machine.kind == "simulated" else read_rows(self.folder / "measurements.csv")
 
     def launched(self) -> list[Launched]:
-        """The launches of its rows, for ranks.csv, edges.csv and exchanges.csv; empty if unknown."""
+        """Return the launches of its rows, for ranks.csv, edges.csv and exchanges.csv; [] if unknown."""
         return []
 
     def import_checks(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        """Findings of import checks and agreement of sources; empty for own measurements."""
+        """Return findings of import checks and agreement of sources; both empty for own measurements."""
         return [], []
 
     def collect(self) -> None:
-        """Write cells.csv and measurements.csv, and before them the other tables about its launches."""
+        """Write cells.csv and measurements.csv, and before them the other tables about the launches."""
         edges.write(self.study, self.launched(), self.context.catalogue, self.folder)
         if lock := toolchain.spack_lock():
-            # The Spack lock in use, beside the measurements.
+            # Store the lock file of the Spack environment in use with the results.
             write_if_changed(self.context.results / "spack.lock", lock.read_bytes())
-        # Checks flag rows, so they come first.
+        # The checks flag rows, so they must come before rows() is written.
         findings, agreeing = self.import_checks()
         write_if_changed(self.folder / "import-checks.csv", to_csv(CHECK_COLUMNS, findings))
         write_if_changed(self.folder / "agreement.csv", to_csv(AGREEMENT_COLUMNS, agreeing))
@@ -235,47 +235,47 @@ class Source(ABC):
     # Its requirements and products
 
     def absent(self) -> str:
-        """Why it is not available on this computer; empty if it is."""
+        """Return why the source is not available on this computer; "" if it is."""
         return ""
 
     def remarks(self) -> list[str]:
-        """Parts of it that this computer cannot measure and that are left out, a line each."""
+        """Return one line for each part that this computer cannot measure and that is left out."""
         return []
 
     def inputs(self) -> list[Path]:
-        """Input files of its rows and checks that are not made by a run."""
+        """Return the input files of its rows and checks that a run does not create."""
         return []
 
     def beside(self) -> list[Path]:
-        """Results of other studies that its analysis reads: those of the study that it is compared with."""
+        """Return the results of other studies that the analysis reads: those of the study to compare with."""
         name = self.study.analysis.get("compare", {}).get("study")
         return [self.context.results / name / file for file in ("study.json", "measurements.csv")] if name else []
 
     def folders(self) -> list[str]:
-        """The folders, some of which may not exist, in which a further input file would be found."""
+        """Return the folders, some of which may not exist, in which further input files could appear."""
         return []
 
     def data(self) -> list[Path]:
-        """The study's own input files: measurements of other authors, with source and licence."""
+        """Return the study's own input files: measurements of other authors, with source and licence."""
         return []
 
     def needs(self) -> set[str]:
-        """The parts required for measuring: MPI libraries by name, and those of project/needs.py."""
+        """Return the parts required for measuring: MPI libraries by name, and those of project/needs.py."""
         return set()
 
     def programs(self) -> set[str]:
-        """Parts of workflow/native that it needs besides those that most studies need (launch/build.py)."""
+        """Return the parts of workflow/native needed in addition to the usual ones (launch/build.py)."""
         return set()
 
     def products(self) -> list[str]:
-        """Products of a run besides tables, models and figures: paths in the study's folder."""
+        """Return the products of a run besides tables, models and figures, as paths in the study's folder."""
         found = ["tuning/README.md", "tuning/check.csv"] if "tuning" in self.study.analysis else []
         if "replay_sampling" in self.study.analysis:
             found += ["tables/sampling.csv", "tuning/sampling.svg", "tuning/sampling.png"]
         return found + (["tuning/sentences.csv"] if self.judged() else [])
 
     def judged(self) -> list[str]:
-        """The tables that judge its decisions; none if nothing is decided."""
+        """Return the tables that judge the decisions; [] if nothing is decided."""
         found = (
             ["tables/tuning-regret.csv", "tables/tuning-verification.csv"] if "tuning" in self.study.analysis else []
         )
@@ -284,12 +284,12 @@ class Source(ABC):
     # Its tuning files
 
     def shapes(self) -> set[tuple[str, int, int, int]]:
-        """Mapping, allocated nodes, processes, and the nodes that these really use, of everything that was measured."""
+        """Return (mapping, allocated nodes, processes, nodes actually used) of everything that was measured."""
         machine = self.study.machine
         rows = {(r.mapping, r.nodes, r.processes) for r in read_measurements(self.folder / "measurements.csv")}
         if any(nodes != machine.nodes for _, nodes, _ in rows):
             return {(mapping, nodes, processes, nodes) for mapping, nodes, processes in rows}
-        # Without numbers of nodes of their own the processes were mapped over the whole machine.
+        # The rows do not state numbers of nodes, so the processes were mapped over the whole machine.
         cycles = {name: self.context.catalogue.mappings[name]["cycle"] for name, _, _ in rows}
         return {
             (name, nodes, processes, len({core.node for core in place(machine, cycles[name], nodes, processes, None)}))
@@ -297,7 +297,7 @@ class Source(ABC):
         }
 
     def check(self) -> None:
-        """Raise StudyError for any problem that would stop a run of it."""
+        """Raise StudyError for any problem that would stop a run."""
         if reason := self.absent():
             raise StudyError(f"study {self.study.name}: {reason}")
         self.files()

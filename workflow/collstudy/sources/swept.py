@@ -1,4 +1,4 @@
-"""A swept study: every point of its grid is measured or simulated."""
+"""Source for a swept study: every point of its grid is measured or simulated."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class SweptSource(Source):
         self.policy = study.source.policy
 
     def remarks(self) -> list[str]:
-        """The components that the installed Open MPI lacks."""
+        """Return a line about the components that the installed Open MPI lacks, if any."""
         if not self.lacking:
             return []
         version = self.context.versions.mpi.get("openmpi", {}).get("version", "")
@@ -42,12 +42,12 @@ class SweptSource(Source):
 
     @property
     def gridded(self) -> Study:
-        """The study with its sweeps."""
+        """Return the study with its sweeps."""
         return self.study
 
     @functools.cached_property
     def grid(self) -> list[Cell]:
-        """All cells of the sweeps. Raises StudyError for a cell that cannot run, for example if its ranks do not fit."""
+        """Return all cells of the sweeps. Raises StudyError for a cell that cannot run, for example if its ranks do not fit."""
         cells = expand(self.gridded, self.context.catalogue, self.context.versions)
         shapes = {(cell.mapping, cell.cycle, cell.nodes, cell.processes, cell.per_node): cell for cell in cells}
         for cell in shapes.values():
@@ -55,31 +55,31 @@ class SweptSource(Source):
         return cells
 
     def cells(self) -> list[Cell]:
-        """Those that are to be measured."""
+        """Return the cells to measure."""
         return self.grid
 
     def work(self) -> list[Work]:
-        """The same."""
+        """Return the cells to measure."""
         return list(self.cells())
 
     def needs(self) -> set[str]:
-        """A compiler, and MPI libraries or the simulator."""
+        """Return the required parts: a compiler, and MPI libraries or the simulator."""
         if self.study.machine.kind == "simulated":
             return {"compiler", "simulator"}
         return {"compiler", *(mpi for sweep in self.study.sweeps for mpi in sweep.mpis)}
 
     def programs(self) -> set[str]:
-        """Applications that are cells, and the platform of a fat tree."""
+        """Return the parts for applications, a fat tree, and the trace library, if the study needs them."""
         applications = any(sweep.collective in APPLICATIONS for sweep in self.study.sweeps)
         tree = "fat_tree" in self.study.machine.simulation
         arms = bool(_components(self.study, self.context.catalogue)) or bool(self.lacking)
-        # The limit of requests in a rules file shows in the library's own calls only.
+        # Only the library's own calls show the limit of requests that a rules file sets.
         arms |= any("max_requests" in dict(c.parameters) for sweep in self.study.sweeps for c in sweep.algorithms)
         asked = {"apps": applications, "fattree": tree, "trace": arms}
         return {part for part, needed in asked.items() if needed}
 
     def describe(self) -> dict[str, Any]:
-        """The grid and its settings."""
+        """Return the description of the grid and its settings."""
         return {
             "collectives": _collectives(self.gridded, self.context.catalogue),
             "decisions": _decisions(self.gridded, self.context.catalogue),
@@ -100,28 +100,28 @@ class SweptSource(Source):
             "simulator_version": (simulator_version() or "") if simulated else "",
             "iterations": sorted({cell.iterations for cell in cells if cell.collective not in APPLICATIONS}),
             "warmup": sorted({cell.warmup for cell in cells if cell.collective not in APPLICATIONS}),
-            # Barriers set by a study instead of the library's default.
+            # Barriers that the study sets instead of the library's default.
             "barriers": sorted({sweep.barrier for sweep in sweeps} - {"default"}),
             "launches": {"min": 1, "max": 1} if simulated else {"min": policy.minimum, "max": policy.maximum},
             "ci_width_pct": None if simulated else policy.ci_width_pct,
         }
 
     def shapes(self) -> set[tuple[str, int, int, int]]:
-        """Those of its cells."""
+        """Return (mapping, allocated nodes, processes, nodes actually used) of the cells."""
         machine = self.study.machine
         cells = {(c.mapping, c.nodes, c.processes, c.per_node): c for c in self.cells()}.values()
         return {(c.mapping, c.nodes, c.processes, len({core.node for core in c.place(machine)})) for c in cells}
 
     def launched(self) -> list[Launched]:
-        """Every cell of the grid."""
+        """Return the launches of all cells of the grid."""
         return of_cells(self.grid)
 
     def rows(self) -> Rows:
-        """The stored measurements of each cell."""
+        """Return the stored measurements of each cell."""
         return self.rows_of(self.cells())
 
     def rows_of(self, cells: list[Cell], timed: bool = False) -> Rows:
-        """The same of these cells; *timed*: with the time that each launch of a real machine took."""
+        """Return the stored measurements of *cells*; *timed*: with the duration of each launch on a real machine."""
         rows = Rows()
         for cell in cells:
             record = self.context.read(cell)
@@ -156,13 +156,13 @@ class SweptSource(Source):
 
 
 def _components(study: Study, catalogue: Catalogue) -> set[str]:
-    """Open MPI's components that are algorithms of a study."""
+    """Return the components of Open MPI that the study compares as algorithms."""
     found = {component_of(sweep, choice, catalogue) for sweep in study.sweeps for choice in sweep.algorithms}
     return found - {""}
 
 
 def _without_lacking(study: Study, context: Context) -> tuple[Study, tuple[str, ...]]:
-    """The study without the components that the installed Open MPI lacks, and their names in alphabetical order."""
+    """Return the study without the components that the installed Open MPI lacks, and their names in alphabetical order."""
     catalogue = context.catalogue
     asked = _components(study, catalogue)
     lacking = asked - context.versions.components() if asked and "openmpi" in context.versions.mpi else set()
@@ -182,13 +182,13 @@ def _without_lacking(study: Study, context: Context) -> tuple[Study, tuple[str, 
 
 
 def label_of(choice: Choice, catalogue: Catalogue, collective: str) -> str:
-    """Display name: the catalogue's label with the parameters, if any: `Chain (fan-out 4, segments of 8 KiB)`."""
+    """Return the display name: the catalogue's label with any parameters: `Chain (fan-out 4, segments of 8 KiB)`."""
     label = catalogue.algorithms[collective][choice.name]["label"]
     return f"{label} ({parameter_words(sorted(choice.parameters))})" if choice.parameters else label
 
 
 def inside_of(choice: Choice, catalogue: Catalogue, collective: str) -> str:
-    """Display name of the non-blocking algorithm inside of a pipelined one; empty if it is none."""
+    """Return the display name of the non-blocking algorithm inside a pipelined one; "" for other algorithms."""
     entry = catalogue.algorithms[collective][choice.name]
     if entry.get("library", {}).get("algorithm") != "pipelined":
         return ""
@@ -196,7 +196,7 @@ def inside_of(choice: Choice, catalogue: Catalogue, collective: str) -> str:
 
 
 def _collectives(study: Study, catalogue: Catalogue) -> dict[str, Any]:
-    """For each collective: algorithms with labels, mappings, processes and sizes, in the order of the study."""
+    """Return, for each collective, algorithms with labels, mappings, processes and sizes, in the order of the study."""
     found: dict[str, Any] = {}
     for sweep in study.sweeps:
         entry = found.setdefault(sweep.collective, {"algorithms": [], "mappings": [], "processes": [], "sizes": []})
@@ -222,7 +222,7 @@ def _collectives(study: Study, catalogue: Catalogue) -> dict[str, Any]:
 
 
 def _decisions(study: Study, catalogue: Catalogue) -> dict[str, list[dict[str, Any]]]:
-    """decisions() of each collective of a study of the simulated Open MPI, and of their parts."""
+    """Return decisions() of each collective in a study of simulated Open MPI, and of the parts of an allreduce."""
     names = [sweep.collective for sweep in study.sweeps if sweep.mpis == ("smpi-openmpi",)]
     names += ["reduce", "bcast"] * ("allreduce" in names)
     default = {name: catalogue.algorithms[name]["default"].get("simulated", {}) for name in names}
@@ -234,7 +234,7 @@ def _extend(target: list, values: list) -> None:
 
 
 def _largest(record: Record, key: str) -> float | None:
-    """The largest value in the launches' provenance; launches of earlier versions may lack it."""
+    """Return the largest value in the launches' provenance; launches of earlier versions may lack it."""
     return max(
         (value for launch in record.launches if (value := launch["provenance"].get(key)) is not None), default=None
     )

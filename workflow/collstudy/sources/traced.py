@@ -1,4 +1,4 @@
-"""Applications of a study: traced once, and the traces replayed in the simulator. Both are work like cells (study/traces.py)."""
+"""Source for applications: each is traced once, and the traces are replayed in the simulator. Both are work (study/traces.py)."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from collstudy.tuning.writers import in_library, library_rules
 
 #: Name of the base case of replays.
 DEFAULT = "default"
-#: Name of the replay with the decisions of another study.
+#: Name of the replay with the tuning decisions of another study.
 DECIDED = "decided"
-#: Raise it when the times of collectives in replays have another meaning.
+#: Increase it when the meaning of the times of collectives in replays changes.
 CALLS_VERSION = 1
 
 
 class TracedSource(Source):
-    """Traces of applications, and replays of these on simulated machines."""
+    """Traces of applications, and replays of the traces on simulated machines."""
 
     described_by = Traced
 
@@ -47,24 +47,24 @@ class TracedSource(Source):
 
     @functools.cached_property
     def found(self) -> tuple[list[Trace | Replay], list[dict[str, str]]]:
-        """All traces and replays, and those left out with the reason. Raises StudyError if a program is missing."""
+        """Return all traces and replays, and the applications left out with the reason. Raises StudyError if a program is missing."""
         return jobs(self.study, self.traced, self.context)
 
     def work(self) -> list[Work]:
-        """Each trace, followed by its replays."""
+        """Return each trace, followed by its replays."""
         return list(self.found[0])
 
     def machine_of(self, work: Work) -> Machine:
-        """Replays run on their own machines."""
+        """Return the machine of the trace or replay; replays run on simulated machines."""
         assert isinstance(work, Trace | Replay)
         return work.machine
 
     def needs(self) -> set[str]:
-        """Applications and the MPI library that starts them, and the simulator for replays."""
+        """Return the required parts: applications, the MPI library that starts them, and the simulator for replays."""
         return {"compiler", "applications", self.study.machine.mpi, *(["simulator"] if self.traced.replay else [])}
 
     def remarks(self) -> list[str]:
-        """A line if there are no decisions to replay with yet."""
+        """Return a line if there are no decisions to replay yet."""
         plan = self.traced.replay
         if not plan or not self.decided_by or decided(plan, self.context):
             return []
@@ -72,17 +72,17 @@ class TracedSource(Source):
         return [f"study {self.study.name}: no replays with decisions, because {first}"]
 
     def beside(self) -> list[Path]:
-        """The decisions that are replayed, and the measurements of their cells, from which the gain is predicted."""
+        """Return the decisions to replay, and the measurements of their cells, from which the gain is predicted."""
         folder = self.context.results / self.decided_by
         own = [folder / "tuning" / "decisions.csv", folder / "measurements.csv"] if self.decided_by else []
         return super().beside() + own
 
     def programs(self) -> set[str]:
-        """This project's applications, the trace library, and for replays their program and platform."""
+        """Return this project's applications, the trace library, and, for replays, their program and platform."""
         return {"apps", "trace", *(["replay", "fattree"] if self.traced.replay else [])}
 
     def describe(self) -> dict[str, Any]:
-        """Entry of study.json for applications: places of traces and replays, and settings of replays."""
+        """Return the part of study.json about applications: folders of traces and replays, and settings of replays."""
         plan, (found, left_out) = self.traced.replay, self.found
         replay = (
             {
@@ -107,7 +107,7 @@ class TracedSource(Source):
         }  # fmt: skip
 
     def files(self) -> dict[str, bytes]:
-        """Also study.json without the replays with decisions: when these change, the rule that plans them is not run again."""
+        """Also return study.json without replays of decisions: a change of these replays does not run the rule that plans them again."""
         found = super().files()
         if not self.traced.replay or not self.decided_by:
             return found
@@ -115,7 +115,7 @@ class TracedSource(Source):
         return found | {"undecided.json": TracedSource(plain, self.context).study_json()}
 
     def rows(self) -> Rows:
-        """Each trace and replay with its status, and how long it took.
+        """Return each trace and replay with its status and its time.
 
         `collective` is the application; `algorithm` is `traced` or the replay's label; `latency_us` is the run time of the traced
         application, from MPI_Init to MPI_Finalize, or the makespan of the replay.
@@ -169,16 +169,16 @@ def _trace(application: Application, machine: Machine, versions: Versions) -> Tr
         "command": application.command,
         "prepare": application.prepare,
         "ranks": application.ranks,
-        # The program determines the calls: another version is another trace.
+        # The program determines the MPI calls, so a changed program needs a new trace.
         "program": file_digest(program) if program else None,
     }
     return Trace(application, machine, identity)
 
 
 def chosen_algorithms(catalogue: Catalogue, algorithms: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Variables of the collectives library, and SimGrid's own algorithms, that make a replay use *algorithms*.
+    """Return variables of the collectives library, and SimGrid's own algorithms, that make a replay use *algorithms*.
 
-    Other collectives use Open MPI's default: of the collectives library if it has it, otherwise SimGrid's copy of the tables.
+    Other collectives use Open MPI's default: that of the collectives library if it has one, otherwise SimGrid's copy of the tables.
     """
     environment, smpi = {}, {}
     for collective, entries in catalogue.algorithms.items():
@@ -193,8 +193,8 @@ def chosen_algorithms(catalogue: Catalogue, algorithms: dict[str, str]) -> tuple
 
 @dataclass(frozen=True)
 class Decided:
-    """Decisions of a study: as rules of the collectives library, for the collectives that it has, and as SimGrid's own algorithms
-    by message size for alltoall, which it lacks (workflow/native/replay/replay.c).
+    """Tuning decisions of a study: rules of the collectives library for the collectives that it implements; for alltoall, which it
+    lacks, SimGrid's own algorithms by message size (workflow/native/replay/replay.c).
     """
 
     rules: str
@@ -203,7 +203,7 @@ class Decided:
 
 
 def decided(plan: ReplayPlan, context: Context) -> Decided | None:
-    """The decisions of the plan's study for its mapping and machine; None before that study has decided."""
+    """Return the decisions of the plan's study for its mapping and machine; None if that study has none yet."""
     folder = context.results / plan.decisions / "tuning"
     if not (folder / "decisions.csv").exists():
         return None
@@ -215,7 +215,7 @@ def decided(plan: ReplayPlan, context: Context) -> Decided | None:
     ours = in_library(catalogue, found[0])
     counts = {name: sorted({row.processes for row in chosen if row.collective == name}) for name in ours.tables}
     rules = library_rules(ours, catalogue, [], machine, counts, "ompi_default")
-    # Where no rule holds, as on another number of ranks, the default of a replay without decisions.
+    # If no rule applies, as for another rank count, use the default of a replay without decisions.
     for name in ours.tables:
         default = catalogue.algorithms[name]["default"]
         if own := default.get("simulated", default.get("library")):
@@ -224,7 +224,7 @@ def decided(plan: ReplayPlan, context: Context) -> Decided | None:
 
 
 def alltoall_rules(placement: Placement, ranks: int, catalogue: Catalogue) -> str:
-    """The decisions for alltoall on so many ranks in the format of replay.c; empty if there are none."""
+    """Return the decisions for alltoall on *ranks* ranks in the format of replay.c; "" if there are none."""
     table = placement.tables.get("alltoall", {})
     rules = table[max(count for count in table if count <= ranks)] if any(count <= ranks for count in table) else ()
     parts = []
@@ -247,7 +247,7 @@ def _replays(trace: Trace, plan: ReplayPlan, context: Context) -> Iterator[Repla
     if choice:
         tried.append({"label": DECIDED})
     for number, machine in enumerate(plan.machines):
-        # Alternatives are tried on the first machine; the others show the effect of another network.
+        # Alternatives are tried on the first machine only; the other machines show the effect of another network.
         for entry in tried if number == 0 else tried[:1]:
             mapping = entry.get("mapping", plan.mapping)
             algorithms = entry.get("algorithms", {})
@@ -275,7 +275,7 @@ def _replays(trace: Trace, plan: ReplayPlan, context: Context) -> Iterator[Repla
 
 
 def jobs(study: Study, traced: Traced, context: Context) -> tuple[list[Trace | Replay], list[dict[str, str]]]:
-    """All traces and replays of a study, and those left out with the reason. Raises StudyError if a program is missing."""
+    """Return all traces and replays, and the applications left out with the reason. Raises StudyError if a program is missing."""
     versions = context.versions
     if "openmpi" not in versions.mpi:
         raise StudyError("no Open MPI to run the applications; ./study setup installs one")

@@ -1,4 +1,4 @@
-"""Runs of a program with and without its tuning files, which judge them."""
+"""Source for the runs of a program with and without its tuning files, which judge these files."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from collstudy.tuning.rules import Placement
 
 
 def variables(mpi: str, placement: Placement, own: Path, han: Path | None = None) -> dict[str, str]:
-    """The environment variables that make an MPI library use the tuning file *own* of a placement, and *han*, that of coll/han."""
+    """Return the environment variables that make an MPI library use the tuning file *own* of a placement, and coll/han use *han*."""
     if mpi == "mpich":
         return mpich.environment(own)
     if mpi == "impi":
         return exported(own.read_text(encoding="utf-8"))
     words = rules_arguments(own, han=han)
-    # An algorithm that the user's environment forces takes precedence over the file; 0 forces none.
+    # An algorithm forced by the user's environment would take precedence over the file; 0 forces none.
     forced = [f"OMPI_MCA_coll_tuned_{collective}_algorithm" for collective in placement.tables]
     found = {name: "0" for name in forced if name in os.environ}
     return found | {f"OMPI_MCA_{name}": value for name, value in zip(words[1::3], words[2::3], strict=True)}
 
 
 class TrialSource(ProgramSource):
-    """The runs that judge the tuning files of a program: with and without them, each as it is, traced, and once to see what ran."""
+    """Runs that judge a program's tuning files: with and without them, each untraced, traced, and once to record what ran."""
 
     described_by = None
     verifies = ProgramSource
@@ -50,7 +50,7 @@ class TrialSource(ProgramSource):
             if mpi == "mpich"
             else variables(mpi, placement, files["own"], files.get("han"))
         )
-        # The other variables change what runs as well; paths do not.
+        # The other variables also affect what runs; paths do not.
         others = {name: value for name, value in environment.items() if "/" not in value}
         texts["variables"] = json.dumps(others, sort_keys=True)
         judged = {name: digest_of(text) for name, text in texts.items()}
@@ -61,24 +61,24 @@ class TrialSource(ProgramSource):
         }
 
     def work(self) -> list[Work]:
-        """The runs."""
+        """Return the runs."""
         return list(self.arms.values())
 
     def rounds(self) -> dict[int, list[Work]]:
-        """All at once."""
+        """Return all runs as round 0."""
         return {0: self.work()}
 
     def pairs(self, traced: bool, column: str = "latency_us") -> tuple[list[float], list[float]]:
-        """Times (s) of the default and of the tuned runs, in the order of launches: they were launched in turn."""
+        """Return the times (s) of the default and of the tuned runs in launch order; the two were launched in turn."""
         default, tuned = (self.context.read(self.arms[file + "-traced" * traced]) for file in ("default", "tuned"))
         return seconds(default, column), seconds(tuned, column)
 
     def failures(self) -> list[str]:
-        """Why runs failed."""
+        """Return the reasons of failed runs."""
         found = ((run.variant, self.context.read(run).failure) for run in self.arms.values())
         return [f"{variant}: {failure['reason']}" for variant, failure in found if failure]
 
     def ran(self, file: str) -> list[dict[str, Any]]:
-        """What ran without (`default`) or with (`tuned`) the files."""
+        """Return what ran without (`default`) or with (`tuned`) the tuning files."""
         launches = self.context.read(self.arms[file + "-ran"]).launches
         return launches[-1]["ran"] if launches else []

@@ -1,4 +1,4 @@
-"""Verification of a study's tuning files: default and rules file on fresh launches of the same cells."""
+"""Source for the verification of a study's tuning files: default and rules file in fresh launches of the same cells."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from collstudy.study.selection import Library, Rules
 from collstudy.tuning import emission, rules, writers
 from collstudy.tuning.rules import Placement, Rule, selected
 
-#: Verified process counts of a placement: number of deciding ones, and of ones between them, spread over the range.
+#: Process counts to verify per placement: number of measured ones, and of unmeasured ones between them, spread over the range.
 ON_GRID, OFF_GRID = 4, 3
 
 #: Columns of tables/tuning-withdrawn.csv.
@@ -30,7 +30,7 @@ WITHDRAWN_COLUMNS = ["collective", "mapping", "nodes", "processes", "size_bytes"
 
 @dataclass(frozen=True)
 class Pair:
-    """The two cells that are compared: the default and the rules file of a placement."""
+    """Two cells to compare: with the default, and with the rules file of a placement."""
 
     placement: Placement
     collective: str
@@ -42,7 +42,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Verified:
-    """One cell and size: default against rules file."""
+    """Result for one cell and size: times with the default and with the rules file."""
 
     placement: Placement
     collective: str
@@ -54,23 +54,23 @@ class Verified:
     tuned: list[float]
 
     def speedup(self) -> tuple[float, float, float]:
-        """Default over tuned with its interval, from the pairs of launches that were interleaved."""
+        """Return the speed-up of tuned over default with its interval, from pairs of interleaved launches."""
         return ratio_of_pairs(self.default, self.tuned)
 
     def verdict(self, tie_pct: float) -> str:
-        """Faster, slower, or tie: the interval holds 1, or the difference is below half the tie width."""
+        """Return `faster`, `slower` or `tie`: the interval contains 1, or the difference is below half the tie width."""
         return verdict_of(self.speedup(), tie_pct)
 
 
 def ratio_of_pairs(first: list[float], second: list[float]) -> tuple[float, float, float]:
-    """First over second, of pairs that were launched in turn: the median with its distribution-free interval."""
+    """Return the median of first / second, with its distribution-free interval, for pairs that were launched in turn."""
     ratios = [a / b for a, b in zip(first, second, strict=False)]
     low, high = median_interval(ratios) or (ratios[0], ratios[0])
     return median(ratios), low, high
 
 
 def verdict_of(speedup: tuple[float, float, float], tie_pct: float) -> str:
-    """The verdict on a speed-up with its interval."""
+    """Return the verdict on a speed-up (median, low, high)."""
     middle, low, high = speedup
     if abs(middle - 1) <= tie_pct / 200 or low <= 1 <= high:
         return "tie"
@@ -78,7 +78,7 @@ def verdict_of(speedup: tuple[float, float, float], tie_pct: float) -> str:
 
 
 def spread(values: list[int], most: int) -> list[int]:
-    """At most *most* of the sorted values, evenly spread, the last included."""
+    """Return at most *most* of the sorted values, evenly spread, including the last."""
     values = sorted(values)
     if len(values) <= most:
         return values
@@ -86,7 +86,7 @@ def spread(values: list[int], most: int) -> list[int]:
 
 
 def verified_counts(measured: list[int]) -> list[tuple[int, bool]]:
-    """Process counts to verify, each with whether it decided."""
+    """Return the process counts to verify, and whether each was measured for the decisions."""
     between = sorted({(a + b) // 2 for a, b in zip(measured, measured[1:], strict=False)} - set(measured))
     return [(count, True) for count in spread([p for p in measured if p > 1], ON_GRID)] + [
         (count, False) for count in spread(between, OFF_GRID)
@@ -94,7 +94,7 @@ def verified_counts(measured: list[int]) -> list[tuple[int, bool]]:
 
 
 def size_ranges(sizes: tuple[int, int] | None) -> list[tuple[tuple[int, int] | None, bool]]:
-    """The sweep that decided, and one of sizes half-way between (3, 6, 12, ... for 1, 2, 4, ...)."""
+    """Return the sizes that were measured for the decisions, and a sweep between them (3, 6, 12, ... for 1, 2, 4, ...)."""
     if sizes is None:
         return [(None, True)]
     first = sizes[0] * 3
@@ -102,10 +102,10 @@ def size_ranges(sizes: tuple[int, int] | None) -> list[tuple[tuple[int, int] | N
 
 
 def arms(cell: Cell, texts: dict[str, str], number: int) -> tuple[Cell, Cell]:
-    """The default and the tuned cell of a verification; *number* makes them cells of their own, so launches are fresh."""
+    """Return the default and the tuned cell of a verification; *number* gives them separate identities and so fresh launches."""
     default = replace(cell, selection=cell.selection.verified(number))
     if cell.deterministic:
-        # The barriers between the timed calls stay the same; a measured barrier follows the rules.
+        # The barriers between timed calls stay the same; if the barrier itself is measured, it follows the rules.
         assert isinstance(cell.selection, Library)
         kept = {
             k: v for k, v in cell.selection.variables.items() if k == "COLL_BARRIER" and cell.collective != "barrier"
@@ -117,7 +117,7 @@ def arms(cell: Cell, texts: dict[str, str], number: int) -> tuple[Cell, Cell]:
 
 
 class VerifyingSource(SweptSource):
-    """The cells that verify the files of *placements*; empty without a measured default."""
+    """The cells that verify the tuning files of *placements*; none without a measured default."""
 
     described_by = None
     verifies = SweptSource
@@ -129,22 +129,22 @@ class VerifyingSource(SweptSource):
         self.mpi: str = self.document["provenance"]["mpi"]
         self.placements = placements
         if self.document["simulated"]:
-            # Simulated ranks get their algorithms from the collectives library.
+            # The collectives library provides the algorithms of simulated ranks.
             self.placements = [writers.in_library(context.catalogue, one) for one in placements]
         if self.mpi == "openmpi":
             version = self.document["provenance"]["mpi_version"]
             self.placements = [rules.as_openmpi_reads(one, rules.own_version(one, version)) for one in placements]
 
     def cells(self) -> list[Cell]:
-        """Both cells of each pair."""
+        """Return both cells of each pair."""
         return [cell for pair in self.pairs() for cell in (pair.default, pair.tuned)]
 
     def rows(self) -> Rows:
-        """The stored measurements of both."""
+        """Return the stored measurements of both."""
         return self.rows_of(self.cells())
 
     def pairs(self) -> list[Pair]:
-        """The grid of the comparison."""
+        """Return the pairs of cells to compare."""
         cells = [cell for cell in self.grid if cell.algorithm == "default"]
         pairs = []
         for placement in self.placements:
@@ -181,7 +181,7 @@ class VerifyingSource(SweptSource):
         return "".join(line.split(" #")[0] + "\n" for line in text.splitlines())
 
     def verified(self, pair: Pair) -> Iterable[Verified]:
-        """Comparison of a pair by size; empty if one of the two has no launches."""
+        """Yield the comparison of a pair by size; nothing if one of the two has no launches."""
         records = [self.context.store.read(cell) for cell in (pair.default, pair.tuned)]
         for record, cell in zip(records, (pair.default, pair.tuned), strict=True):
             if record.failure:
@@ -195,21 +195,21 @@ class VerifyingSource(SweptSource):
 
 
 def texts_of(document: dict[str, Any], placement: Placement, folder: Path) -> dict[str, str]:
-    """The contents of the tuning files of a placement in *folder*: those of the study's own library, and of coll/han."""
+    """Return the contents of a placement's tuning files in *folder*: that of the study's own library, and that of coll/han."""
     mpi = document["provenance"]["mpi"]
     own = emission.rules_path(folder, mpi, placement)
     if mpi == "mpich":
         trees = [json.loads(path.read_text(encoding="utf-8")) for path in (own, mpich.device_file(own))]
         return {"own": json.dumps(trees)}
-    # Comments contain a date and expected gains, which must not change the identity of the rules.
-    texts = {"own": _bare(own)}
+    # Comments contain a date and expected gains, which must not affect the identity of the rules.
+    texts = {"own": _without_comments(own)}
     if rules.han_default(document, placement) == "han":
-        texts["han"] = _bare(emission.han_path(folder, placement))
+        texts["han"] = _without_comments(emission.han_path(folder, placement))
     return texts
 
 
-def _bare(path: Path) -> str:
-    """A rules file without its comments, except for those that name parameters."""
+def _without_comments(path: Path) -> str:
+    """Return a rules file without its comments, except for those that name MCA parameters."""
     lines = path.read_text(encoding="utf-8").splitlines()
     lines = [line if is_parameter(line) else line.split("#")[0].rstrip() for line in lines]
     return "".join(line + "\n" for line in lines if line)

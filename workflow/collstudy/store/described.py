@@ -1,4 +1,4 @@
-"""The one reader of study.json."""
+"""Read study.json; all other modules read it through this one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collstudy.base.errors import StudyError
 
 
 def read_study(folder: Path) -> dict[str, Any]:
-    """study.json in the folder of a study's results. Raises StudyError if there is none, or one of an earlier version."""
+    """Return the study.json of a results folder. Raise StudyError if it cannot be read or an earlier version wrote it."""
     path = folder / "study.json"
     try:
         document = json.loads(path.read_text(encoding="utf-8"))

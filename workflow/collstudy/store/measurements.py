@@ -1,4 +1,4 @@
-"""The one reader of measurements.csv."""
+"""Read measurements.csv; all other modules read it through this one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from collstudy.base.files import read_csv
 
 @dataclass(frozen=True)
 class Measurement:
-    """One row: point, launch and *value*, the latency (us) or, if there is none, the bandwidth (MB/s)."""
+    """One row: a point, a launch, and *value*: the latency (us) or, if there is none, the bandwidth (MB/s)."""
 
     collective: str
     algorithm: str
@@ -23,28 +23,28 @@ class Measurement:
     size: int | None
     launch: int
     value: float
-    #: The ranks of a pair, for rows of pairs.
+    #: The two ranks of the pair, in rows of the `pairs` benchmark; otherwise None.
     pair: tuple[int, int] | None
 
     @property
     def name(self) -> str:
-        """The algorithm with its parameters, as the analysis names variants."""
+        """Return the algorithm with its parameters, in the form in which the analysis names variants."""
         return self.algorithm + (f" [{self.parameters}]" if self.parameters else "")
 
     @property
     def point(self) -> tuple:
-        """The fields that all launches of one point share."""
+        """Return the fields that all launches of one point share."""
         where = (self.collective, self.algorithm, self.parameters, self.mapping, self.nodes, self.processes, self.size)
         return (*where, *(self.pair or ()))
 
 
 def whole(text: str | int | None) -> int | None:
-    """A whole number; None for an empty field. R writes large ones as 1e+05."""
+    """Convert a field to an integer; None if it is empty. Goes through float because R writes large integers as 1e+05."""
     return None if text is None or text == "" else int(float(text))
 
 
 def measurement(row: Mapping[str, Any]) -> Measurement:
-    """A row of measurements.csv that has a value, as it was read, or before it is written."""
+    """Convert a row of measurements.csv (read from the file or about to be written) that has a latency or a bandwidth."""
     ends = whole(row.get("from_rank")), whole(row.get("to_rank"))
     return Measurement(
         row["collective"], row["algorithm"], row["parameters"], row["mapping"], int(row["nodes"]), int(row["processes"]),
@@ -54,10 +54,10 @@ def measurement(row: Mapping[str, Any]) -> Measurement:
 
 
 def read_rows(path: Path) -> list[dict[str, str]]:
-    """All rows of a measurements.csv with all their columns; none where there is no file."""
+    """Return all rows of a measurements.csv with all columns, or [] if the file does not exist."""
     return read_csv(path)
 
 
 def read_measurements(path: Path) -> Iterator[Measurement]:
-    """The rows of a measurements.csv that have a value."""
+    """Return the rows of a measurements.csv that have a latency or a bandwidth."""
     return (measurement(row) for row in read_rows(path) if row["latency_us"] or row.get("bandwidth_mb_s"))

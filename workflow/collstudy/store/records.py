@@ -1,4 +1,4 @@
-"""A record of the store: the launches of a piece of work, their summary, and their validation."""
+"""A record of the store: the launches of a cell, trace, replay or run, with their summary and their validation."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from collstudy.study.work import Work, canonical
 
 
 class Damaged(Exception):
-    """A cell file that differs from what was written, or belongs to another cell than its name states."""
+    """A stored file was changed after it was written, or its content belongs to another cell than its name."""
 
 
 @dataclass(frozen=True)
 class Summary:
-    """Summary of a cell for planning: launches, the widest interval, whether the newest attempt failed, mean seconds,
-    and whether the verification found that something else was measured.
+    """Summary of a cell for planning: number of launches, width of the widest confidence interval (percent), whether the newest
+    attempt failed, mean duration of a launch (s), and whether verification found that something else was measured.
     """
 
     count: int = 0
@@ -32,13 +32,13 @@ class Summary:
 
     @property
     def status(self) -> str:
-        """failed, missing, unproved or measured."""
+        """Return `failed`, `missing`, `unproved` (verification failed) or `measured`."""
         if self.failed or not self.count:
             return "failed" if self.failed else "missing"
         return "unproved" if self.unproved else "measured"
 
     def stop(self, work: Work, policy: Policy) -> str | None:
-        """Why no further launch is needed: deterministic, narrow, limit; None if one is needed."""
+        """Return why no further launch is needed (`deterministic`, `narrow` or `limit`), or None if one is needed."""
         if work.deterministic:
             return "deterministic" if self.count else None
         if self.count >= policy.maximum:
@@ -50,7 +50,7 @@ class Summary:
 
 @dataclass(frozen=True)
 class Record:
-    """The stored data of a cell, a trace or a replay.
+    """The stored data of a cell, a trace, a replay or a run.
 
     `launches`: list of {launch, samples: [{size_bytes, latency_us, ...}], provenance}; `proof`: see proof.py, or None;
     `failure`: {reason, log, time} of the newest attempt, or None; `about`: the content of `about.json` of a trace or a replay.
@@ -62,7 +62,7 @@ class Record:
     about: dict[str, Any] | None = None
 
     def interval_width_pct(self) -> float | None:
-        """The widest confidence interval of the median over all message sizes (and pairs), in percent of the median."""
+        """Return the widest confidence interval of the median over all message sizes (and pairs), in percent of the median."""
         by_row: dict[Any, list[float]] = {}
         for launch in self.launches:
             for sample in launch["samples"]:
@@ -73,20 +73,20 @@ class Record:
         return None if not widths or None in widths else max(widths)
 
     def stop(self, work: Work, policy: Policy) -> str | None:
-        """Why no further launch is needed: deterministic, narrow, limit; None if one is needed."""
+        """Return why no further launch is needed (`deterministic`, `narrow` or `limit`), or None if one is needed."""
         count = len(self.launches)
-        # The interval is expensive to compute and matters only between the two limits.
+        # The interval is expensive to compute and matters only between the minimum and the maximum number of launches.
         width = self.interval_width_pct() if policy.minimum <= count < policy.maximum else None
         return Summary(count, width).stop(work, policy)
 
     def proved(self) -> bool | None:
-        """Whether the forced algorithm ran and the ranks were placed as requested; None if there was nothing to verify."""
+        """Return whether the forced algorithm ran and the ranks were placed as requested; None if there was nothing to verify."""
         if self.proof is None:
             return None
         return False if self.proof["placed"] is False else self.proof["used"]
 
     def status(self) -> tuple[str, str]:
-        """The same word as Summary.status, and the reason."""
+        """Return the status (as Summary.status) and its reason."""
         if self.failure:
             return "failed", self.failure["reason"]
         if not self.launches:
@@ -97,11 +97,11 @@ class Record:
         return "measured", ""
 
     def content(self) -> dict[str, Any]:
-        """The measurements of a cell as plain JSON values: the part of the file that its digest covers."""
+        """Return the measurements as plain JSON values: the part of the file that its digest covers."""
         return {"proof": self.proof, "failure": self.failure, "launches": list(self.launches)}
 
     def summary(self) -> Summary:
-        """The summary of the record."""
+        """Return the summary of the record."""
         took = [s for launch in self.launches if (s := launch.get("provenance", {}).get("seconds")) is not None]
         mean = sum(took) / len(took) if took else None
         return Summary(
@@ -110,12 +110,12 @@ class Record:
 
 
 def content_digest(content: dict[str, Any]) -> str:
-    """SHA-256 of the measurements (Record.content), in hexadecimal."""
+    """Return the SHA-256 digest of the measurements (Record.content), in hexadecimal."""
     return hashlib.sha256(canonical(content)).hexdigest()
 
 
 def check_record(record: Record, cell: Cell | Run) -> None:
-    """Raise ValueError, with the problem, for launches that cannot be measurements of *cell*."""
+    """Raise ValueError, with the problem, if the launches cannot be measurements of *cell*."""
     numbers = [launch["launch"] for launch in record.launches]
     if numbers != list(range(1, len(numbers) + 1)):
         raise ValueError(f"its launches are numbered {numbers}, not from 1 on")
@@ -128,7 +128,7 @@ def check_record(record: Record, cell: Cell | Run) -> None:
             if "latency_us" not in sample and "bandwidth_mb_s" not in sample:
                 raise ValueError(f"{where} has neither a latency nor a bandwidth at size {sample.get('size_bytes')}")
             for name, value in sample.items():
-                # A pipeline of operations is complete without a size; every other value is a number.
+                # A pipeline of operations may lack a size (None); every other value must be a number.
                 if value is not None or name in ("latency_us", "bandwidth_mb_s"):
                     _check_number(value, f"{where}: {name}")
         for part in ("library", "provenance"):

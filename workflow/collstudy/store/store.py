@@ -1,4 +1,4 @@
-"""The store: one JSON file for each cell, one folder for each trace and replay, checked against their digests when read."""
+"""The store: one JSON file per cell and run, one folder per trace and replay; digests are checked when they are read."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from collstudy.study.work import Work, canonical
 
 
 def _content_of(about: dict[str, Any]) -> dict[str, Any]:
-    """The part of an `about.json` that its digest `content` covers."""
+    """Return the part of an `about.json` that its digest `content` covers."""
     return {name: value for name, value in about.items() if name not in ("digest", "identity", "content")}
 
 
 def _files_of(folder: Path) -> dict[str, dict[str, Any]]:
-    """Size and digest of each file of a folder, by its path in it."""
+    """Return the size and digest of each file in a folder, by relative path."""
     paths = sorted(path for path in folder.rglob("*") if path.is_file())
     return {
         path.relative_to(folder).as_posix(): {"bytes": path.stat().st_size, "sha256": file_digest(path)}
@@ -36,12 +36,12 @@ def _files_of(folder: Path) -> dict[str, dict[str, Any]]:
     }
 
 
-#: Entry of a cell in `.summaries.json`: size, mtime, inode and ctime of its file, and the fields of its Summary.
+#: Types of a cell's entry in `.summaries.json`: size, mtime, inode and ctime of its file, then the fields of its Summary.
 _REMEMBERED = (int, int, int, int, int, (int, float, type(None)), bool, (int, float, type(None)), bool)
 
 
 def _remembered(path: Path) -> dict[str, list[Any]]:
-    """The valid entries of `.summaries.json`; entries of other versions or other files are dropped."""
+    """Return the valid entries of `.summaries.json`; entries of other versions and unrelated content are dropped."""
     return {name: entry for name, entry in read_json(path).items() if _has_form(entry)}
 
 
@@ -50,19 +50,19 @@ def _has_form(entry: Any) -> bool:
 
 
 class Store:
-    """The folders `cells/`, `traces/` and `replays/` in the results folder."""
+    """The folders `cells/`, `runs/`, `traces/` and `replays/` in the results folder."""
 
     def __init__(self, results: Path):
         self.results = results
-        #: The cache of `summaries`; may be deleted at any time.
+        #: The cache file of `summaries`; it may be deleted at any time.
         self.memory = results / ".summaries.json"
 
     def file(self, work: Work) -> Path:
-        """The file with the stored data."""
+        """Return the path of the file with the stored data."""
         return self.results / work.path_text
 
     def read(self, work: Work) -> Record:
-        """Return the stored data, or an empty record if there are none. Raises Damaged."""
+        """Return the stored data, or an empty record if nothing is stored. Raises Damaged."""
         path = self.file(work)
         try:
             content = path.read_bytes()
@@ -75,7 +75,7 @@ class Store:
         return self.checked(content, work)[0]
 
     def checked(self, content: bytes, work: Work) -> tuple[Record, bool]:
-        """The record in the file of a piece of work, and whether it has a digest. Raises Damaged."""
+        """Check the content of a stored file; return its record and whether the file has a digest. Raises Damaged."""
         path = self.file(work)
         try:
             document = json.loads(content)
@@ -87,7 +87,7 @@ class Store:
                 return self._record_of(work, document), sealed
             assert isinstance(work, Cell | Run)
             record = Record(tuple(document["launches"]), document["proof"], document["failure"])
-            # Files of earlier versions have no digest; they get one when they are written again.
+            # Files of earlier versions have no digest; they get one the next time they are written.
             sealed = "content" in document
             if sealed and document["content"] != content_digest(record.content()):
                 raise Damaged(f"{path}: its content was changed after it was written (the digest differs)")
@@ -102,12 +102,12 @@ class Store:
             raise Damaged(f"{path}: it is not a valid {kind} file: {type(error).__name__}: {error}") from None
 
     def _record_of(self, work: Work, about: dict[str, Any]) -> Record:
-        """The content of a folder as a record of one launch or of a failure; empty if a required part is missing or has changed."""
+        """Build the record of a trace or replay: one launch or a failure; empty if a required part is missing or has changed."""
         if about["failure"]:
             return Record(failure={"reason": about["failure"]}, about=about)
         if isinstance(work, Replay):
             if self.about(work.trace).get("calls_sha256") != about["calls_sha256"]:
-                return Record()  # of a deleted trace
+                return Record()  # the replay belongs to a trace that no longer exists
             took = about["makespan_us"]
         else:
             if not (self.file(work).parent / "calls.csv.gz").exists():
@@ -117,7 +117,7 @@ class Store:
         return Record((launch,), about=about)
 
     def _check_folder(self, path: Path, about: dict[str, Any]) -> bool:
-        """Whether *about* has digests of itself and its files; raises Damaged if one, or the size of a file, differs."""
+        """Return whether *about* has digests of itself and its files. Raise Damaged if one, or the size of a file, differs."""
         if "content" not in about:
             return False  # written by an earlier version
         if about["content"] != content_digest(_content_of(about)):
@@ -130,21 +130,21 @@ class Store:
         return True
 
     def check_files(self, work: Work, content: bytes) -> None:
-        """Read all files of the folder whose `about.json` is *content*; raises Damaged for a changed one."""
+        """Check the digest of each file in the folder whose `about.json` is *content*. Raise Damaged if one differs."""
         for name, file in json.loads(content).get("files", {}).items():
             path = self.file(work).parent / name
             if file_digest(path) != file["sha256"]:
                 raise Damaged(f"{path}: it was changed after it was written (its digest differs)")
 
     def about(self, work: Work) -> dict[str, Any]:
-        """The content of `about.json` of a trace or a replay; empty if nothing valid is stored."""
+        """Return the content of `about.json` of a trace or a replay; {} if nothing valid is stored."""
         try:
             return self.read(work).about or {}
         except Damaged:
             return {}
 
     def keep(self, work: Work, stage: Path, about: dict[str, Any]) -> None:
-        """Move a finished folder to its place atomically; previous content (a failure, another trace) is removed."""
+        """Move a finished folder to its place in the store by renaming; previous content (a failure, another trace) is removed."""
         about = {"digest": work.digest, "identity": work.identity(), **about, "files": _files_of(stage)}
         about["content"] = content_digest(_content_of(about))
         write_atomically(stage / "about.json", json.dumps(about, indent=1).encode() + b"\n")
@@ -160,9 +160,9 @@ class Store:
             os.rename(stage, target)
 
     def summaries(self, works: Sequence[Work]) -> list[tuple[Summary, int]]:
-        """Summary and time stamp (ns; 0 without a file) of many cells, traces and replays. A damaged file counts as none.
+        """Return the summary and time stamp (ns; 0 without a file) of each piece of work. A damaged file counts as missing.
 
-        A file that has not changed since it was last read is not read again (cache: `memory`).
+        Files that have not changed since they were last read are not read again (cache: `memory`).
         """
         known: dict[str, list[Any]] = {}
         for path in dict.fromkeys((self.results / ".summaries.json", self.memory)):
@@ -181,10 +181,10 @@ class Store:
                     raise
                 found.append((Summary(), 0))
                 continue
-            # A file that was changed in place and whose time stamp was restored has another ctime.
+            # ctime reveals a file that was changed in place and whose mtime was restored.
             key = [state.st_size, state.st_mtime_ns, state.st_ino, state.st_ctime_ns]
             entry = known.get(name)
-            # The validity of a replay depends on its trace.
+            # Work with a prerequisite is always read again: the validity of a replay depends on its trace.
             if entry and not work.needs and entry[: len(key)] == key:
                 summary = Summary(*entry[len(key) :])
             else:
@@ -196,13 +196,13 @@ class Store:
                 fresh[name] = [*key, *dataclasses.astuple(summary)]
             found.append((summary, state.st_mtime_ns if summary.count or summary.failed else 0))
         if fresh:
-            # It is only a cache; a full disk, or a folder of this name, is reported elsewhere.
+            # This is only a cache; a full disk, or a folder with this name, is reported elsewhere.
             with contextlib.suppress(OSError):
                 write_atomically(self.memory, json.dumps(known | fresh, separators=(",", ":")).encode())
         return found
 
     def set_aside(self, work: Work) -> Path | None:
-        """Rename a damaged file (or the folder of one) to `<name>.damaged-<n>` and return the new name; None when it is gone already."""
+        """Rename a damaged file or folder to `<name>.damaged-<n>` and return the new path; None if it no longer exists."""
         path = self.file(work).parent if work.in_folder else self.file(work)
         number = 1
         while os.path.lexists(aside := path.with_name(f"{path.name}.damaged-{number}")):
@@ -214,7 +214,7 @@ class Store:
         return aside
 
     def write(self, cell: Cell | Run, record: Record, stop: str | None) -> None:
-        """Store a record; the caller holds the cell's lock. Raises ValueError for a record that could not be read back."""
+        """Store a record; the caller must hold the cell's lock. Raise ValueError if the record would be rejected when read."""
         check_record(record, cell)
         document = {
             "digest": cell.digest,
@@ -227,11 +227,11 @@ class Store:
         write_atomically(self.file(cell), content, sole_writer=True)
 
     def block_lock(self, name: str) -> contextlib.AbstractContextManager[None]:
-        """Lock against other runners of the same block; `block_runs` tests it."""
+        """Return a lock against other runners of the same block; `block_runs` tests it."""
         return locked(self.results / ".locks" / f"{name}.lock")
 
     def block_runs(self, name: str) -> bool:
-        """Whether the lock of a block is held at this moment."""
+        """Return whether a runner holds the lock of a block at this moment."""
         try:
             with open(self.results / ".locks" / f"{name}.lock") as stream:
                 fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -242,5 +242,5 @@ class Store:
         return False
 
     def lock(self, work: Work) -> contextlib.AbstractContextManager[None]:
-        """Lock against another writer of the same cell, trace or replay."""
+        """Return a lock against other writers of the same cell, trace, replay or run."""
         return locked(self.results / ".locks" / f"{work.digest[:16]}.lock")

@@ -1,1 +1,1 @@
-"""What is to be measured: configuration, cells and their identity, placement of ranks."""
+"""The definition of a study: configuration, cells and their identity, placement of ranks."""

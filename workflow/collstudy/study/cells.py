@@ -1,4 +1,4 @@
-"""Expand a study to cells; a cell's identity is the digest of everything that determines its numbers."""
+"""Expand a study to cells. The identity of a cell is the digest of everything that determines its measured values."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from collstudy.study.selection import Default, Library, Rate, Selection, Switch
 from collstudy.study.sweeps import Choice, Sweep, swept
 from collstudy.study.work import Work
 
-#: Raise it when the meaning of a cell's fields changes: old files are then no longer used.
+#: Increase it when the meaning of a cell's fields changes; existing files are then no longer used.
 IDENTITY_VERSION = 1
-#: The same for simulated machines with `core_gb_s`. 2: no lazy updates with FATPIPE links.
+#: The same for simulated machines with `core_gb_s`. 2: FATPIPE links without lazy updates.
 CORE_LINKS_VERSION = 2
-#: The same for calibrated ones. 8: blocking sends to other nodes end when they are copied.
+#: The same for calibrated simulated machines. 8: a blocking send to another node returns once the message is copied.
 MESSAGES_VERSION = 8
 
 
 @dataclass(frozen=True)
 class Cell(Work):
-    """One fully resolved point; its digest is computed from `identity()`."""
+    """One fully resolved measuring point; its digest is computed from `identity()`."""
 
     machine: dict[str, Any]
     suite: dict[str, str]
@@ -45,81 +45,81 @@ class Cell(Work):
     iterations: int
     warmup: int
     hosts: dict[str, Any] | None = None
-    #: Interval (us) over which the ranks enter a call, each at its own time; None: all together.
+    #: Interval (us) over which the arrival times of the ranks at a call are spread; None: all ranks enter together.
     spread_us: float | None = None
     pattern: str | None = field(default=None, compare=False)
 
     def identity(self) -> dict[str, Any]:
-        """Everything that can change the result, as plain JSON values."""
-        # Not asdict, which copies everything: studies have tens of thousands of cells.
+        """Return everything that can change the result, as plain JSON values."""
+        # dataclasses.asdict would copy everything, which is slow: studies have tens of thousands of cells.
         found = {"identity_version": IDENTITY_VERSION, **{name: getattr(self, name) for name in IDENTITY_FIELDS}}
         found["selection"] = self.selection.to_json()
         if self.hosts is None:
-            del found["hosts"]  # as in cells measured before mappings had an order of hosts
+            del found["hosts"]  # keeps the identity of cells measured before mappings could order hosts
         if self.spread_us is None:
-            del found["spread_us"]  # as in cells measured before ranks could enter calls at different times
+            del found["spread_us"]  # keeps the identity of cells measured before arrival times could be spread
         return found
 
     def place(self, machine: Machine) -> list[Core]:
-        """The core of each rank. Raises StudyError if they do not fit."""
+        """Return the core of each rank. Raises StudyError if the ranks do not fit."""
         return place(machine, self.cycle, self.nodes, self.processes, self.per_node, self.hosts)
 
     @property
     def path_text(self) -> str:
-        """Its file: readable parts and the first 16 digits of the digest."""
+        """Return the path of the cell's file: readable parts and the first 16 digits of the digest."""
         parts = [self.machine["name"], self.mpi["name"], self.algorithm, *(f"{k}{v}" for k, v in self.parameters)]
         readable = "_".join(parts) + f"_{self.mapping}_n{self.nodes}_p{self.processes}"
         return f"cells/{self.collective}/{readable}-{self.digest[:16]}.json"
 
     @property
     def deterministic(self) -> bool:
-        """Whether every launch gives the same result, so that one suffices."""
+        """Return whether every launch gives the same result, so that one launch suffices."""
         return self.machine["kind"] == "simulated"
 
     @property
     def proved(self) -> bool:
-        """A simulator always runs the selected algorithm."""
+        """Return whether a launch is verified; a simulator always runs the selected algorithm."""
         return not self.deterministic
 
     @property
     def point(self) -> tuple[Any, ...]:
-        """All algorithms at a placement; all collectives, too, where they share launches."""
+        """Return the key of cells that share a block: all algorithms at a placement; with a shared start, all collectives, too."""
         return "" if self.shares_start else self.collective, self.mapping, self.processes, self.per_node
 
     def document(self) -> dict[str, Any]:
-        """Its identity, and the message pattern that verifies it."""
+        """Return the identity, and the message pattern used for verification."""
         return {"cell": self.identity(), "pattern": self.pattern}
 
     @property
     def windows(self) -> bool:
-        """Whether its calls start at instants of synchronised clocks."""
+        """Return whether calls start at given times of synchronised clocks instead of after a barrier."""
         return self.suite["name"] == WINDOWS
 
     @property
     def shares_start(self) -> bool:
-        """Whether a launch measures all such cells of a placement in turn."""
+        """Return whether one launch measures all such cells of a placement in turn."""
         return self.suite.get("start") == "shared"
 
     @property
     def by_collbench(self) -> bool:
-        """Whether the cell needs the embedded benchmark, because OMB has no such option."""
+        """Return whether the cell needs the embedded benchmark (collbench), because OMB lacks the required option."""
         return self.windows or self.shares_start or self.spread_us is not None
 
     @property
     def size_list(self) -> list[int | None]:
-        """The message sizes (bytes) that one launch sweeps; [None] for a collective without a size."""
+        """Return the message sizes (bytes) that one launch sweeps; [None] for a collective without a size."""
         return [None] if self.sizes is None else list(swept(self.sizes))
 
     @property
     def row_sizes(self) -> list[int | None]:
-        """The size of each row of a launch's output: every size, for `pairs` once for each pair of ranks."""
+        """Return the size of each row of a launch's output; `pairs` has one row per size and pair of ranks."""
         if self.collective != "pairs":
             return self.size_list
         return [size for size in self.size_list for _ in range(self.processes * (self.processes - 1) // 2)]
 
     @property
     def label(self) -> str:
-        """One line for messages."""
+        """Return one line that describes the cell in messages."""
         spread = f" spread {self.spread_us:g} us" if self.spread_us else ""
         choice = Choice(self.algorithm, self.parameters)
         text = f"{self.algorithm}[{choice.parameter_text}]" if self.parameters else self.algorithm
@@ -127,14 +127,14 @@ class Cell(Work):
         return f"{self.collective} {text} {where} on {self.machine['name']}"
 
 
-#: The verification of a cell (`pattern`) cannot change its numbers.
+#: Fields of the identity; `pattern` only serves verification and cannot change the measured values.
 IDENTITY_FIELDS = tuple(f.name for f in fields(Cell) if f.name != "pattern")
 
 
 def machine_identity(machine: Machine, host: dict[str, str]) -> dict[str, Any]:
-    """The part of a machine that affects results; *host* describes this computer and is used for a local machine only."""
+    """Return the properties of a machine that affect results; *host* describes this computer and is used for a local machine only."""
     if machine.kind == "slurm":
-        # Latencies and bandwidths in the file describe a simulated machine; a real one has its own.
+        # The file's latencies and bandwidths describe a simulated machine; they do not affect a real one.
         levels = [{"name": level.name, "count": level.count} for level in machine.levels]
     else:
         levels = [{k: v for k, v in asdict(level).items() if v is not None} for level in machine.levels]
@@ -157,10 +157,10 @@ def machine_identity(machine: Machine, host: dict[str, str]) -> dict[str, Any]:
 def selected_by(
     catalogue: Catalogue, collective: str, choice: Choice, mpi: str, library: str, barrier: str = "default"
 ) -> Selection:
-    """The selection that makes the MPI library *mpi* use an algorithm.
+    """Return the selection that makes the MPI library *mpi* use an algorithm.
 
-    The simulator runs Open MPI's algorithms through the collectives library, including the barriers between timed calls (their exit
-    skew biases the measured latency, Open MPI issue 11022).
+    The simulator runs Open MPI's algorithms through the collectives library, including the barriers between timed calls: the
+    skew with which ranks leave a barrier biases the measured latency (Open MPI issue 11022).
     Raises StudyError if the catalogue has no entry for it.
     """
     entry, parameters = catalogue.algorithms[collective][choice.name], dict(choice.parameters)
@@ -193,7 +193,7 @@ def _simulated_selection(
         return Default() if entry["parameters"] else Switch("smpi", entry["smpi"])
     texts = {variable(collective): library_text({**own, **entry["parameters"]})} if own else {}
     if own and "simulated" not in entry:
-        # On each level of a hierarchy the same collectives as those of the simulated default.
+        # Use the same collectives on each level of a hierarchy as the simulated default.
         texts["COLL_BASE"] = "ompi"
     if collective != "barrier":
         texts["COLL_BARRIER"] = library_text(catalogue.algorithms["barrier"][barrier]["simulated"])
@@ -203,7 +203,7 @@ def _simulated_selection(
 def _inside(
     catalogue: Catalogue, collective: str, entry: dict[str, Any], choice: Choice, mpi: str
 ) -> dict[str, Any] | None:
-    """The selection of the non-blocking collective inside a pipelined one: {collective, algorithm}; None if there is none."""
+    """Return {collective, algorithm} of the non-blocking collective inside a pipelined one; None if there is none."""
     if "inside" not in entry:
         return None
     chosen = catalogue.algorithms[f"i{collective}"].get(entry["inside"], {})
@@ -211,12 +211,12 @@ def _inside(
 
 
 def variable(collective: str) -> str:
-    """The environment variable that selects a collective's algorithm in the collectives library."""
+    """Return the environment variable that selects a collective's algorithm in the collectives library."""
     return f"COLL_{collective.upper()}"
 
 
 def library_text(chosen: dict[str, Any]) -> str:
-    """`algorithm[:key=value...]` in the syntax of the collectives library."""
+    """Return `algorithm[:key=value...]`, the syntax of the collectives library."""
     return chosen["algorithm"] + "".join(f":{k}={v}" for k, v in sorted(chosen.items()) if k != "algorithm")
 
 
@@ -236,7 +236,7 @@ def cell_from(identity: dict[str, Any], pattern: str | None = None) -> Cell:
 
 
 def expand(study: Study, catalogue: Catalogue, versions: Versions) -> list[Cell]:
-    """All cells of a study, in the order of its sweeps, each once."""
+    """Return all cells of a study without duplicates, in the order of its sweeps."""
     cells: dict[str, Cell] = {}
     machine = machine_identity(study.machine, versions.host)
     for sweep in study.sweeps:
@@ -247,20 +247,20 @@ def expand(study: Study, catalogue: Catalogue, versions: Versions) -> list[Cell]
 
 @dataclass(frozen=True)
 class Versions:
-    """The toolchain's findings: versions by name, and this computer (see toolchain.py)."""
+    """Installed versions by name, and a description of this computer (see toolchain.py)."""
 
     suite: dict[str, dict[str, str]]
     mpi: dict[str, dict[str, str]]
     library: str
     host: dict[str, str]
-    #: Name and version of the program for tests that no suite has, by `collective`.
+    #: Name and version of the project's own program for benchmarks that no suite has, by collective.
     own: dict[str, dict[str, str]] = field(default_factory=dict)
-    #: The components of the installed Open MPI; a function, because it launches ompi_info and few studies need it.
+    #: Function that returns the components of the installed Open MPI; it runs ompi_info, which few studies need.
     components: Callable[[], frozenset[str]] = frozenset
 
 
 def _orders(sweep: Sweep, catalogue: Catalogue) -> list[tuple[str, tuple[str, ...], dict[str, Any] | None]]:
-    """The mappings of a sweep with cycles and orders of hosts. Two ranks that cycle over a level differ at it, not at an outer one."""
+    """Return (mapping, cycle, order of hosts) for a sweep. For a ladder the cycle is the level at which the ranks of a pair differ."""
     if sweep.levels:
         return [(mapping, (level,), None) for mapping, level in zip(sweep.mappings, sweep.levels, strict=True)]
     entries = {mapping: catalogue.mappings[mapping] for mapping in sweep.mappings}
@@ -288,7 +288,7 @@ def _expand_sweep(
             )
         for choice in sweep.algorithms:
             if sweep.collective in APPLICATIONS:
-                # The rate affects these cells only, so it is part of their identity and not of the machine's.
+                # Only these cells depend on the compute rate, so it belongs to their identity and not to the machine's.
                 chosen: Selection = Rate(machine.core_gflops) if machine.kind == "simulated" else Default()
             else:
                 chosen = selected_by(catalogue, sweep.collective, choice, mpi, versions.library, sweep.barrier)

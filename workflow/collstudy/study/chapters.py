@@ -1,4 +1,4 @@
-"""The chapters of the report, and what a study must have for each."""
+"""The chapters of the report, and the data that each requires of a study."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from collstudy.study.sweeps import Sweep
 
 
 def check_chapter(raw: dict[str, Any], sweeps: Sequence[Sweep], arms: int, where: Place) -> None:
-    """Check that the study has the data that its chapter shows; *arms*: the number of Open MPI components that it uses as algorithms."""
+    """Check that the study has the data for its chapter; *arms*: number of Open MPI components that it compares as algorithms."""
     named = [sweep.collective for sweep in sweeps]
     named += [entry.get("collective") for entry in raw.get("import", {}).get("files", ())]
     collective = any(name not in (*POINT_TO_POINT, *APPLICATIONS) for name in named)

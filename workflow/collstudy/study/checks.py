@@ -1,4 +1,4 @@
-"""Checks of the configuration beyond its schema: across keys, files and installed software. Each raises StudyError."""
+"""Checks of the configuration beyond its schema: across keys, files and installed software. All raise StudyError."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from collstudy.study.document import Place
 from collstudy.study.names import APPLICATIONS, LEVELS, MPIS, POINT_TO_POINT, SIZED, UNSIZED
 from collstudy.study.patterns import PATTERNS
 
-#: The most cores of a machine: placements list them one by one.
+#: Maximum number of cores of a machine; placements list them one by one.
 MOST_CORES = 2**20
-#: Keys of a machine that are allowed for one kind only.
+#: Keys that only one kind of machine may have.
 KEYS_OF_KIND = {"simulation": "simulated", "calibration": "simulated", "slurm": "slurm", "emulated_nodes": "local"}
 
 
@@ -37,7 +37,7 @@ def check_kind(raw: dict[str, Any], at: Callable[[str], Place]) -> None:
 
 
 def check_levels(names: Sequence[str], counts: Sequence[int], where: Place) -> None:
-    """Check that each level appears once, from the outermost to core, and that there are not too many cores."""
+    """Check that levels are unique and ordered from the outermost to core, and that there are not too many cores."""
     if names[-1] != "core":
         raise StudyError(f"{where}: the last (innermost) of the levels must be core, not {names[-1]}")
     for index, name in enumerate(names):
@@ -53,7 +53,7 @@ def check_levels(names: Sequence[str], counts: Sequence[int], where: Place) -> N
 
 
 def check_simulation(simulation: dict[str, Any], levels: Sequence[str], where: Place) -> None:
-    """Check that cost tables ascend and name existing levels, and that SimGrid accepts its options."""
+    """Check that cost tables are ascending and name existing levels, and that SimGrid accepts its options."""
     tables = {(key,): simulation[key] for key in ("send_us", "receive_us") if key in simulation}
     tables |= {("delay_us", name): points for name, points in simulation.get("delay_us", {}).items()}
     for keys, points in tables.items():
@@ -79,9 +79,9 @@ def check_simulation(simulation: dict[str, Any], levels: Sequence[str], where: P
 
 @functools.cache
 def refused_by_simgrid(options: tuple[tuple[str, Any], ...]) -> str:
-    """Why the installed SimGrid does not start with these options; empty if it does, or if it is not installed.
+    """Return why the installed SimGrid rejects these options; "" if it accepts them or is not installed.
 
-    A broadcast between two ranks is simulated: SimGrid reads some options only when it uses them.
+    Simulates a broadcast between two ranks, because SimGrid reads some options only when it uses them.
     """
     program = SETUP / "build" / "simulated" / "bench" / "collbench_bcast"
     if not shutil.which("smpirun") or not program.exists():
@@ -103,7 +103,7 @@ def refused_by_simgrid(options: tuple[tuple[str, Any], ...]) -> str:
                     [*command, *settings, *sweep], capture_output=True, text=True, timeout=60, check=False, cwd=folder
                 )
             except (OSError, subprocess.TimeoutExpired):
-                return None  # this does not concern the options
+                return None  # not caused by the options
 
         done, plain = run([f"--cfg={key}:{value}" for key, value in options]), None
         if done is not None and done.returncode:
@@ -124,7 +124,7 @@ def refused_by_simgrid(options: tuple[tuple[str, Any], ...]) -> str:
 
 
 def check_catalogue(catalogue: dict[str, dict[str, dict[str, Any]]], where: Place) -> None:
-    """Check that collectives, patterns and algorithms of the collectives library named by the catalogue exist."""
+    """Check that the collectives, patterns and collectives-library algorithms that the catalogue names exist."""
     known = (*SIZED, *UNSIZED, *APPLICATIONS)
     own = library_algorithms()
     for collective, entries in catalogue.items():
@@ -152,7 +152,7 @@ def check_catalogue(catalogue: dict[str, dict[str, dict[str, Any]]], where: Plac
 
 @functools.cache
 def library_algorithms() -> dict[str, tuple[str, ...]]:
-    """The algorithms of the collectives library by collective; empty in a data package without its sources."""
+    """Return the algorithms of the collectives library by collective; {} in a data package without its sources."""
     found: dict[str, tuple[str, ...]] = {}
     for row in read_csv(ROOT / "workflow" / "native" / "coll" / "algorithms" / "algorithms.csv"):
         found[row["collective"]] = (*found.get(row["collective"], ()), row["algorithm"])
@@ -160,7 +160,7 @@ def library_algorithms() -> dict[str, tuple[str, ...]]:
 
 
 def check_analysis(analysis: dict[str, Any], catalogue: dict[str, dict[str, Any]], where: Place) -> None:
-    """Check that classes do not overlap, and that every name is in the catalogue."""
+    """Check that classes do not overlap, and that the catalogue has every named algorithm."""
     for key in ("size_classes", "process_classes"):
         _check_classes(analysis.get(key, []), where / key)
     knots = analysis.get("barrier_tree_knots", [])
@@ -195,7 +195,7 @@ def _check_classes(classes: list[dict[str, Any]], where: Place) -> None:
 
 
 def check_grid(analysis: dict[str, Any], collectives: dict[str, Any], where: Place) -> None:
-    """Check that the analysis refers to the grid: *collectives* = {algorithms: [{name}], processes, sizes} by collective."""
+    """Check the analysis against the measured grid: *collectives* = {algorithms: [{name}], processes, sizes} by collective."""
     mine = {name: entry for name, entry in collectives.items() if name not in POINT_TO_POINT}
     processes = sorted({count for entry in mine.values() for count in entry["processes"]})
     fit = analysis.get("extrapolation", {}).get("fit_up_to")

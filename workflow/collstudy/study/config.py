@@ -33,38 +33,38 @@ from collstudy.study.machines import Machine, read_machine
 from collstudy.study.names import APPLICATIONS, POINT_TO_POINT, check_name
 from collstudy.study.sweeps import Sweep, component_of, read_sweeps, swept
 
-#: Percent of the run time that perfect collectives must be able to save for a program to be tuned.
+#: A program is tuned only if perfect collectives could save at least this percentage of its run time.
 WORTH_PCT = 1
-#: Pairs of runs that are compared: with six the interval that holds all of them covers the median with 97 %.
+#: Number of pairs of runs to compare: the range of six values covers the median with a probability of 97 %.
 RUNS = 6
 #: Time limit of one run of a program (s).
 PROGRAM_LIMIT_S = 3600.0
 
 
 class Configuration:
-    """The folder `config/` of a checkout or of another workflow; a missing catalogue or machine is taken from the checkout."""
+    """The folder `config/` of a checkout or another workflow; a missing catalogue or machine is taken from the checkout."""
 
     def __init__(self, folder: Path):
         self.folder = folder
 
     @functools.cached_property
     def catalogue(self) -> Catalogue:
-        """The validated catalogue of algorithms and mappings."""
+        """Return the validated catalogue of algorithms and mappings."""
         algorithms, where = read_document(self._file("algorithms.yaml"), "algorithms")
         checks.check_catalogue(algorithms, where)
         return Catalogue(algorithms, read_yaml(self._file("mappings.yaml"), "mappings"))
 
     def _file(self, name: str) -> Path:
-        """A file of this folder, or the checkout's if only that exists."""
+        """Return the path of a file in this folder, or in the checkout's if it exists only there."""
         own, ours = self.folder / name, ROOT / "config" / name
         return ours if ours.exists() and not own.exists() else own
 
     def study_names(self) -> list[str]:
-        """Names of all studies, in alphabetical order."""
+        """Return the names of all studies, in alphabetical order."""
         return sorted(p.stem for p in (self.folder / "studies").glob("*.yaml"))
 
     def imported_names(self) -> list[str]:
-        """Names of studies that may import data: their file contains that word. Parsing all files would take as long as an import."""
+        """Return the studies whose file contains the word "import". Parsing all files would take as long as an import."""
         found = []
         for name in self.study_names():
             with contextlib.suppress(OSError):
@@ -73,16 +73,16 @@ class Configuration:
         return found
 
     def machine_path(self, name: str) -> Path:
-        """The file of a machine. Raises StudyError for an invalid name."""
+        """Return the path of a machine's file. Raises StudyError for an invalid name."""
         check_name(name, "a machine")
         return self._file(f"machines/{name}.yaml")
 
     def machine(self, name: str, fitting: bool = False) -> Machine:
-        """A machine; with *fitting* without the fitted costs of `./study calibrate`."""
+        """Return a machine; with *fitting*, without the costs that `./study calibrate` fitted."""
         return read_machine(name, self.machine_path, fitting)
 
     def study(self, name: str) -> Study:
-        """Read and check `studies/<name>.yaml` with its machine; raises StudyError for anything that cannot be run."""
+        """Read and check `studies/<name>.yaml` and its machine. Raises StudyError for anything that cannot be run."""
         check_name(name, "a study")
         path = self.study_path(name)
         if not path.exists():
@@ -126,16 +126,16 @@ class Configuration:
         return study
 
     def check_imported(self, study: Study, collectives: dict[str, Any]) -> None:
-        """Check an imported study's `analysis` against the grid of its data (as in study.json)."""
+        """Check an imported study's `analysis` against the grid of its data (*collectives*, as in study.json)."""
         _, where = read_document(self.study_path(study.name), "study")
         checks.check_grid(study.analysis, collectives, where / "analysis")
 
     def study_path(self, name: str) -> Path:
-        """The file of a study."""
+        """Return the path of a study's file."""
         return self.folder / "studies" / f"{name}.yaml"
 
     def _companions(self, name: str, raw: dict[str, Any], where: Place) -> tuple[str, ...]:
-        """The studies that `companions`, `gather` and `analysis.compare` name."""
+        """Return the studies that `companions`, `gather` and `analysis.compare` name."""
         compared = raw.get("analysis", {}).get("compare", {}).get("study")
         companions = {other: where / "companions" / index for index, other in enumerate(raw.get("companions", ()))}
         for index, other in enumerate(raw.get("gather", ())):
@@ -152,7 +152,7 @@ class Configuration:
     def _source(
         self, name: str, raw: dict[str, Any], machine: Machine, policy: Policy, sweeps: tuple[Sweep, ...], where: Place
     ) -> Swept | Sampled | Tuned | Imported | Traced | Gathered:
-        """What the study gets its numbers from."""
+        """Return the source of the study's numbers: sweeps, sampling, a program, imported files, traces or other studies."""
         applications, replay = self._applications(raw, machine, where)
         sampling = _sampling(raw, sweeps, where)
         if "import" in raw:
@@ -168,7 +168,7 @@ class Configuration:
     def _applications(
         self, raw: dict[str, Any], machine: Machine, where: Place
     ) -> tuple[tuple[Application, ...], ReplayPlan | None]:
-        """The applications of a study and how they are replayed, with all checks that need no launch."""
+        """Return the applications of a study and the plan of their replays, after all checks that need no launch."""
         if "applications" not in raw:
             if "replay" in raw:
                 raise StudyError(f"{where / 'replay'}: replay needs applications")
@@ -230,7 +230,7 @@ class Configuration:
         return plan
 
     def _check_decisions(self, plan: ReplayPlan, where: Place) -> None:
-        """The study whose decisions are replayed must be one of the machine of the replays."""
+        """Check that the study whose decisions are replayed has tuning decisions for the machine of the replays."""
         if plan.decisions not in self.study_names():
             raise StudyError(
                 f"{where}: no study {plan.decisions!r}{allowed(self.study_names())}. To draft it, run this study without "
@@ -247,7 +247,7 @@ class Configuration:
 
 
 def _policy(launches: dict[str, Any], where: Place) -> Policy:
-    """The number of launches of each cell."""
+    """Return the policy for the number of launches of each cell."""
     policy = Policy(
         launches.get("min", Policy.minimum), launches.get("max", max(launches.get("min", 1), Policy.maximum)),
         launches.get("ci_width_pct", Policy.ci_width_pct),
@@ -258,7 +258,7 @@ def _policy(launches: dict[str, Any], where: Place) -> Policy:
 
 
 def _chapter(raw: dict[str, Any], sweeps: tuple[Sweep, ...]) -> str:
-    """The default chapter of a study; empty for that of collectives."""
+    """Return the default chapter of a study; "" for a study of collectives."""
     if "applications" in raw:
         return "congestion"
     if "program" in raw:
@@ -269,7 +269,7 @@ def _chapter(raw: dict[str, Any], sweeps: tuple[Sweep, ...]) -> str:
 
 
 def _grid(sweeps: tuple[Sweep, ...]) -> dict[str, Any]:
-    """The grid by collective: names of algorithms, numbers of processes and sizes (bytes)."""
+    """Return names of algorithms, numbers of processes and sizes (bytes) by collective."""
     grid: dict[str, Any] = {}
     for sweep in sweeps:
         entry = grid.setdefault(sweep.collective, {"algorithms": [], "processes": [], "sizes": []})
@@ -282,7 +282,7 @@ def _grid(sweeps: tuple[Sweep, ...]) -> dict[str, Any]:
 
 
 def _sampling(raw: dict[str, Any], sweeps: tuple[Sweep, ...], where: Place) -> Sampling | None:
-    """Settings of a sampled study, which needs decisions that its points could change."""
+    """Return the settings of a sampled study; its sampling is directed by tuning decisions, so the study must have them."""
     if "sampling" not in raw:
         return None
     if "tuning" not in raw.get("analysis", {}):
@@ -302,7 +302,7 @@ def _sampling(raw: dict[str, Any], sweeps: tuple[Sweep, ...], where: Place) -> S
 
 
 def _tuned(raw: dict[str, Any], name: str, machine: Machine, policy: Policy, sampling: Sampling, where: Place) -> Tuned:
-    """The program of a study, with the number of ranks from its command."""
+    """Return the program of a study, with the number of ranks taken from its command."""
     entry = raw["program"]
     if machine.kind not in ("local", "slurm"):
         raise StudyError(
@@ -338,7 +338,7 @@ def _tuned(raw: dict[str, Any], name: str, machine: Machine, policy: Policy, sam
 
 
 def ranks_in(words: list[str]) -> int | None:
-    """The number of ranks in the options of a launcher's command; None if it is missing."""
+    """Return the number of ranks from the options of a launcher's command; None if it is missing."""
     for option, value in itertools.pairwise(words):
         if option in ("-n", "-np", "--np", "--ntasks") and value.isdecimal():
             return int(value)

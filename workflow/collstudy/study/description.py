@@ -1,4 +1,4 @@
-"""What a study is: the dataclasses that `config.py` reads from its YAML."""
+"""The dataclasses that describe a study; `config.py` creates them from YAML."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from collstudy.study.sweeps import Sweep
 
 @dataclass(frozen=True)
 class Policy:
-    """Number of launches of a cell: at least `minimum`, then until the interval is narrow enough or `maximum` is reached.
+    """Number of launches of a cell: at least `minimum`, then more until the interval is narrow enough or `maximum` is reached.
 
-    `ci_width_pct` is the width of the confidence interval of the median, in percent of the median.
+    `ci_width_pct` is the required width of the confidence interval of the median, in percent of the median.
     """
 
     minimum: int = 3
@@ -23,7 +23,7 @@ class Policy:
 
 @dataclass(frozen=True)
 class Sampling:
-    """Settings of a sampled study (config/README.md). Budgets in node-minutes, start-up in s."""
+    """Settings of a sampled study (config/README.md). The budget is in node-minutes, the start-up time in seconds."""
 
     rounds: int = 5
     first_pct: float = 1.0
@@ -36,10 +36,10 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Application:
-    """A program to be traced: `mpirun -n ranks command`, in a folder of its own after `prepare` (a shell command).
+    """A program to be traced: `mpirun -n ranks command`, in its own folder after `prepare` (a shell command).
 
-    An `optional` one is left out if its program is not installed. With a `folder` the command has a launcher of its own
-    (`mpirun -n ...`) and runs there; `limit_s` (s) is then its time limit instead of the machine's.
+    An `optional` program is skipped if it is not installed. If `folder` is set, the command includes its launcher
+    (`mpirun -n ...`) and runs in that folder; `limit_s` (s) then replaces the machine's time limit.
     """
 
     name: str
@@ -57,8 +57,8 @@ class Application:
 class ReplayPlan:
     """Replays of a study's traces: simulated machines, number of ranks, and alternatives.
 
-    An alternative is {label, algorithms: {collective: name}, mapping, applications}; omitted keys are those of the plan.
-    *decisions* is the study whose decisions are tried, if any.
+    An alternative is {label, algorithms: {collective: name}, mapping, applications}; omitted keys have the plan's values.
+    *decisions* is the study whose tuning decisions are replayed, if any.
     """
 
     machines: tuple[Machine, ...]
@@ -70,7 +70,7 @@ class ReplayPlan:
 
 @dataclass(frozen=True)
 class Swept:
-    """Source of numbers: every point of the sweeps."""
+    """Source of numbers: all points of the sweeps."""
 
     sweeps: tuple[Sweep, ...]
     policy: Policy
@@ -78,17 +78,17 @@ class Swept:
 
 @dataclass(frozen=True)
 class Sampled(Swept):
-    """Source of numbers: the points selected by rounds."""
+    """Source of numbers: points of the sweeps, selected in rounds."""
 
     sampling: Sampling
 
 
 @dataclass(frozen=True)
 class Tuned(Sampled):
-    """Source of numbers: a program, traced, and the cells that it uses, sampled. Its sweeps are known from its trace.
+    """Source of numbers: a traced program and the sampled cells of the collectives it calls. The sweeps follow from the trace.
 
-    *runs* is the number of pairs of runs that are compared; its cells are measured if perfect collectives could save *worth_pct*
-    of the run time.
+    *runs* is the number of pairs of runs to compare. The cells are measured only if perfect collectives could save at least
+    *worth_pct* percent of the run time.
     """
 
     program: Application
@@ -98,14 +98,14 @@ class Tuned(Sampled):
 
 @dataclass(frozen=True)
 class Imported:
-    """Source of numbers: files (entries of the study's YAML), with their suite and MPI library."""
+    """Source of numbers: imported files (entries of the study's YAML), with their benchmark suite and MPI library."""
 
     files: tuple[dict[str, Any], ...]
     suite: str = "unknown"
     suite_version: str = "unknown"
     mpi: str = "unknown"
     mpi_version: str = "unknown"
-    #: By collective and algorithm: the name printed in a publication, if it is not the true one.
+    #: By collective and algorithm: the name printed in the publication, if it differs from the true one.
     printed: dict[str, dict[str, str]] = field(default_factory=dict)
 
 
@@ -126,7 +126,7 @@ class Traced:
 
 @dataclass(frozen=True)
 class Study:
-    """One research question; see config/README.md, Studies."""
+    """A study of one research question; see config/README.md, Studies."""
 
     name: str
     title: str
@@ -139,5 +139,5 @@ class Study:
 
     @property
     def sweeps(self) -> tuple[Sweep, ...]:
-        """The sweeps of the study, if any."""
+        """Return the sweeps of the study; empty if its source has none."""
         return self.source.sweeps if isinstance(self.source, Swept) else ()

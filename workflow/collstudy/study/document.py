@@ -1,4 +1,4 @@
-"""Read a YAML file strictly: YAML 1.2, unique keys, finite numbers, checked against its schema; messages name the place."""
+"""Read YAML files strictly: YAML 1.2, unique keys, finite numbers, checked against a schema; errors name file and line."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from typing import Any
 from collstudy.base.errors import StudyError, allowed
 from collstudy.base.paths import SCHEMAS, SETUP
 
-#: Suffix of the file of a machine's fitted costs.
+#: Suffix of the file with a machine's fitted costs.
 FITTED_SUFFIX = ".fitted.yaml"
-#: Cache of parsed and checked texts by digest: every job reads the same files, and parsing them would take longer than
-#: the rest of a short job. Any file of this folder may be deleted.
+#: Cache of parsed and validated texts by digest: every job reads the same files, and parsing them would take longer
+#: than the rest of a short job. Any file in this folder may be deleted.
 PARSED = SETUP / "documents"
-#: Maximum number of them.
+#: Maximum number of cached texts.
 MOST_PARSED = 500
 
 
@@ -32,7 +32,7 @@ def shown(path: Path) -> str:
 
 @dataclass(frozen=True)
 class Place:
-    """A key of a YAML file, for messages: `place / "sweeps" / 0` is a key inside of it; as text `file, line n: key.key`."""
+    """The position of a key in a YAML file, for messages. `place / "sweeps" / 0` is a nested key; str() gives `file, line n: key.key`."""
 
     file: Path
     lines: Mapping[tuple, int]
@@ -44,7 +44,7 @@ class Place:
     def __str__(self) -> str:
         if not self.keys:
             return shown(self.file)
-        # A missing key (or one of another file) has the line of the nearest enclosing key.
+        # A key that is missing (or is in another file) gets the line of the nearest enclosing key.
         known = (self.keys[:end] for end in range(len(self.keys), 0, -1))
         line = next((self.lines[keys] for keys in known if keys in self.lines), None)
         at = f", line {line}" if line else ""
@@ -52,9 +52,9 @@ class Place:
 
 
 def read_document(path: Path, schema: str) -> tuple[dict[str, Any], Place]:
-    """Read *path*, check it against `workflow/schemas/<schema>.schema.yaml`, and return it with its place for messages.
+    """Read *path*, validate it against `workflow/schemas/<schema>.schema.yaml`, and return it with its Place for messages.
 
-    Raises StudyError naming file, line, key and what is allowed.
+    Raises StudyError that names file, line, key and the allowed values.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -65,20 +65,20 @@ def read_document(path: Path, schema: str) -> tuple[dict[str, Any], Place]:
         raise StudyError(f"{shown(path)}: byte {error.start + 1} is not UTF-8; save the file as UTF-8") from None
     except OSError as error:
         raise StudyError(f"{shown(path)} cannot be read: {error.strerror}") from None
-    known = _remembered(text, schema)
+    known = _read_cache(text, schema)
     if known is None:
-        # Only now: the parser and the validator take long to load.
+        # Imported only when needed: the parser and the validator take long to load.
         from collstudy.study.parsing import parse
 
         known = parse(text, schema, shown(path))
-        _remember(text, schema, *known)
+        _write_cache(text, schema, *known)
     document, lines = known
     return document, Place(path, lines)
 
 
 @functools.cache
 def _checked_by(schema: str) -> bytes:
-    """Digest of the schema and of the code that check a text."""
+    """Return the digest of the schema and of the parser's source; a change of either invalidates the cache."""
     sources = (SCHEMAS / f"{schema}.schema.yaml", Path(__file__).with_name("parsing.py"))
     return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).digest()
 
@@ -87,8 +87,8 @@ def _parsed_path(text: str, schema: str) -> Path:
     return PARSED / f"{hashlib.sha256(_checked_by(schema) + text.encode()).hexdigest()}.json"
 
 
-def _remembered(text: str, schema: str) -> tuple[dict[str, Any], dict[tuple, int]] | None:
-    """The cached result of `parse` for a text; None if it is missing or truncated."""
+def _read_cache(text: str, schema: str) -> tuple[dict[str, Any], dict[tuple, int]] | None:
+    """Return the cached result of `parse` for a text; None if it is missing or truncated."""
     try:
         known = json.loads(_parsed_path(text, schema).read_bytes())
         return known["document"], {tuple(keys): line for keys, line in known["lines"]}
@@ -96,8 +96,8 @@ def _remembered(text: str, schema: str) -> tuple[dict[str, Any], dict[tuple, int
         return None
 
 
-def _remember(text: str, schema: str, document: dict[str, Any], lines: dict[tuple, int]) -> None:
-    """Cache the result of `parse`. A truncated file is invalid JSON and therefore ignored, so nothing is flushed to disk."""
+def _write_cache(text: str, schema: str, document: dict[str, Any], lines: dict[tuple, int]) -> None:
+    """Cache the result of `parse` without flushing to disk: a truncated file is invalid JSON and is ignored."""
     path = _parsed_path(text, schema)
     temporary = path.with_name(f"{path.name}.{os.getpid()}")
     with contextlib.suppress(OSError):
@@ -110,5 +110,5 @@ def _remember(text: str, schema: str, document: dict[str, Any], lines: dict[tupl
 
 
 def read_yaml(path: Path, schema: str) -> dict[str, Any]:
-    """The content of *path*; as read_document."""
+    """Return the content of *path*; like read_document, but without its Place."""
     return read_document(path, schema)[0]

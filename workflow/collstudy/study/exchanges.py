@@ -1,7 +1,7 @@
 """The steps of algorithms in which many ranks send at once (doubling, halving, rings), and of composite algorithms.
 
-As in Open MPI's ompi/mca/coll/base (4.1 and 5.0; the table written from here is described in docs/files.md). Algorithms of
-the same name in other libraries send the same messages, except for few elements.
+They follow Open MPI's ompi/mca/coll/base (4.1 and 5.0); docs/files.md describes the table written from them. Algorithms
+of the same name in other libraries send the same messages, except for a few elements.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True)
 class Step:
-    """Messages that leave at the same time, at most one from each rank and at most one to each; or a whole call.
+    """Messages sent at the same time, at most one from each rank and at most one to each; or a call of another algorithm.
 
     Attributes:
-        partner: who sends to whom. `next`: every rank to the next one, the last one to rank 0. `neighbour`: each rank
-            exchanges with the next or the previous one, in turns. `bit`: ranks that take part, numbered from 0, exchange with
-            the one whose number differs in the bit `distance`. `stay`: those that stand aside send to the one that takes part
-            for them; `aside`: the reverse; `both`: the two exchange. `call`: no messages, but another algorithm.
-        distance: of the two ranks, or of their numbers.
-        share: part of the benchmark's message size in each message.
-        combines: the receiver adds what it gets to its own.
-        times: how often in a row.
+        partner: who sends to whom. `next`: every rank to the next one, the last to rank 0. `neighbour`: each rank
+            exchanges with the next and the previous rank in turn. `bit`: participating ranks, numbered from 0, exchange with
+            the rank whose number differs in the bit `distance`. `stay`: each rank that does not participate sends to its
+            representative; `aside`: the reverse; `both`: the two exchange. `call`: calls another algorithm.
+        distance: between the two ranks, or between their numbers.
+        share: size of each message as a fraction of the benchmark's message size.
+        combines: the receiver combines the received data with its own (reduction).
+        times: number of consecutive repetitions.
         first, last, every: numbers of the senders (`bit`), if not all send.
-        stays: `even`, `odd`: this one of each of the first `pairs` pairs of neighbours takes part; `low`: the last
-            `pairs` ranks stand aside, and rank - (P - `pairs`) takes part for them.
-        call: collective and algorithm.
-        from_bytes, to_bytes: sizes (B) of the benchmark for which the step is one of the algorithm, without `to_bytes`.
+        stays: `even`, `odd`: of each of the first `pairs` pairs of neighbours, this one participates; `low`: the last
+            `pairs` ranks do not participate, and rank - (P - `pairs`) represents each.
+        call: collective and algorithm to call.
+        from_bytes, to_bytes: benchmark sizes (B) for which the algorithm has this step, excluding `to_bytes`.
     """
 
     partner: str
@@ -58,7 +58,7 @@ def _bits(p: int) -> list[int]:
 
 
 def _folded(p: int, stays: str, before: Steps, inner: Steps, after: Steps) -> Steps:
-    """Ranks beyond a power of two: one of each of the first pairs stands aside between *before* and *after*."""
+    """Wrap *inner*, for a power of two of ranks: surplus ranks hand over their data in *before* and get the result in *after*."""
     pairs = p - _power(p)
     return [replace(step, stays=stays, pairs=pairs) for step in [*before, *inner, *after]] if pairs else inner
 
@@ -68,7 +68,7 @@ def _around(p: int, share: float, combines: bool = False) -> Steps:
 
 
 def _halve(p: int, outwards: bool) -> Steps:
-    """Exchange halves, then quarters, ..., and combine; *outwards*: with the nearest rank first."""
+    """Exchange and combine halves, then quarters, and so on; *outwards*: start with the nearest rank."""
     bits = _bits(p)
     distances = bits if outwards else bits[::-1]
     return [Step("bit", distance, 0.5**k, True) for k, distance in enumerate(distances, 1)]
@@ -79,7 +79,7 @@ def _sizes(steps: Steps, from_bytes: float, to_bytes: float | None = None) -> St
 
 
 def _calls(*called: tuple[str, str]) -> Steps:
-    """Consecutive calls: each begins when the root (rank 0) has finished the previous one."""
+    """Return consecutive calls: each starts when the root (rank 0) has finished the previous one."""
     return [Step("call", call=call) for call in called]
 
 
@@ -119,7 +119,7 @@ def _allreduce_ring(p: int, _: Parameters) -> Steps:
 
 
 def _allreduce_segmented_ring(p: int, parameters: Parameters) -> Steps:
-    # With more bytes a block has a second segment.
+    # With more bytes a block has more than one segment.
     most = p * parameters.get("segment_bytes", 1 << 20)
     return [replace(step, to_bytes=step.to_bytes or most) for step in _allreduce_ring(p, parameters)]
 
@@ -154,7 +154,7 @@ def _reduce_scatter_recursive_halving(p: int, _: Parameters) -> Steps:
 
 
 def _scatter(p: int) -> Steps:
-    """Down a binomial tree, the half of the ranks that is farthest first."""
+    """Return the steps of a scatter down a binomial tree, starting with the most distant half of the ranks."""
     steps = [replace(step, combines=False) for step in _halve(p, outwards=False)]
     return [replace(step, first=0, last=p - 1, every=2 * (step.distance or 0)) for step in steps]
 
@@ -188,6 +188,6 @@ EXCHANGES: dict[tuple[str, str], Callable[[int, Parameters], Steps]] = {
 
 
 def steps_of(collective: str, algorithm: str, parameters: Parameters, processes: int) -> Steps:
-    """The steps of an algorithm; none if they are unknown or it does not support that number of ranks."""
+    """Return the steps of an algorithm; [] if they are unknown or the algorithm does not support this number of ranks."""
     known = EXCHANGES.get((collective, algorithm))
     return known(processes, parameters) if known and processes > 1 else []

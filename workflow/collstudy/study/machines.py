@@ -1,4 +1,4 @@
-"""Machines: levels, costs and limits, read from `config/machines/`."""
+"""Machines: topology levels, costs and limits, read from `config/machines/`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from collstudy.study import checks
 from collstudy.study.document import Place, read_document, shown
 from collstudy.study.names import MPIS
 
-#: Keys of a machine's `simulation` that fitted costs by level and size replace.
+#: Keys of a machine's `simulation` that are replaced by costs fitted by level and size.
 REPLACED_BY_FIT = (
     "send_overhead_us", "receive_overhead_us", "async_small_bytes", "latency_factor", "bandwidth_factor",
     "bandwidth_by_level",
@@ -24,11 +24,11 @@ REPLACED_BY_FIT = (
 
 @dataclass(frozen=True)
 class Level:
-    """One level of a machine: `count` units in each unit of the level outside of it.
+    """One level of a machine's topology: `count` units in each unit of the enclosing level.
 
-    Latency (us) and bandwidth (GB/s) are those of a message whose end points differ at this level and agree outside of it;
-    `shared_gb_s` is what all messages that cross one unit of this level share (a socket's memory bus, a node's NIC); with
-    `full_duplex` each direction has it. None stands for keys that a file omits, so that identities do not change.
+    Latency (us) and bandwidth (GB/s) apply to messages between cores whose outermost difference is at this level;
+    `shared_gb_s` is the bandwidth shared by all messages that enter or leave one unit (a socket's memory bus, a node's NIC), with
+    `full_duplex` separately for each direction. Keys that a file omits are None, so that identities do not change.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Level:
 
 @dataclass(frozen=True)
 class Machine:
-    """Where cells run; see config/README.md, Machines."""
+    """The system on which cells run; see config/README.md, Machines."""
 
     name: str
     kind: str
@@ -60,12 +60,12 @@ class Machine:
 
     @property
     def bound(self) -> bool:
-        """Whether each rank has a core of its own and is bound to it."""
+        """Return whether each rank is bound to a core of its own."""
         return not self.oversubscribe and self.emulated_nodes == 1
 
     @property
     def nodes(self) -> int:
-        """Number of nodes: the product of the counts of the levels outside of a node's inside."""
+        """Return the number of nodes: the product of the counts of the levels group and node."""
         total = 1
         for level in self.levels:
             if level.name in ("group", "node"):
@@ -74,7 +74,7 @@ class Machine:
 
     @property
     def cores_per_node(self) -> int:
-        """Cores of one node."""
+        """Return the number of cores of one node."""
         total = 1
         for level in self.levels:
             if level.name not in ("group", "node"):
@@ -97,9 +97,9 @@ def _check_costs(levels: tuple[Level, ...], fat_tree: bool, where: Place) -> Non
 
 
 def read_machine(name: str, path_of: Callable[[str], Path], fitting: bool = False) -> Machine:
-    """Read the file of a machine (*path_of*: by name); a local machine's levels are those of this computer.
+    """Read the file of a machine (*path_of* maps a name to its path); a local machine gets the levels of this computer.
 
-    *fitting*: without the fitted costs of `./study calibrate`; costs of levels may then be missing.
+    With *fitting*, the costs fitted by `./study calibrate` are not read, and costs of levels may be missing.
     """
     path = path_of(name)
     raw, at = _like(*read_document(path, "machine"), path_of)
@@ -148,10 +148,10 @@ def read_machine(name: str, path_of: Callable[[str], Path], fitting: bool = Fals
 def _like(
     raw: dict[str, Any], where: Place, path_of: Callable[[str], Path]
 ) -> tuple[dict[str, Any], Callable[[str], Place]]:
-    """Add keys of the machine named by `like` that this file omits; `mpi`, `simulation` and `slurm` only between equal kinds.
+    """Add the keys that this file omits from the machine named by `like`; `mpi`, `simulation` and `slurm` only if both have one kind.
 
-    Levels in both files get this file's values; levels in this file only are outside of the other's. Also
-    returned: the place of each key, which may be in the other file.
+    A level in both files keeps the values of this file; levels that only this file has enclose those of the other. Also
+    returns a function that gives the place of a key, which may be in the other file.
     """
     if "like" not in raw:
         return raw, where.__truediv__
@@ -172,9 +172,9 @@ def _like(
 
 
 def _with_fit(raw: dict[str, Any], at: Callable[[str], Place]) -> tuple[dict[str, Any], Callable[[str], Place]]:
-    """A machine's file merged with the costs of its `fitted` file; the two keys of calibration are removed.
+    """Merge a machine's file with the costs of its `fitted` file, and remove the keys `fitted` and `calibration`.
 
-    Also returned: the place of each key, which may be in the file of costs.
+    Also returns a function that gives the place of a key, which may be in the file of costs.
     """
     rest = {key: value for key, value in raw.items() if key not in ("fitted", "calibration")}
     if "fitted" not in raw:
@@ -197,7 +197,7 @@ def _with_fit(raw: dict[str, Any], at: Callable[[str], Place]) -> tuple[dict[str
 
 
 def _check_fat_tree(simulation: dict[str, Any], levels: tuple[Level, ...], where: Place) -> None:
-    """Check the levels of a fat tree: groups (first stage of switches) of `arity` nodes with one core."""
+    """Check that a fat tree has the levels group (first-stage switch), node (`arity` per group) and core (one per node)."""
     if "fat_tree" not in simulation:
         return
     arity, stages = simulation["fat_tree"]["arity"], simulation["fat_tree"]["stages"]
@@ -211,7 +211,7 @@ def _check_fat_tree(simulation: dict[str, Any], levels: tuple[Level, ...], where
 
 @functools.cache
 def local_levels() -> tuple[Level, ...]:
-    """Sockets and cores of this computer available to this process, from /sys (one hardware thread per core)."""
+    """Return the sockets and cores of this computer that this process may use, from /sys (one hardware thread per core)."""
     cores: dict[int, set[int]] = {}
     for cpu in os.sched_getaffinity(0):
         topology = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology")
@@ -221,12 +221,12 @@ def local_levels() -> tuple[Level, ...]:
         except (OSError, ValueError):
             socket, core = 0, cpu
         cores.setdefault(socket, set()).add(core)
-    # Sockets with different numbers of available cores would not form a rectangle: use the smallest number.
+    # All sockets must have the same number of cores: use the smallest number available.
     return (Level("node", 1), Level("socket", len(cores)), Level("core", min(len(c) for c in cores.values())))
 
 
 def shared_by(nodes: int, levels: tuple[Level, ...]) -> tuple[Level, ...]:
-    """The levels of a computer whose cores several emulated nodes share, at least one each; for one node as they are."""
+    """Divide the cores of a computer among emulated nodes, at least one core each; for one node return *levels* unchanged."""
     if nodes == 1:
         return levels
     return (Level("node", nodes), Level("core", max(math.prod(level.count for level in levels) // nodes, 1)))

@@ -1,4 +1,4 @@
-"""Fixed names of the configuration: collectives, levels, MPI libraries by kind of machine; rules for names."""
+"""Fixed names of the configuration: collectives, levels, and MPI libraries by kind of machine; the rule for names."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 from collstudy.base.errors import StudyError
 
-#: Collectives that sweep message sizes, and those without a size.
+#: Benchmarks that sweep message sizes; UNSIZED have no message size.
 SIZED = (
     "bcast", "reduce", "allreduce", "gather", "scatter", "allgather", "alltoall", "alltoallv", "ibcast",
     "iallreduce", "reduce_scatter", "ireduce_scatter", "allgatherv", "reduce_scatter_block", "exscan", "scan", "latency", "bw",
@@ -16,9 +16,9 @@ SIZED = (
 IMPORTED_ONLY = ("allgatherv", "reduce_scatter_block", "exscan", "scan")
 UNSIZED = ("barrier",)
 NON_BLOCKING = ("ibcast", "iallreduce", "ireduce_scatter")
-#: Between two ranks; `pairs`, between each two ranks in turn, is in this project's suite only.
+#: Benchmarks between two ranks; only this project's suite has `pairs`, which measures every pair of ranks in turn.
 POINT_TO_POINT = ("latency", "bw", "multi_lat", "pairs")
-#: Programs of `workflow/native/apps/` whose time to solution is measured, for each number of processes and problem size.
+#: Programs of `workflow/native/apps/` whose time to solution is measured for each number of processes and problem size.
 APPLICATIONS = ("svd",)
 
 #: The suite of a sweep with `barrier: window`: collbench's calls in windows of synchronised clocks.
@@ -26,7 +26,7 @@ WINDOWS = "collbench-windows"
 
 #: Levels of a machine from the outermost to the innermost.
 LEVELS = ("group", "node", "socket", "numa", "ccd", "ccx", "core")
-#: MPI libraries by kind of machine, the default first. An imported machine runs nothing.
+#: MPI libraries by kind of machine, the default first. An imported machine runs none; its data may come from these.
 MPIS = {
     "simulated": ("smpi-openmpi", "smpi-mpich", "smpi-impi"),
     "local": ("openmpi", "mpich", "impi"),
@@ -34,7 +34,7 @@ MPIS = {
     "imported": ("openmpi", "mpich", "impi"),
 }
 
-#: Folders and files of `results/` that are not a study's.
+#: Folders and files of `results/` that do not belong to a study; a study cannot have these names.
 RESERVED = (
     "applications", "blocks", "calibration", "cells", "complete.txt", "measured.txt", "replays", "report", "report-build", "runs",
     "sources", "spack.lock", "traces",
@@ -43,7 +43,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 def check_name(name: str, what: str) -> None:
-    """Raise StudyError for a name that is unsuitable as a file name; *what* is its owner ("a study", "a machine")."""
+    """Raise StudyError if *name* is unsuitable as a file name; *what* is used in the message ("a study", "a machine")."""
     if not NAME.fullmatch(name):
         shown = repr(name) if len(name) <= 80 else f"{name[:60]!r}... ({len(name)} characters)"
         raise StudyError(

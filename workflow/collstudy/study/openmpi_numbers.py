@@ -1,7 +1,7 @@
-"""coll/tuned's numbers of its algorithms in Open MPI 4.1 to 6.0, by collective.
+"""Algorithm numbers of Open MPI's coll/tuned by collective, for Open MPI 4.1 to 6.0.
 
-From `ompi/mca/coll/tuned/coll_tuned_<collective>_decision.c` of v4.1.6, v5.0.7 and the branch v6.0.x (August 2026), for data
-and machines without an installed Open MPI (`ompi_info --param coll tuned --level 9`). Names are Open MPI's own; the
+Taken from `ompi/mca/coll/tuned/coll_tuned_<collective>_decision.c` of v4.1.6, v5.0.7 and the branch v6.0.x (August 2026), for
+data and machines without an installed Open MPI (`ompi_info --param coll tuned --level 9`). Names are Open MPI's own; the
 catalogue's entries refer to them.
 """
 
@@ -13,7 +13,7 @@ import re
 from collstudy.base.errors import StudyError, allowed
 from collstudy.study.catalogue import Catalogue
 
-#: Open MPI 5.0: every algorithm in the order of its number, from 1 on.
+#: Open MPI 5.0: algorithms in the order of their numbers, which start at 1.
 _NAMES = {
     "allgather": "linear bruck recursive_doubling ring neighbor two_proc sparbit",
     "allgatherv": "default bruck ring neighbor two_proc sparbit",
@@ -32,7 +32,7 @@ _NAMES = {
 }
 #: Algorithms of 5.0 that 4.1 lacks.
 _SINCE_5 = {("allgather", "sparbit"), ("allgatherv", "sparbit")}
-#: Those that follow in 6.0, which also calls allgather's bruck "bruck-k-fanout".
+#: Algorithms that 6.0 appends; 6.0 also calls allgather's bruck "bruck-k-fanout".
 _SINCE_6 = {"allgather": "direct-messaging", "allreduce": "allgather_reduce", "reduce": "knomial"}
 VERSIONS = ("4.1", "5.0", "6.0")
 _IN_SEGMENTS = {
@@ -41,7 +41,7 @@ _IN_SEGMENTS = {
     "allreduce": ("segmented_ring",),
     "gather": ("linear_sync",),
 }
-#: By parameter and collective, the algorithms of coll/tuned that use it (coll_tuned_<collective>_decision.c, *_do_this).
+#: By parameter and collective: the coll/tuned algorithms that use it (coll_tuned_<collective>_decision.c, *_do_this).
 USES: dict[str, dict[str, tuple[str, ...]]] = {
     "segment_bytes": _IN_SEGMENTS,
     "fanout": {"bcast": ("chain",), "reduce": ("chain",)},
@@ -49,13 +49,13 @@ USES: dict[str, dict[str, tuple[str, ...]]] = {
     "radix": {"bcast": ("knomial",)},
 }
 
-#: Numbers of Open MPI 5.0, which are those of 4.1 and two more.
+#: Numbers of Open MPI 5.0: those of 4.1 and two more.
 NUMBERS = {name: {word: i for i, word in enumerate(words.split(), 1)} for name, words in _NAMES.items()}
 
 
 @functools.cache
 def numbers_of(version: str) -> dict[str, dict[str, int]]:
-    """Collective -> Open MPI's name -> its number, for a version such as 4.1.6. Raises StudyError for an unknown one."""
+    """Return {collective: {Open MPI's name: number}} for a version such as 4.1.6. Raises StudyError for an unknown version."""
     series = ".".join(version.split(".")[:2])
     if series not in VERSIONS:
         raise StudyError(f"the algorithm numbers of Open MPI {version} are unknown" + allowed(VERSIONS))
@@ -71,13 +71,13 @@ def numbers_of(version: str) -> dict[str, dict[str, int]]:
 
 
 def reads_version_2(version: str) -> bool:
-    """Whether coll/tuned of an Open MPI such as 5.0.7 reads rules files of version 2, which have numbers of requests."""
+    """Return whether coll/tuned of a version such as 5.0.7 reads rules files of version 2, which include max_requests."""
     release = tuple(int(word) for word in re.findall(r"\d+", version)[:3])
     return release >= (5, 0, 7) or (4, 1, 8) <= release < (5,)
 
 
 def algorithm_of(catalogue: Catalogue, collective: str, number: int, version: str) -> str:
-    """The catalogue's name of Open MPI's algorithm *number* of a collective; 0 is the library's default.
+    """Return the catalogue's name of Open MPI's algorithm *number*; 0 is the library's default.
 
     Raises StudyError for a number or a collective that this version does not have.
     """
@@ -94,7 +94,7 @@ def algorithm_of(catalogue: Catalogue, collective: str, number: int, version: st
 
 
 def entry_of(catalogue: Catalogue, collective: str, word: str) -> str | None:
-    """The catalogue's name of the algorithm that Open MPI calls *word*; None if it has none."""
+    """Return the catalogue's name of the algorithm that Open MPI calls *word*; None if the catalogue has no entry."""
     for name, entry in catalogue.algorithms.get(collective, {}).items():
         listed = entry.get("openmpi", {}).get("algorithm", [])
         if word in (listed if isinstance(listed, list) else [listed]):

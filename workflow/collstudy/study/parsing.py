@@ -1,4 +1,4 @@
-"""Parse the text of a YAML file and check it against its schema; `document.py` calls this only for texts that are not in its cache."""
+"""Parse a YAML text and validate it against its schema; `document.py` calls this only for texts that are not cached."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from yaml import MappingNode, MarkedYAMLError, Node, ScalarNode, SequenceNode, Y
 from collstudy.base.errors import StudyError, allowed
 from collstudy.base.paths import SCHEMAS
 
-#: By schema: keys of earlier versions and what to do about them.
+#: Keys of earlier versions by schema, and what the user should do about them.
 FORMER_KEYS = {
     "study": {
         "with": "the key is now called `companions`; rename it",
@@ -25,26 +25,26 @@ FORMER_KEYS = {
 
 TAG = "tag:yaml.org,2002:"
 MERGE = f"{TAG}merge"
-#: A file has less than this many values; aliases of aliases could stand for any number.
+#: Maximum number of values in a file: nested aliases can expand to any number.
 MOST_VALUES = 200_000
-#: Maximum depth of nested lists and mappings.
+#: Maximum nesting depth of lists and mappings.
 DEEPEST = 50
 
 
 class _Loader(yaml.CSafeLoader):
-    """What plain texts mean in YAML 1.2 (10.3.2, core schema): `yes`, `010` and `2026-11-21` are a text, ten and a text.
+    """Interpret plain scalars as in YAML 1.2 (10.3.2, core schema): `yes`, `010` and `2026-11-21` are a string, ten and a string.
 
-    libyaml parses these files in a tenth of the time of a parser in Python, and every job reads them.
+    Uses libyaml, which needs a tenth of the time of a parser in Python; every job reads these files.
     """
 
     yaml_implicit_resolvers: dict[str, list] = {}
 
     def construct_integer(self, node: ScalarNode) -> int:
-        """0o17, 0x1f, or decimal digits."""
+        """Convert 0o17, 0x1f, or decimal digits to an integer."""
         return int(node.value, 0 if node.value[:2] in ("0o", "0x") else 10)
 
     def construct_number(self, node: ScalarNode) -> float:
-        """As Python reads it."""
+        """Convert a float with Python's rules."""
         return float(node.value)
 
 
@@ -61,7 +61,7 @@ _Loader.add_constructor(f"{TAG}float", _Loader.construct_number)
 
 
 class _Refused(Exception):
-    """The problem of a node, and its line."""
+    """A rejected YAML node: the problem and its line."""
 
     def __init__(self, node: Node, problem: str):
         super().__init__(problem)
@@ -69,7 +69,7 @@ class _Refused(Exception):
 
 
 def _check_scalar(node: ScalarNode) -> None:
-    """Reject numbers that are not finite, and everything that is not plain data."""
+    """Reject non-finite numbers and everything that is not a string, number, boolean or null."""
     kind = node.tag.rpartition(":")[2] if node.tag else "str"
     if kind not in ("str", "int", "float", "bool", "null"):
         raise _Refused(node, f"{node.value!r} has the tag {node.tag}; allowed: strings, numbers, true, false, null")
@@ -78,7 +78,7 @@ def _check_scalar(node: ScalarNode) -> None:
 
 
 def _check(node: Node, path: tuple, lines: dict[tuple, int], inside: tuple[int, ...]) -> None:
-    """Check a composed document and note the line of each key's path in *lines*."""
+    """Check a composed node recursively, and record the line of each key path in *lines*."""
     lines.setdefault(path, node.start_mark.line + 1)
     if len(lines) > MOST_VALUES or len(inside) > DEEPEST or id(node) in inside:
         raise _Refused(node, f"more than {MOST_VALUES} values, {DEEPEST} levels, or an alias that contains itself")
@@ -103,7 +103,7 @@ def _check(node: Node, path: tuple, lines: dict[tuple, int], inside: tuple[int, 
                 continue
             lines[(*path, key.value)] = key.start_mark.line + 1
             _check(value, (*path, key.value), lines, inside)
-        # Merged keys have the line of the merge; own keys take precedence.
+        # Merged keys get the line of the merge key; the mapping's own keys take precedence.
         for value in merged:
             for part in value.value if isinstance(value, SequenceNode) else (value,):
                 below: dict[tuple, int] = {}
@@ -112,7 +112,7 @@ def _check(node: Node, path: tuple, lines: dict[tuple, int], inside: tuple[int, 
 
 
 def _load(text: str) -> tuple[Any, dict[tuple, int]]:
-    """The document of a YAML text, and the line of each key's path."""
+    """Return the document of a YAML text, and the line of each key path."""
     if re.search(r"^%", text, re.MULTILINE):
         raise StudyError(": directives (%YAML, %TAG) are not allowed; the YAML version is 1.2")
     loader = _Loader(text)
@@ -125,10 +125,12 @@ def _load(text: str) -> tuple[Any, dict[tuple, int]]:
 
 
 def _explain(error: jsonschema.ValidationError) -> str:
-    """One sentence for a schema violation: what is wrong and what is allowed."""
+    """Describe a schema violation in one sentence: what is wrong and what is allowed."""
     where = ".".join(str(part) for part in error.absolute_path) or "the file"
     if "propertyNames" in error.relative_schema_path or error.validator == "propertyNames":
-        return f"unknown key {error.instance!r} in {where}{_nearest(error.instance, _keys(error))}{_meant(error)}"
+        return (
+            f"unknown key {error.instance!r} in {where}{_nearest(error.instance, _keys(error))}{_allowed_values(error)}"
+        )
     if error.validator == "additionalProperties":
         known = list(error.schema.get("properties", {}))
         wrong = [key for key in error.instance if key not in known]
@@ -138,7 +140,7 @@ def _explain(error: jsonschema.ValidationError) -> str:
         missing = [key for key in error.validator_value if key not in error.instance]
         return f"{where} lacks the key {', '.join(map(repr, missing))}"
     if error.validator in ("enum", "pattern"):
-        return f"{where} is {_short(error.instance)}{_meant(error)}"
+        return f"{where} is {_short(error.instance)}{_allowed_values(error)}"
     if error.validator in ("minItems", "minLength"):
         return f"{where} is empty; at least one entry is needed"
     if error.validator in ("minimum", "exclusiveMinimum", "maximum"):
@@ -155,18 +157,18 @@ def _explain(error: jsonschema.ValidationError) -> str:
 
 
 def _keys(error: jsonschema.ValidationError) -> list[str]:
-    """The keys that a mapping may have, if its schema lists them."""
+    """Return the keys that a mapping may have, if its schema lists them."""
     return list(error.validator_value) if error.validator == "enum" else []
 
 
 def _nearest(word: str, known: list[str]) -> str:
-    """A suggestion for a misspelt key; empty if no known key is similar."""
+    """Return a suggestion for a misspelt key; "" if no known key is similar."""
     near = difflib.get_close_matches(word, known, 1)
     return f" (did you mean {near[0]!r}?)" if near else ""
 
 
-def _meant(error: jsonschema.ValidationError) -> str:
-    """The allowed values of a text, from the schema's description if there is one."""
+def _allowed_values(error: jsonschema.ValidationError) -> str:
+    """Return the allowed values of a string, from the schema's description if there is one."""
     if error.validator == "enum":
         return allowed(error.validator_value)
     return "; allowed: " + str(error.schema.get("description", f"what matches {error.validator_value}"))
@@ -181,9 +183,9 @@ def _short(value: Any) -> str:
 
 
 def parse(text: str, schema: str, name: str) -> tuple[dict[str, Any], dict[tuple, int]]:
-    """The document in *text*, checked against a schema, and the line of each key's path.
+    """Parse *text* and validate it; return the document and the line of each key path.
 
-    Raises StudyError naming the file (*name*), line, key and what is allowed.
+    Raises StudyError that names the file (*name*), line, key and the allowed values.
     """
     try:
         document, lines = _load(text)
@@ -220,7 +222,7 @@ def _is_integer(_: Any, value: Any) -> bool:
 
 @functools.cache
 def _validator(schema: str) -> jsonschema.Validator:
-    """The validator of a schema; 2.0 is not an integer."""
+    """Return the validator of a schema; 2.0 does not count as an integer."""
     document = yaml.load((SCHEMAS / f"{schema}.schema.yaml").read_text(encoding="utf-8"), _Loader)
     checker = jsonschema.Draft202012Validator.TYPE_CHECKER.redefine("integer", _is_integer)
     return jsonschema.validators.extend(jsonschema.Draft202012Validator, type_checker=checker)(document)

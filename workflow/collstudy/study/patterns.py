@@ -1,8 +1,8 @@
-"""Which rank sends to which in each algorithm of Open MPI's coll/tuned and of MPICH, root 0.
+"""The pairs (sender, receiver) of each algorithm of Open MPI's coll/tuned and of MPICH, with root 0.
 
-Used to verify that a forced algorithm ran: a launch under Open MPI's monitoring component, or under libmessages.so for
-MPICH, records the pairs of ranks that exchanged messages. Tree shapes: Open MPI's ompi/mca/coll/base/coll_base_topo.c (4.1
-and 5.0), MPICH's src/mpi/coll (5.0).
+They are used to verify that a forced algorithm ran: a launch under Open MPI's monitoring component, or under libmessages.so
+for MPICH, records the pairs of ranks that exchanged messages. Sources of the tree shapes: Open MPI's
+ompi/mca/coll/base/coll_base_topo.c (4.1 and 5.0), MPICH's src/mpi/coll (5.0).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ Edges = frozenset[tuple[int, int]]
 
 
 def linear(p: int, _: Mapping[str, int]) -> Edges:
-    """The root sends to each other rank."""
+    """Star: the root sends to every other rank."""
     return frozenset((0, rank) for rank in range(1, p))
 
 
@@ -75,12 +75,12 @@ def in_order_binomial(p: int, _: Mapping[str, int]) -> Edges:
 
 
 def barrier_linear(p: int, _: Mapping[str, int]) -> Edges:
-    """All report to rank 0, which answers each."""
+    """All ranks send to rank 0, which answers each of them."""
     return frozenset((a, b) for rank in range(1, p) for a, b in ((0, rank), (rank, 0)))
 
 
 def recursive_doubling(p: int, _: Mapping[str, int]) -> Edges:
-    """Exchange with rank XOR 2^k below the largest power of two; ranks above it exchange with rank - that power."""
+    """Ranks below the largest power of two exchange with rank XOR 2^k; each rank above it exchanges with rank - that power."""
     power = 1 << (p.bit_length() - 1)
     edges = set()
     mask = 1
@@ -93,7 +93,7 @@ def recursive_doubling(p: int, _: Mapping[str, int]) -> Edges:
 
 
 def barrier_tree(p: int, _: Mapping[str, int]) -> Edges:
-    """Up and down a binomial tree with partners rank XOR 2^k (ompi_coll_base_barrier_intra_tree)."""
+    """Binomial tree, up and down, with partners rank XOR 2^k (ompi_coll_base_barrier_intra_tree)."""
     edges, jump = set(), 1
     while jump < p:
         for rank in range(p):
@@ -105,12 +105,12 @@ def barrier_tree(p: int, _: Mapping[str, int]) -> Edges:
 
 
 def double_ring(p: int, _: Mapping[str, int]) -> Edges:
-    """A message twice around the ring."""
+    """Ring around which a message travels twice."""
     return frozenset((rank, (rank + 1) % p) for rank in range(p)) if p > 1 else frozenset()
 
 
 def bruck(p: int, _: Mapping[str, int]) -> Edges:
-    """In step k rank r sends to r + 2^k modulo P."""
+    """Bruck: in step k, rank r sends to rank (r + 2^k) modulo P."""
     edges, distance = set(), 1
     while distance < p:
         edges |= {(rank, (rank + distance) % p) for rank in range(p)}
@@ -119,7 +119,7 @@ def bruck(p: int, _: Mapping[str, int]) -> Edges:
 
 
 def ring(p: int, _: Mapping[str, int]) -> Edges:
-    """Each rank sends to the next one, the last to the first."""
+    """Ring: each rank sends to the next one, the last to the first."""
     return double_ring(p, {})
 
 
@@ -134,12 +134,12 @@ def mpich_binomial(p: int, _: Mapping[str, int]) -> Edges:
 
 
 def mpich_binomial_reduce(p: int, _: Mapping[str, int]) -> Edges:
-    """The same tree towards the root."""
+    """MPICH's binomial tree with messages towards the root."""
     return frozenset((child, parent) for parent, child in mpich_binomial(p, {}))
 
 
 def mpich_recursive_doubling(p: int, _: Mapping[str, int]) -> Edges:
-    """Of the first 2 (P - 2^k) ranks the even ones send their data to the next rank and receive the result from it."""
+    """MPICH's recursive doubling: the even ones of the first 2 (P - 2^k) ranks send to the next rank and get the result from it."""
     power = 1 << (p.bit_length() - 1)
     extra = p - power
     edges = {edge for rank in range(0, 2 * extra, 2) for edge in ((rank, rank + 1), (rank + 1, rank))}
@@ -151,12 +151,12 @@ def mpich_recursive_doubling(p: int, _: Mapping[str, int]) -> Edges:
     return frozenset(edges)
 
 
-#: Patterns along whose edges segmented algorithms send segments.
+#: Patterns whose algorithms can send a message in segments along each edge.
 SEGMENTED = ("chain", "pipeline", "binary", "binomial", "kary")
 
 
 def messages_an_edge(pattern: str, parameters: Mapping[str, int], size: int) -> int | None:
-    """Number of messages per edge of a segmented pattern for a broadcast of *size* bytes; None if it is not known."""
+    """Return the number of messages per edge of a segmented pattern for a broadcast of *size* bytes; None if unknown."""
     segment = parameters.get("segment_bytes", 0)
     return -(-size // segment) if segment > 0 and pattern in SEGMENTED else None
 

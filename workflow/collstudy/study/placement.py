@@ -1,4 +1,4 @@
-"""Placement of ranks: from a machine's levels and a mapping's cycle to one core per rank."""
+"""Placement of ranks: map a machine's levels and a mapping's cycle to one core per rank."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class Core:
 
     @property
     def name(self) -> str:
-        """Host name of the core in the simulated platform: c-<coordinates joined by ->."""
+        """Return the host name of the core in the simulated platform: c-<coordinates joined by ->."""
         return "c-" + "-".join(map(str, self.coordinates))
 
 
 def cores_in_order(levels: tuple[Level, ...], cycle: list[str]) -> list[Core]:
-    """All cores in the order in which ranks take them.
+    """Return all cores in the order in which ranks are assigned to them.
 
     The levels in *cycle* vary fastest, in that order; the others follow from the innermost to the outermost
     (`mpirun --map-by`: core = [], socket = [socket], node = [node, socket]).
@@ -38,10 +38,10 @@ def cores_in_order(levels: tuple[Level, ...], cycle: list[str]) -> list[Core]:
 
 @functools.lru_cache(maxsize=16)
 def _ordered(levels: tuple[tuple[str, int], ...], cycle: tuple[str, ...]) -> tuple[Core, ...]:
-    """cores_in_order(): a large machine has 100 000 cores, and a study places ranks on them many times."""
+    """Implement cores_in_order with a cache: a machine can have 100 000 cores, and a study places ranks on them many times."""
     names = [name for name, _ in levels]
     fastest_first = list(cycle) + [name for name in reversed(names) if name not in cycle]
-    # Cycling over a level inside of a node stays within the node: the node varies slowest unless it is named.
+    # Cycling over a level inside a node stays within the node: the node varies slowest unless it is in the cycle.
     slowest_first = list(reversed(fastest_first))
     counts = dict(levels)
     outside = [name in ("group", "node") for name in names]
@@ -68,9 +68,9 @@ def place(
     per_node: int | None,
     hosts: dict[str, Any] | None = None,
 ) -> list[Core]:
-    """Return the core of each rank on the first *nodes* nodes, at most *per_node* ranks on each, in the order of *hosts*.
+    """Return the core of each rank on the first *nodes* nodes, with at most *per_node* ranks per node, in the order of *hosts*.
 
-    With `oversubscribe` the order starts again when the cores are used up. Raises StudyError if there are not enough.
+    With `oversubscribe`, assignment starts again at the first core when all are used. Otherwise too few cores raise StudyError.
     """
     if hosts and "ranks" in hosts:
         return _place_as_listed(machine, hosts["ranks"], nodes, processes)
@@ -90,9 +90,9 @@ def place(
 
 
 def _shuffle(machine: Machine, placed: list[Core], nodes: int, hosts: dict[str, Any]) -> list[Core]:
-    """The host file of a placement with its lines in random order (`shuffle: node`), or with all its slots (`shuffle: core`).
+    """Shuffle the placement: whole nodes (`shuffle: node`) or individual cores (`shuffle: core`).
 
-    The same seed, nodes and processes give the same order everywhere.
+    The same seed, nodes and processes give the same order on every system.
     """
     generator = random.Random(f"{hosts['seed']}:{nodes}:{len(placed)}")
     if hosts["shuffle"] == "core":
@@ -103,7 +103,7 @@ def _shuffle(machine: Machine, placed: list[Core], nodes: int, hosts: dict[str, 
 
 
 def _place_as_listed(machine: Machine, listed: list[int], nodes: int, processes: int) -> list[Core]:
-    """Rank r is on node listed[r], on its first core that no lower rank uses."""
+    """Place rank r on node listed[r], on the first core that no lower rank uses. Raises StudyError if the ranks do not fit."""
     if processes > len(listed) or max(listed[:processes]) >= nodes:
         raise StudyError(
             f"the mapping lists {len(listed)} ranks on {max(listed) + 1} nodes; it does not fit {processes} processes on {nodes} nodes"
@@ -120,16 +120,15 @@ def _place_as_listed(machine: Machine, listed: list[int], nodes: int, processes:
 
 
 def first_difference(levels: tuple[Level, ...], one: Core, other: Core) -> str | None:
-    """The outermost level at which two cores differ; None for the same core."""
+    """Return the outermost level at which two cores differ; None for the same core."""
     pairs = zip(levels, one.coordinates, other.coordinates, strict=True)
     return next((level.name for level, a, b in pairs if a != b), None)
 
 
 def nodes_of_pairs(machine: Machine, level: str, pairs: int) -> int:
-    """Number of nodes for the pairs of a ladder's level: rank r and rank r + *pairs* differ first at *level*.
+    """Return the number of nodes needed so that rank r and rank r + *pairs* differ first at *level*, for all pairs of a ladder.
 
-    These are the communicating ranks of the multi-pair benchmarks. Raises StudyError if the machine cannot
-    have such pairs.
+    These are the communicating ranks of the multi-pair benchmarks. Raises StudyError if the machine has no such pairs.
     """
     where = f"machine {machine.name}: {pairs} pair{'s' * (pairs > 1)} across level {level}"
     count = next(entry.count for entry in machine.levels if entry.name == level)

@@ -1,6 +1,6 @@
-"""The selection of a cell's algorithm: the MPI library's own switch, the collectives library, or a rules file.
+"""How a cell's algorithm is selected: by the MPI library's own switch, the collectives library, or a rules file.
 
-`to_json()` is part of the cell's identity, so it never changes for existing selections; `read()` is its inverse.
+`to_json()` is part of the cell's identity, so its output must not change for existing selections; `read()` is its inverse.
 """
 
 from __future__ import annotations
@@ -12,38 +12,38 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Default:
-    """No selection: the library decides, or there is only one algorithm. The base of all others.
+    """No selection: the library decides, or there is only one algorithm. Base class of all selections.
 
-    *verification* makes separate cells with fresh launches.
+    *verification* numbers separate cells with fresh launches that verify a result.
     """
 
     verification: int | None = field(default=None, kw_only=True)
 
     @property
     def library(self) -> dict[str, str]:
-        """Variables of the collectives library; empty if it is not used."""
+        """Return the environment variables of the collectives library; {} if it is not used."""
         return {}
 
     @property
     def by_library(self) -> bool:
-        """Whether the collectives library runs the cell."""
+        """Return whether the collectives library runs the cell's collective."""
         return bool(self.library)
 
     def settings(self, mpi: str) -> dict[str, Any] | None:
-        """The catalogue's entry with the settings of the library *mpi* for the cell's own collective; None without settings."""
+        """Return the catalogue's settings of the library *mpi* for the cell's own collective; None if there are none."""
         return None
 
     def forced(self, mpi: str, collective: str) -> tuple[str, dict[str, Any]] | None:
-        """The collective with settings of *mpi*, and the entry; includes the collective inside of a pipelined one."""
+        """Return the collective whose algorithm *mpi* forces, and its settings; for a pipelined algorithm, the inner collective."""
         settings = self.settings(mpi)
         return (collective, settings) if settings else None
 
     def verified(self, number: int) -> Default:
-        """The same for a verification."""
+        """Return a copy of the selection for verification *number*."""
         return replace(self, verification=number)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values, as in identities."""
+        """Return plain JSON values, as used in identities."""
         return {**self._own(), **({} if self.verification is None else {"verification": self.verification})}
 
     def _own(self) -> dict[str, Any]:
@@ -52,7 +52,7 @@ class Default:
 
 @dataclass(frozen=True)
 class Rate(Default):
-    """Of a simulated application: the GFlop/s of a core, which affect these cells only."""
+    """Selection for a simulated application: the compute rate of a core (GFlop/s), which affects these cells only."""
 
     core_gflops: float
 
@@ -62,13 +62,13 @@ class Rate(Default):
 
 @dataclass(frozen=True)
 class Switch(Default):
-    """The library's own switch: *entry* of the catalogue's word (openmpi, mpich, impi, or smpi for SimGrid's algorithms)."""
+    """The MPI library's own switch: settings *entry* under the catalogue's key *word* (openmpi, mpich, impi; smpi for SimGrid's)."""
 
     word: str
     entry: dict[str, Any]
 
     def settings(self, mpi: str) -> dict[str, Any] | None:
-        """The entry, if it is for *mpi*."""
+        """Return the settings if they are for *mpi*."""
         return self.entry if mpi == self.word else None
 
     def _own(self) -> dict[str, Any]:
@@ -77,8 +77,8 @@ class Switch(Default):
 
 @dataclass(frozen=True)
 class Library(Default):
-    """The collectives library: *variables* (COLL_<OP>: text) and version; *inside* is {collective, algorithm} of the
-    MPI library's non-blocking collective used by a pipelined algorithm.
+    """The collectives library: its *variables* (COLL_<OP>: text) and version. *inside* is {collective, algorithm} of the
+    MPI library's non-blocking collective that a pipelined algorithm uses.
     """
 
     variables: dict[str, str]
@@ -87,16 +87,16 @@ class Library(Default):
 
     @property
     def library(self) -> dict[str, str]:
-        """The variables."""
+        """Return the environment variables."""
         return self.variables
 
     @property
     def by_library(self) -> bool:
-        """It does."""
+        """Return True."""
         return True
 
     def forced(self, mpi: str, collective: str) -> tuple[str, dict[str, Any]] | None:
-        """The inner selection, if any."""
+        """Return the inner non-blocking collective and its settings, if any."""
         return (self.inside["collective"], self.inside) if self.inside else None
 
     def _own(self) -> dict[str, Any]:
@@ -106,9 +106,9 @@ class Library(Default):
 
 @dataclass(frozen=True)
 class Rules(Default):
-    """A rules file, by its content, and *han*, that of Open MPI's coll/han, if there is one.
+    """A rules file (*text*: its content) and optionally *han*, the rules file of Open MPI's coll/han.
 
-    With *variables* and *version* the collectives library uses the file, otherwise the MPI library does.
+    With *variables* and *version* the collectives library reads the file, otherwise the MPI library does.
     """
 
     text: str
@@ -118,7 +118,7 @@ class Rules(Default):
 
     @property
     def library(self) -> dict[str, str]:
-        """The variables."""
+        """Return the environment variables."""
         return self.variables
 
     def _own(self) -> dict[str, Any]:
@@ -137,12 +137,12 @@ def _content(text: str) -> dict[str, str]:
 
 
 def digest_of(text: str) -> str:
-    """SHA-256 of a rules file's content, in hexadecimal."""
+    """Return the SHA-256 digest of a rules file's content, in hexadecimal."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def read(found: dict[str, Any]) -> Selection:
-    """The selection of an identity."""
+    """Return the selection that an identity contains."""
     number = found.get("verification")
     own = {key: value for key, value in found.items() if key != "verification"}
     if "rules" in own:

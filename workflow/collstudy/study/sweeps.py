@@ -14,22 +14,22 @@ from collstudy.study.machines import Machine
 from collstudy.study.names import APPLICATIONS, IMPORTED_ONLY, MPIS, NON_BLOCKING, POINT_TO_POINT, SIZED
 from collstudy.study.openmpi_numbers import USES
 
-#: In place of a number: as many ranks as there are cores.
+#: Value of `to` that stands for the number of cores.
 ALL_CORES = "cores"
-#: The most numbers that `{from, to, step}` may stand for.
+#: Maximum number of values that `{from, to, step}` may expand to.
 MOST_NUMBERS = 10_000
 
 
 @dataclass(frozen=True)
 class Choice:
-    """An algorithm of the catalogue with the parameters that a sweep gives it."""
+    """An algorithm of the catalogue with the parameter values that a sweep sets."""
 
     name: str
     parameters: tuple[tuple[str, int], ...] = ()
 
     @property
     def parameter_text(self) -> str:
-        """`key=value;...` in alphabetical order; empty if there are none."""
+        """Return `key=value;...` in alphabetical order; "" if there are no parameters."""
         return ";".join(f"{k}={v}" for k, v in sorted(self.parameters))
 
 
@@ -37,7 +37,7 @@ class Choice:
 class Sweep:
     """One rectangular part of a study's parameter space.
 
-    A ladder has `levels`: pairs of cores that differ first at that level; its mappings are then `level-<name>`.
+    A ladder has `levels`: it measures pairs of cores that differ first at that level; its mappings are `level-<name>`.
     """
 
     collective: str
@@ -57,13 +57,13 @@ class Sweep:
 
 
 def component_of(sweep: Sweep, choice: Choice, catalogue: Catalogue) -> str:
-    """The component of Open MPI that an algorithm of a sweep is; empty for others, and without Open MPI."""
+    """Return the Open MPI component that an algorithm of a sweep stands for; "" for other algorithms, and without Open MPI."""
     entry = catalogue.algorithms[sweep.collective][choice.name].get("openmpi", {})
     return entry.get("component", "") if "openmpi" in sweep.mpis else ""
 
 
 def expand_ranks(spec: list[int] | dict[str, Any], cores: int, where: Place | str) -> tuple[int, ...]:
-    """The same as expand_integers, where `to` may be `cores`: the cores are then always among the numbers.
+    """Expand like expand_integers, but `to` may be `cores`; the number of cores is then always included.
 
     With fewer cores than `from` the result is `from` alone; whether it can run is checked elsewhere.
     """
@@ -74,7 +74,7 @@ def expand_ranks(spec: list[int] | dict[str, Any], cores: int, where: Place | st
 
 
 def expand_integers(spec: list[int] | dict[str, int], where: Place | str) -> tuple[int, ...]:
-    """Expand `[1, 2]` or `{from, to, step | factor}` to integers in ascending order; an empty range is an error."""
+    """Expand `[1, 2]` or `{from, to, step | factor}` to ascending integers. Raises StudyError for an empty range."""
     if isinstance(spec, list):
         values = tuple(sorted(spec))
     elif "step" in spec and "factor" in spec:
@@ -96,7 +96,7 @@ def expand_integers(spec: list[int] | dict[str, int], where: Place | str) -> tup
 
 
 def swept(sizes: tuple[int, ...]) -> Iterator[int]:
-    """The message sizes (bytes) of (from, to) or (from, to, factor); the factor defaults to 2."""
+    """Yield the message sizes (bytes) of (from, to) or (from, to, factor); the factor defaults to 2."""
     size, last, factor = (*sizes, 2)[:3]
     while size <= last:
         yield size
@@ -127,7 +127,7 @@ def _check_mpis(mpis: tuple[str, ...], machine: Machine, where: Place) -> None:
 
 
 def doubling(sizes: Iterable[int]) -> list[tuple[int, int]]:
-    """Ranges of sizes (bytes) in which each is twice the one before: [4, 8, 100] are 4 to 8 and 100 to 100."""
+    """Group sizes (bytes) into (first, last) ranges in which each size doubles: [4, 8, 100] gives (4, 8) and (100, 100)."""
     found: list[tuple[int, int]] = []
     for size in sorted(set(sizes)):
         if found and size == 2 * found[-1][1]:
@@ -138,8 +138,9 @@ def doubling(sizes: Iterable[int]) -> list[tuple[int, int]]:
 
 
 def read_sweeps(raw: dict[str, Any], machine: Machine, catalogue: Catalogue, where: Place) -> list[Sweep]:
-    """The sweeps of an entry of a study's `sweeps` at *where*: several if its sizes are a list that no single sweep has. Raises
-    StudyError for what the machine or the catalogue does not have.
+    """Read an entry of a study's `sweeps` at *where*; a list of sizes that is not a doubling range gives several sweeps.
+
+    Raises StudyError for what the machine or the catalogue does not have.
     """
     entries = [raw]
     if isinstance(raw.get("sizes"), list):
@@ -189,7 +190,7 @@ def _read_sweep(raw: dict[str, Any], machine: Machine, catalogue: Catalogue, whe
 
 
 def _ranks(raw: dict[str, Any], machine: Machine, where: Place) -> tuple[tuple[int, ...], tuple[int, ...], bool]:
-    """Numbers of nodes and of processes, and whether these are per node."""
+    """Return the numbers of nodes and of processes, and whether the latter are per node."""
     if ("processes" in raw) == ("processes_per_node" in raw):
         raise StudyError(f"{where}: needs either processes or processes_per_node")
     nodes = expand_integers(raw.get("nodes", [machine.nodes]), where / "nodes")
@@ -211,7 +212,7 @@ def _ranks(raw: dict[str, Any], machine: Machine, where: Place) -> tuple[tuple[i
 
 
 def _sizes(raw: dict[str, Any], where: Place) -> tuple[int, ...] | None:
-    """First and last message size, and the factor between two if it is not 2; None for a collective without messages."""
+    """Return first and last message size (bytes), and the factor if it is not 2; None for a collective without messages."""
     collective = raw["collective"]
     if collective not in SIZED:
         if "sizes" in raw:
@@ -222,16 +223,16 @@ def _sizes(raw: dict[str, Any], where: Place) -> tuple[int, ...] | None:
     first, last, factor = raw["sizes"]["from"], raw["sizes"]["to"], raw["sizes"].get("factor", 2)
     if first > last:
         raise StudyError(f"{where / 'sizes'} is empty: from {first} to {last}")
-    # Doubling is the default of every suite and is omitted.
+    # A factor of 2 is the default of every suite and is omitted.
     return (first, last, *([factor] if factor != 2 else []))
 
 
 def _choices(
     raw: dict[str, Any], name: str, given: dict[str, Any], machine: Machine, catalogue: Catalogue, where: Place
 ) -> Iterator[Choice]:
-    """An algorithm with each combination of the values of its parameters.
+    """Yield an algorithm with each combination of its parameter values.
 
-    Raises StudyError for several values of a parameter that the real Open MPI's algorithm ignores: the cells would be equal.
+    Raises StudyError for several values of a parameter that this algorithm ignores in the real Open MPI: the cells would be equal.
     """
     values = {key: value if isinstance(value, list) else [value] for key, value in given.items()}
     entry = catalogue.algorithms[raw["collective"]][name].get("openmpi", {})
@@ -246,9 +247,9 @@ def _choices(
 
 
 def _barrier(raw: dict[str, Any], machine: Machine, catalogue: Catalogue, where: Place) -> str:
-    """The algorithm of the barriers around the timed calls, or `window`.
+    """Return the algorithm of the barriers around the timed calls, or `window`.
 
-    Only the simulator supports other algorithms than the default, and only real machines have clocks to synchronise.
+    Only the simulator supports algorithms other than the default, and only real machines have clocks to synchronise.
     """
     name = raw.get("barrier", "default")
     if name == "window":
@@ -269,8 +270,8 @@ def _barrier(raw: dict[str, Any], machine: Machine, catalogue: Catalogue, where:
 
 
 def can_share_start(machine: Machine, mpis: tuple[str, ...]) -> bool:
-    """Whether cells can share a launch: algorithms change by variables of Open MPI, and mpirun, not srun, tells
-    where ranks are.
+    """Return whether cells can share a launch: Open MPI's variables switch the algorithm within a launch, and mpirun
+    (unlike srun) reports where ranks are.
     """
     return mpis == ("openmpi",) and machine.kind != "simulated" and machine.slurm.get("launcher") != "srun"
 
@@ -283,7 +284,7 @@ def _start(
     catalogue: Catalogue,
     where: Place,
 ) -> str:
-    """`own`: each cell has launches of its own; `shared`: a launch measures all such cells of a placement in turn."""
+    """Return `own` (each cell has its own launches) or `shared` (one launch measures all such cells of a placement in turn)."""
     start = raw.get("start", "own")
     if start == "shared":
         if not can_share_start(machine, mpis):
@@ -298,7 +299,7 @@ def _start(
 
 
 def _spread(raw: dict[str, Any], where: Place) -> float | None:
-    """Interval (us) over which the ranks enter a call, each at its own time; None: all together."""
+    """Return the interval (us) over which the arrival times of the ranks are spread; None: all ranks enter together."""
     if "spread_us" in raw and (
         raw.get("barrier", "default") != "default"
         or raw["collective"] in (*POINT_TO_POINT, *APPLICATIONS, *NON_BLOCKING)
@@ -308,7 +309,7 @@ def _spread(raw: dict[str, Any], where: Place) -> float | None:
 
 
 def _ladder(raw: dict[str, Any], machine: Machine, where: Place) -> dict[str, Any]:
-    """A sweep over levels as one over mappings and processes, with two ranks per pair."""
+    """Convert a sweep over levels to one over mappings and processes, with two ranks per pair."""
     collective = raw["collective"]
     if collective not in POINT_TO_POINT:
         raise StudyError(f"{where / 'levels'}: {collective} is not a point-to-point test" + allowed(POINT_TO_POINT))
@@ -328,7 +329,7 @@ def _ladder(raw: dict[str, Any], machine: Machine, where: Place) -> dict[str, An
 
 
 def _all_pairs(raw: dict[str, Any], machine: Machine, where: Place) -> dict[str, Any]:
-    """The core x core matrix: one cell with a rank on every core, which measures one pair after the other."""
+    """Convert to the core-to-core matrix: one cell with a rank on every core, which measures one pair after the other."""
     if raw["collective"] != "latency":
         raise StudyError(f"{where / 'levels'}: all-pairs needs the collective latency, not {raw['collective']}")
     for key in ("mappings", "processes", "processes_per_node", "pairs"):
@@ -343,7 +344,7 @@ def _all_pairs(raw: dict[str, Any], machine: Machine, where: Place) -> dict[str,
 
 
 def _application(raw: dict[str, Any], machine: Machine, where: Place) -> dict[str, Any]:
-    """A sweep over problem sizes as one over the parameter `n`; each launch is one run of the program."""
+    """Convert a sweep over problem sizes to one over the parameter `n`; each launch is one run of the program."""
     collective = raw["collective"]
     if "problem_sizes" not in raw:
         raise StudyError(f"{where}: {collective} needs problem_sizes, such as [256, 512]")

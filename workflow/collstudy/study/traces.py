@@ -1,4 +1,4 @@
-"""Traces of applications, replays of these in the simulator, and runs of a program, as work."""
+"""Units of work for applications: traces, replays of traces in the simulator, and runs of a program."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from collstudy.study.description import Application
 from collstudy.study.machines import Level, Machine
 from collstudy.study.work import Work
 
-#: Raise it when the meaning of a trace's, a replay's or a run's identity changes: stored ones are then no longer used.
+#: Increase it when the meaning of the identity of a trace, replay or run changes; stored ones are then no longer used.
 TRACE_IDENTITY, REPLAY_IDENTITY, RUN_IDENTITY = 1, 1, 1
 
 
 def machine_from(raw: dict[str, Any]) -> Machine:
-    """A machine from the output of `asdict`."""
+    """Rebuild a machine from the output of `asdict`."""
     return Machine(**{**raw, "levels": tuple(Level(**level) for level in raw["levels"])})
 
 
-class _Kept(Work):
+class _StoredInFolder(Work):
     """Common base of traces and replays."""
 
     in_folder = True
@@ -27,54 +27,54 @@ class _Kept(Work):
 
     @property
     def folder_text(self) -> str:
-        """Its folder in the results folder."""
+        """Return its folder, relative to the results folder."""
         return self.path_text.rpartition("/")[0]
 
     @property
     def name(self) -> str:
-        """The folder's name: readable parts and the first digits of the digest."""
+        """Return the folder's name: readable parts and the first 16 digits of the digest."""
         return self.folder_text.rpartition("/")[2]
 
     @property
     def label(self) -> str:
-        """The name."""
+        """Return the name."""
         return self.name
 
     @property
     def point(self) -> tuple[Any, ...]:
-        """Each is its own."""
+        """Return the digest: each trace or replay has a block of its own."""
         return (self.digest,)
 
 
 class _Launched(Work):
-    """Common base of traces and runs: an application on its smallest sufficient number of nodes."""
+    """Common base of traces and runs: an application on the smallest sufficient number of nodes."""
 
     application: Application
     machine: Machine
     decides: dict[str, Any]
 
     def identity(self) -> dict[str, Any]:
-        """Everything that determines the result."""
+        """Return everything that determines the result."""
         return self.decides
 
     @property
     def mpi(self) -> dict[str, str]:
-        """The MPI library that runs it."""
+        """Return name and version of the MPI library."""
         return self.decides["mpi"]
 
     @property
     def processes(self) -> int:
-        """Its ranks."""
+        """Return the number of ranks."""
         return self.application.ranks
 
     @property
     def nodes(self) -> int:
-        """The smallest sufficient number of nodes."""
+        """Return the smallest sufficient number of nodes."""
         return nodes_of(self)
 
 
 @dataclass(frozen=True)
-class Trace(_Launched, _Kept):
+class Trace(_Launched, _StoredInFolder):
     """One application to be traced on one machine; *decides* is its identity."""
 
     application: Application
@@ -83,18 +83,18 @@ class Trace(_Launched, _Kept):
 
     @property
     def path_text(self) -> str:
-        """Its `about.json`."""
+        """Return the path of its `about.json`."""
         readable = f"{self.application.name}_{self.machine.name}_p{self.application.ranks}"
         return f"traces/{readable}-{self.digest[:16]}/about.json"
 
     def document(self) -> dict[str, Any]:
-        """All of it."""
+        """Return all fields as plain values."""
         return {"trace": {field.name: _plain(getattr(self, field.name)) for field in fields(self)}}
 
 
 @dataclass(frozen=True)
-class Replay(_Kept):
-    """A trace, to be replayed on a simulated machine; *decides* is its identity."""
+class Replay(_StoredInFolder):
+    """A trace to be replayed on a simulated machine; *decides* is its identity."""
 
     trace: Trace
     machine: Machine
@@ -106,54 +106,54 @@ class Replay(_Kept):
     environment: dict[str, str]
     smpi: dict[str, str]
     decides: dict[str, Any]
-    #: Decisions as rules of the collectives library.
+    #: Tuning decisions as rules of the collectives library.
     rules: str = ""
 
     deterministic = True
     memory_mb = 4000
 
     def identity(self) -> dict[str, Any]:
-        """Everything that determines the result."""
+        """Return everything that determines the result."""
         return self.decides
 
     @property
     def on_tree(self) -> bool:
-        """Whether it is on a fat tree, which logs the traffic; any other machine logs the times of collectives."""
+        """Return whether the machine is a fat tree, where the replay logs traffic; on others it logs the times of collectives."""
         return "fat_tree" in self.machine.simulation
 
     @property
     def path_text(self) -> str:
-        """Its `about.json`."""
+        """Return the path of its `about.json`."""
         readable = f"{self.trace.application.name}_{self.machine.name}_{self.mapping}_p{self.processes}"
         return f"replays/{readable}-{self.digest[:16]}/about.json"
 
     @property
     def mpi(self) -> dict[str, str]:
-        """Open MPI's algorithms, simulated."""
+        """Return SMPI with Open MPI's algorithms, and the version of SimGrid."""
         return {"name": "smpi-openmpi", "version": f"SimGrid {self.decides['simulator']}"}
 
     @property
     def nodes(self) -> int:
-        """All of the simulated machine."""
+        """Return the number of nodes: all of the simulated machine."""
         return self.machine.nodes
 
     @property
     def needs(self) -> tuple[Work, ...]:
-        """The trace."""
+        """Return the trace."""
         return (self.trace,)
 
     def document(self) -> dict[str, Any]:
-        """All of it, the trace's included."""
+        """Return all fields as plain values, including the trace's."""
         own = {field.name: _plain(getattr(self, field.name)) for field in fields(self) if field.name != "trace"}
         return {"replay": own | self.trace.document()}
 
 
 @dataclass(frozen=True)
 class Run(_Launched):
-    """One way to run a program, stored as one file: each launch is a run. Ways to be compared are launched in turn.
+    """A variant of a program's run, stored as one file; each launch is one run. Variants to be compared are launched in turn.
 
-    *variant* is its name; with *traced* the trace library is preloaded, with *ran* it notes what ran as well, which takes time;
-    *environment* has the variables that are set; *decides* is its identity.
+    *variant* is its name. *traced*: the trace library is preloaded; *ran*: it also records which algorithms ran, which takes time.
+    *environment* has the variables to set; *decides* is the identity.
     """
 
     application: Application
@@ -166,37 +166,37 @@ class Run(_Launched):
 
     @property
     def path_text(self) -> str:
-        """Its file."""
+        """Return the path of its file."""
         readable = f"{self.application.name}_{self.machine.name}_p{self.processes}_{self.variant}"
         return f"runs/{readable}-{self.digest[:16]}.json"
 
     @property
     def label(self) -> str:
-        """One line for messages."""
+        """Return one line that describes the run in messages."""
         return f"{self.application.name} {self.variant} on {self.machine.name}"
 
     @property
     def row_sizes(self) -> list[None]:
-        """A run has one time, without a message size."""
+        """Return [None]: a run has a single time and no message size."""
         return [None]
 
     @property
     def point(self) -> tuple[Any, ...]:
-        """All ways to run the program."""
+        """Return the key shared by all variants of the program's runs."""
         return ("run", self.application.name)
 
     def document(self) -> dict[str, Any]:
-        """All of it."""
+        """Return all fields as plain values."""
         return {"run": {field.name: _plain(getattr(self, field.name)) for field in fields(self)}}
 
 
 def nodes_of(work: Trace | Run) -> int:
-    """The smallest number of nodes that has a core for each rank."""
+    """Return the smallest number of nodes that has a core for each rank."""
     return min(work.machine.nodes, math.ceil(work.processes / work.machine.cores_per_node))
 
 
 def run_from(raw: dict[str, Any]) -> Run:
-    """A run from a block's file."""
+    """Rebuild a run from a block's file."""
     return Run(**{**raw, "application": Application(**raw["application"]), "machine": machine_from(raw["machine"])})
 
 
@@ -205,11 +205,11 @@ def _plain(value: Any) -> Any:
 
 
 def trace_from(raw: dict[str, Any]) -> Trace:
-    """A trace from a block's file."""
+    """Rebuild a trace from a block's file."""
     return Trace(Application(**raw["application"]), machine_from(raw["machine"]), raw["decides"])
 
 
 def replay_from(raw: dict[str, Any]) -> Replay:
-    """A replay from a block's file."""
+    """Rebuild a replay from a block's file."""
     raw = {**raw, "trace": trace_from(raw["trace"]), "machine": machine_from(raw["machine"])}
     return Replay(**{**raw, "cycle": tuple(raw["cycle"])})

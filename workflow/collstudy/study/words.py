@@ -1,4 +1,4 @@
-"""Words for message sizes and for the parameters of algorithms, as they are shown."""
+"""Readable text for message sizes and algorithm parameters."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _WORDS = {
 
 
 def size_words(size: int) -> str:
-    """A number of bytes in the largest unit that divides it: 16 KiB, 1 MiB, 1000 B."""
+    """Format a number of bytes in the largest unit that divides it: 16 KiB, 1 MiB, 1000 B."""
     for unit, factor in (("MiB", 2**20), ("KiB", 2**10)):
         if size and size % factor == 0:
             return f"{size // factor} {unit}"
@@ -21,7 +21,7 @@ def size_words(size: int) -> str:
 
 
 def parameter_words(parameters: Iterable[tuple[str, int | str]]) -> str:
-    """Parameters of an algorithm in words: `fan-out 4, segments of 8 KiB`."""
+    """Format the parameters of an algorithm: `fan-out 4, segments of 8 KiB`."""
     return ", ".join(
         _WORDS.get(name, f"{name} {{}}").format(size_words(int(value)) if name == "segment_bytes" else value)
         for name, value in parameters

@@ -1,4 +1,4 @@
-"""Units of work: cells, traces and replays. Each has an identity, its digest, and a place in the store."""
+"""Units of work: cells, traces, replays and runs. Each has an identity, a digest of it, and a place in the store."""
 
 from __future__ import annotations
 
@@ -11,57 +11,57 @@ from typing import Any
 
 
 def canonical(value: Any) -> bytes:
-    """JSON with sorted keys and no blanks: equal values give equal bytes."""
+    """Return JSON with sorted keys and no blanks, so that equal values give equal bytes."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
 
 
 def verb(works: Iterable[Work], ending: str = "e") -> str:
-    """`measure`, `simulate` or both, with an ending (`e`, `ed`, `ing`): how the numbers of *works* are obtained."""
+    """Return `measure`, `simulate` or both, with an *ending* (`e`, `ed`, `ing`), depending on how the numbers are obtained."""
     stems = sorted({"simulat" if work.deterministic else "measur" for work in works}) or ["measur"]
     return " and ".join(stem + ending for stem in stems)
 
 
 class Work(ABC):
-    """A unit of work, done once or as often as its policy requires, and stored."""
+    """A unit of work: it is done once or as often as its policy requires, and its result is stored."""
 
     #: Name and version of the MPI library.
     mpi: dict[str, str]
-    #: Numbers of nodes and processes; MB of memory of a simulation.
+    #: Numbers of nodes and processes; memory of a simulation (MB).
     nodes: int
     processes: int
     memory_mb = 2000
     #: Whether every run gives the same result, so that one suffices; whether an untimed launch verifies it first.
     deterministic = False
     proved = False
-    #: Whether it is stored as a folder with `about.json`, which replaces a failed one as a whole, instead of one file.
+    #: Whether it is stored as a folder with `about.json` (which replaces a failed attempt as a whole) instead of as one file.
     in_folder = False
-    #: Work that has to be done before.
+    #: Work that must be done first.
     needs: tuple[Work, ...] = ()
 
     @abstractmethod
     def identity(self) -> dict[str, Any]:
-        """Everything that can change the result, as plain JSON values."""
+        """Return everything that can change the result, as plain JSON values."""
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the canonical JSON of the identity, in hexadecimal."""
+        """Return the SHA-256 digest of the identity's canonical JSON, in hexadecimal."""
         return hashlib.sha256(canonical(self.identity())).hexdigest()
 
     @property
     @abstractmethod
     def path_text(self) -> str:
-        """Its file in the results folder: readable parts and the first 16 digits of the digest."""
+        """Return the path of its file in the results folder: readable parts and the first 16 digits of the digest."""
 
     @property
     @abstractmethod
     def label(self) -> str:
-        """One line for messages."""
+        """Return one line that describes the work in messages."""
 
     @property
     @abstractmethod
     def point(self) -> tuple[Any, ...]:
-        """Key of work to be compared, which shares a block."""
+        """Return a key; work with the same key is compared and shares a block."""
 
     @abstractmethod
     def document(self) -> dict[str, Any]:
-        """Its description in a block's file."""
+        """Return its description for a block's file."""

@@ -1,1 +1,1 @@
-"""From decisions to files of MPI libraries, and their verification."""
+"""Convert tuning decisions to tuning files of MPI libraries, check and convert such files, and give advice."""

@@ -1,4 +1,4 @@
-"""`./study advise`: recommend an algorithm from the results at hand, or name the cells that would decide."""
+"""`./study advise`: recommend an algorithm from the available results, or name the cells to measure for a decision."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ UNITS = {"": 1, "b": 1, "k": 1024, "kib": 1024, "m": 1 << 20, "mib": 1 << 20, "k
 
 @dataclass(frozen=True)
 class Question:
-    """A collective at a placement and a message size (None for a collective without one)."""
+    """A collective at a placement and a message size (bytes; None for a collective without one)."""
 
     collective: str
     mapping: str
@@ -34,13 +34,13 @@ class Question:
 
     @property
     def label(self) -> str:
-        """One line."""
+        """Return one line that describes the question."""
         size = "" if self.size is None else f", {self.size} B"
         return f"{self.collective} on {self.nodes} nodes, {self.processes} processes, mapping {self.mapping}{size}"
 
 
 def parse_size(text: str) -> int:
-    """`64KiB`, `64k`, `65536` to bytes. Raises argparse's error."""
+    """Convert `64KiB`, `64k` or `65536` to bytes. Raises argparse.ArgumentTypeError."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-zA-Z]*)", text)
     if not found or found.group(2).lower() not in UNITS:
         raise argparse.ArgumentTypeError(f"{text!r} is not a size; allowed: 65536, 64KiB, 1MiB and the like")
@@ -48,10 +48,10 @@ def parse_size(text: str) -> int:
 
 
 def answer(folder: Path, question: Question) -> tuple[bool, list[str]]:
-    """The answer of one study: whether it has a decision, and the lines to print."""
+    """Answer from one study; return whether it has a decision, and the lines to print."""
     document = read_study(folder)
     kind = "simulated" if document["simulated"] else "measured"
-    # Labels of simulated machines may say so themselves.
+    # Labels of simulated machines may already contain the word.
     label = document["machine"]["label"].removesuffix(f", {kind}")
     head = f"Study {document['name']} ({label}, {kind}):"
     wanted = (question.collective, question.mapping, str(question.nodes))
@@ -64,7 +64,7 @@ def answer(folder: Path, question: Question) -> tuple[bool, list[str]]:
     sizes = sorted({whole(row["size_bytes"]) for row in at_count if row["size_bytes"]})
     outside = question.size is not None and sizes and not sizes[0] <= question.size < 2 * sizes[-1]
     if not at_count or outside:
-        return False, [head, *_unknown(document, question, decided)]
+        return False, [head, *_cells_to_measure(document, question, decided)]
     size = max((s for s in sizes if s <= (question.size or 0)), default=None)
     row = next(row for row in at_count if whole(row["size_bytes"]) == size)
     row = _after_verification(folder, row)
@@ -85,7 +85,7 @@ def answer(folder: Path, question: Question) -> tuple[bool, list[str]]:
 
 
 def _typical_error(results: Path, machine: str, question: Question) -> str:
-    """Error of the simulated machine, from the study that compares it with the real one."""
+    """Describe the error of the simulated machine, from the study that compares it with the real one."""
     for table in sorted(results.glob("*/tables/accuracy.csv")):
         document = read_study(table.parent.parent)
         wanted = (question.collective, "all")
@@ -102,7 +102,7 @@ def _typical_error(results: Path, machine: str, question: Question) -> str:
 
 
 def _after_verification(folder: Path, row: dict[str, str]) -> dict[str, str]:
-    """A decision, or the default if its rule was withdrawn."""
+    """Return a decision, replaced by the default if its rule was withdrawn."""
     for gone in read_csv(folder / "tables" / "tuning-withdrawn.csv"):
         keys = ("collective", "mapping", "nodes", "processes", "size_bytes")
         if all(whole(gone[k]) == whole(row[k]) if k not in keys[:2] else gone[k] == row[k] for k in keys):
@@ -118,7 +118,7 @@ def _after_verification(folder: Path, row: dict[str, str]) -> dict[str, str]:
 def _expectation(
     folder: Path, question: Question, row: dict[str, str], size: int | None, kind: str, sampled: bool
 ) -> list[str]:
-    """Expected latency with its interval, gain, and the underlying cells (for a sampled study all, through its model)."""
+    """Return lines about the expected latency with its interval, the gain, and the underlying cells (all, for a sampled study)."""
     variant = (row["algorithm"], row["parameters"])
     samples: dict[tuple[str, str], dict[int, list[float]]] = {}
     points = set()
@@ -139,7 +139,7 @@ def _expectation(
         elif kind == "simulated":
             text = "the simulation is deterministic: no interval"
         else:
-            text = _noise(float(row["expected_us"]), row) + " (one launch; noise from neighbouring cells)"
+            text = _noise_interval(float(row["expected_us"]), row) + " (one launch; noise from neighbouring cells)"
         lines.append(f"  expected latency: {median(values):.4g} us, {text}")
         basis = [question.processes]
     else:
@@ -163,7 +163,7 @@ def _expectation(
     return lines
 
 
-def _noise(latency: float, row: dict[str, str]) -> str:
+def _noise_interval(latency: float, row: dict[str, str]) -> str:
     half = 1.96 * float(row["noise_pct"] or 0) / 100 * latency
     return f"[{max(latency - half, 0):.3g}, {latency + half:.3g}] us"
 
@@ -179,8 +179,8 @@ def _verified(folder: Path, question: Question, size: int | None) -> list[str]:
     return ["  not verified at this cell"]
 
 
-def _unknown(document: dict[str, Any], question: Question, decided: list[dict[str, str]]) -> list[str]:
-    """The cells that would decide: the default and every algorithm of the study at this placement and size."""
+def _cells_to_measure(document: dict[str, Any], question: Question, decided: list[dict[str, str]]) -> list[str]:
+    """Return lines that name the cells to measure: the default and all algorithms of the study at this placement and size."""
     if question.collective not in document["collectives"]:
         return [f"  no decision: no {question.collective} in this study"]
     entry = document["collectives"][question.collective]
@@ -201,19 +201,19 @@ def _unknown(document: dict[str, Any], question: Question, decided: list[dict[st
 
 @dataclass(frozen=True)
 class Shape:
-    """Shape of a machine's nodes: cores and sockets."""
+    """The shape of a machine's nodes: numbers of cores and sockets."""
 
     cores: int
     sockets: int
 
     @property
     def text(self) -> str:
-        """Words."""
+        """Return the shape in words."""
         return f"{self.cores} cores per node in {self.sockets} socket{'s' * (self.sockets != 1)}"
 
 
 def shape_of(levels: Sequence[tuple[str, int]]) -> Shape | None:
-    """The shape of a machine with these levels (name, count), outermost first; None without a node level."""
+    """Return the shape of a machine with these levels (name, count), outermost first; None without a node level."""
     names = [name for name, _ in levels]
     if "node" not in names:
         return None
@@ -223,7 +223,7 @@ def shape_of(levels: Sequence[tuple[str, int]]) -> Shape | None:
 
 
 def likeness(asker: Shape | None, other: Shape | None) -> tuple[float, str]:
-    """Distance of two machines (0: the same shape; infinite: unknown) and its description."""
+    """Return the distance between two machines (0: same shape; infinite: unknown) and its description."""
     if asker is None or other is None:
         return math.inf, "similarity to the requested machine unknown: the nodes of one of them are not described"
     if asker == other:
@@ -236,15 +236,16 @@ def _levels_of(document: dict[str, Any]) -> list[tuple[str, int]]:
     return [(level["name"], level.get("count", 1)) for level in document["machine"].get("levels", ())]
 
 
-#: A default that is at most so much slower than the fastest is as good: two measurements of one machine by different people differ by more.
+#: A default that is slower than the fastest by at most this factor counts as equal: measurements of one machine by different people
+#: differ by more.
 AS_GOOD = 1.05
-#: Cells farther away than this many doublings of processes and half-doublings of size do not answer a question.
+#: Maximum distance of a cell that answers a question: doublings of processes, and half-doublings of size.
 FARTHEST = 2.0
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A machine that was really measured, and its measurements: one of the atlas."""
+    """A machine of the atlas: a real machine with its measurements."""
 
     study: str
     label: str
@@ -255,7 +256,7 @@ class Measured:
     def of(
         cls, study: str, label: str, levels: Sequence[tuple[str, int]], collective: str, rows: Iterable[Mapping[str, Any]]
     ) -> Measured:  # fmt: skip
-        """Of rows of measurements.csv, without flagged or unverified ones."""
+        """Create from rows of measurements.csv, without flagged or unverified ones."""
         used = [
             measurement(row) for row in rows
             if row["collective"] == collective and not row.get("flag") and row.get("proved") != "FALSE" and row["latency_us"]
@@ -264,10 +265,10 @@ class Measured:
 
 
 def atlas_answer(measured: Measured, question: Question) -> tuple[bool, list[str]]:
-    """The answer of the nearest measured cell of one machine: whether there is one, and the lines to print.
+    """Answer from the nearest measured cell of one machine; return whether there is one, and the lines to print.
 
-    A cell is near by its numbers of processes and nodes and by its size; another mapping is as far as a doubling of the processes. One
-    node does not answer for several, nor vice versa.
+    The distance of a cell depends on its numbers of processes and nodes and on its size; another mapping counts like a doubling of
+    processes. A single node does not answer for several nodes, nor vice versa.
     """
     cells: dict[tuple, dict[str, list[float]]] = {}
     for row in measured.rows:
@@ -309,7 +310,7 @@ def _distance(question: Question, cell: tuple, per_node: int) -> float:
     mapping, nodes, processes, size = cell
     if (size is None) != (question.size is None):
         return math.inf
-    # Ranks of a fixed allocation need not be on all of its nodes.
+    # The ranks of a run need not use all of its allocated nodes.
     used = -(-processes // per_node) if mapping in ("core", "socket") else min(nodes, processes)
     if (used > 1) != (question.nodes > 1 and question.processes > 1):
         return math.inf
@@ -326,10 +327,10 @@ def advise(
     asker: Sequence[tuple[str, int]] | None = None,
     atlas: Sequence[Measured] = (),
 ) -> tuple[bool, list[str]]:
-    """Look up the decisions of every study, or of one, then the machines of the *atlas*: whether one applies, and the lines to print.
+    """Look up the decisions of all studies (or of *study*), then the machines of the *atlas*; return whether one applies, and the lines.
 
-    With *asker* (the levels of the requested machine) studies of the most similar machines come first,
-    each with its similarity. A machine of the atlas whose study has decisions is answered by that study.
+    With *asker* (the levels of the requested machine), studies of the most similar machines come first, each with its similarity.
+    A machine of the atlas whose study has a decision is answered by that study.
     """
     if question.size is None and question.collective != "barrier":
         raise StudyError(f"{question.collective} needs --size")

@@ -1,11 +1,11 @@
-"""Check that the installed Open MPI or MPICH follows a rules file, at every rule's boundary.
+"""Check that the installed Open MPI or MPICH follows a rules file, at the boundary of every rule.
 
-One process asks Open MPI (asking.py) at all boundaries and numbers of processes: what it selects is compared with what it
-selects where the algorithm of the file is forced, or without a file. Processes are then started only for entries that together
-have every algorithm of the file; for MPICH, and where nothing can be asked, for all entries.
+For Open MPI one process (asking.py) asks for all boundaries and process counts; the selected algorithm is compared with the one
+that is selected if the algorithm in the file is forced, or without a file. Processes are then started only for entries that
+together have every algorithm of the file; for MPICH, and where nothing can be asked, they are started for all entries.
 
-The pairs of ranks that exchanged messages in a call are compared with those of the algorithm in the file; if its pattern is
-unknown, with those of a launch that forces the algorithm; and if the file leaves the choice to the library, with those of a
+The pairs of ranks that exchange messages in a call are compared with those of the algorithm in the file. If its pattern is
+unknown, they are compared with a launch that forces the algorithm; if the file leaves the choice to the library, with a
 launch without a rules file.
 """
 
@@ -25,22 +25,22 @@ from collstudy.tuning.library import ONLY_TUNED, Library, Messages, forcing, on_
 from collstudy.tuning.rules import HAN, Placement, Rule, Table, selected, selected_rules
 from collstudy.tuning.writers import components_of, han_rules, openmpi_rules, settings_of
 
-#: Maximum number of started ranks, on few cores: enough to distinguish chain, trees and linear.
+#: Maximum number of ranks to start, on few cores: enough to distinguish chain, trees and linear.
 MOST_RANKS = 8
 
 Pairs = frozenset[tuple[int, int]]
-#: The pairs of a launch that forces a rule: (collective, processes, bytes, rule).
+#: The pairs of ranks in a launch that forces a rule, by (collective, processes, bytes, rule).
 References = dict[tuple[str, int, int, str], Pairs]
 
 
 def boundaries(rules: tuple[Rule, ...]) -> list[int]:
-    """Sizes at which a misread rule shows: one below, at, and one above each rule's first size; never 0."""
+    """Return the sizes (bytes) at which a misread rule shows: one below, at, and one above each rule's first size; never 0."""
     sizes = {size for rule in rules for size in (rule.size - 1, rule.size, rule.size + 1) if size > 0}
     return sorted(sizes)
 
 
 def expected_pairs(catalogue: Catalogue, collective: str, rule: Rule, processes: int, mpi: str) -> Pairs | None:
-    """The messages of a rule's algorithm; None for the library's own decision and for unknown patterns."""
+    """Return the pairs of ranks of a rule's algorithm; None for the library's own decision and for unknown patterns."""
     pattern = catalogue.pattern(collective, rule.algorithm, mpi)
     if rule.algorithm == "default" or pattern is None:
         return None
@@ -48,7 +48,7 @@ def expected_pairs(catalogue: Catalogue, collective: str, rule: Rule, processes:
 
 
 def expected_number(catalogue: Catalogue, collective: str, rule: Rule, size: int, mpi: str) -> int | None:
-    """Number of segments per message of a rule between each of its pairs; None if unknown."""
+    """Return the number of messages (segments) between each pair of ranks for a rule; None if unknown."""
     pattern = catalogue.pattern(collective, rule.algorithm, mpi)
     return messages_an_edge(pattern, settings_of(catalogue, collective, rule, mpi), size) if pattern else None
 
@@ -60,10 +60,10 @@ def _agree(seen: Messages, expected: Pairs, number: int | None) -> bool:
 def check_placement(
     placement: Placement, path: Path, catalogue: Catalogue, library: Library, before: Placement | None = None
 ) -> list[Finding]:
-    """Check every entry of a placement's rules file, but those identical in *before*, which was checked already.
+    """Check every entry of a placement's rules file, except those identical in *before*, which was already checked.
 
-    The library is asked for all; processes are started for those that it does not answer for, and for as few others as have
-    every algorithm of the file together.
+    The library is asked about all entries. Processes are started for entries about which it does not answer, and for as few
+    others as together have every algorithm of the file.
     """
     entries = [
         (collective, entry)
@@ -72,7 +72,7 @@ def check_placement(
         if not before or before.tables[collective].get(entry) != rules
     ]
     asked = _ask_placement(placement, path, entries, library)
-    started = {one for one in entries if one not in asked} | _covering(placement, list(asked))
+    started = {one for one in entries if one not in asked} | _entries_with_all_algorithms(placement, list(asked))
     answers = [finding for findings in asked.values() for finding in findings]
     return answers + _start_placement(placement, path, catalogue, library, started)
 
@@ -80,7 +80,7 @@ def check_placement(
 def _ask_placement(
     placement: Placement, path: Path, entries: list[tuple[str, int]], library: Library
 ) -> dict[tuple[str, int], list[Finding]]:
-    """The findings of the entries for which the library answers, each at its own number of processes."""
+    """Return the findings of the entries about which the library answers, each for its own process count."""
     found: dict[tuple[str, int], list[Finding]] = {}
     for collective, table in placement.tables.items():
         calls: dict[int, list[Question]] = {}
@@ -120,8 +120,8 @@ def _ask_placement(
     return found
 
 
-def _covering(placement: Placement, entries: list[tuple[str, int]]) -> set[tuple[str, int]]:
-    """Few entries, for as many processes as are started, in which every algorithm of all *entries* is."""
+def _entries_with_all_algorithms(placement: Placement, entries: list[tuple[str, int]]) -> set[tuple[str, int]]:
+    """Return few entries, with as many processes as can be started, that together have every algorithm of *entries*."""
     chosen: set[tuple[str, int]] = set()
 
     def used(one: tuple[str, int]) -> set[tuple]:
@@ -142,7 +142,7 @@ def _start_entry(
     file: Path, shown: str, table: Table, collective: str, entry: int, sizes: list[int], catalogue: Catalogue,
     library: Library, references: References,
 ) -> list[Finding]:  # fmt: skip
-    """Check one entry, which is in *file* for at most MOST_RANKS processes, at these sizes."""
+    """Check one entry at these sizes; in *file*, the entry is for at most MOST_RANKS processes."""
     findings = []
     processes = min(MOST_RANKS, max(entry, 2))
     chosen = {size: selected(table, processes, size) for size in sizes}
@@ -178,8 +178,8 @@ def _start_placement(
 ) -> list[Finding]:
     """Check the *entries* by the messages of started processes.
 
-    Entries for more than MOST_RANKS processes are checked in a copy of the file in which the entry holds for MOST_RANKS
-    processes: this checks sizes, algorithm and parameters, but not the number of processes.
+    An entry for more than MOST_RANKS processes is checked in a copy of the file in which it applies to MOST_RANKS processes:
+    this checks sizes, algorithm and parameters, but not the process count.
     """
     findings = []
     references: References = {}
@@ -197,7 +197,7 @@ def _start_placement(
                 file, seen_table = path, table
                 if moved:
                     seen_table = {MOST_RANKS: tuple(replace(rule, total=None) for rule in rules)}
-                    # Sizes in the file are for `entry` processes; the copy has the same bytes of a rank for fewer ranks.
+                    # Sizes in the file are for `entry` processes; the copy keeps the bytes per rank for fewer ranks.
                     copy = replace(placement, tables={collective: seen_table})
                     file = Path(folder) / f"{collective}-{entry}{path.suffix}"
                     library.write(copy, file)
@@ -212,7 +212,7 @@ def _add_references(
     references: References, chosen: dict[int, Rule], collective: str, processes: int,
     catalogue: Catalogue, library: Library,
 ) -> None:  # fmt: skip
-    """Ask the library for what it sends where that is not known from the rule: one launch for all sizes of a rule."""
+    """Launch the library to see its messages where the rule does not determine them: one launch for all sizes of a rule."""
     lacking: dict[str, tuple[Rule, list[int]]] = {}
     for size, rule in chosen.items():
         unknown = expected_pairs(catalogue, collective, rule, processes, library.mpi) is None
@@ -228,10 +228,10 @@ def check_han(
     placement: Placement, path: Path, han: Path, default: str, catalogue: Catalogue, mpi: Mpi,
     numbers: dict[str, dict[str, int]],
 ) -> list[Finding]:  # fmt: skip
-    """Check that on several nodes coll/han and coll/tuned together do what their two files say.
+    """Check that on several nodes coll/han and coll/tuned together follow their two files.
 
     Only sizes at which the component changes are checked; `check_placement` checks coll/tuned. Two emulated
-    nodes of at most MOST_RANKS ranks stand for those of the placement.
+    nodes with at most MOST_RANKS ranks represent those of the placement.
     """
     findings, done = [], set()
     for collective, table in placement.tables.items():

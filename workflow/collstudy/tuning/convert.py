@@ -1,6 +1,6 @@
-"""Convert a tuning file for another library; rules that the other library cannot express are listed.
+"""Convert a tuning file to the format of another library; rules that the other library cannot express are listed.
 
-The writers are those of the studies' own files (writers.py, trees.py, nccl.py), and one more for UCC.
+The writers are those for the studies' own files (writers.py, trees.py, nccl.py), and one for UCC.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from collstudy.tuning.rules import (
 from collstudy.tuning.tuningfile import ALL, POWER_OF_TWO, Fault, FileRule, Span, TuningFile
 from collstudy.tuning.writers import han_rules, intel_number, intel_variables, openmpi_json, openmpi_rules, settings_of
 
-#: Conditions that hold in most programs: a rule with one of them is written for all calls.
+#: Conditions that are true in most programs: a rule with one of them is written for all calls.
 USUAL = (
     "comm_hierarchy=parent", "is_commutative=yes", "is_op_built_in=yes", "is_sendbuf_inplace=no", "is_block_regular=yes",
     "is_node_consecutive=yes", "is_multi_threaded=no",
 )  # fmt: skip
-#: The largest power of two of ranks for which a rule for powers of two is written.
+#: The largest number of ranks (a power of two) for which a rule for powers of two is written.
 MOST_RANKS = 2**20
 
 
 @dataclass(frozen=True)
 class Converted:
-    """The new file, that of MPICH's device if there is one, its rules, and the losses, by lines of the old file."""
+    """The new file, MPICH's device file (if any), the rules, and what was lost, by line of the old file."""
 
     text: str
     device: str | None
@@ -52,9 +52,9 @@ class Converted:
 
 
 def convert(file: TuningFile, to: str, known: Known, own: tuple[Tree, Tree] | None = None) -> Converted:
-    """The rules of *file* in another format; *own* are the trees of the installed MPICH.
+    """Convert the rules of *file* to the format *to*; *own* has the selection trees of the installed MPICH.
 
-    Raises StudyError if the library ignores the file, if none of its rules can be expressed, or if the new file differs.
+    Raises StudyError if the library ignores the file, if none of its rules can be expressed, or if the new file reads differently.
     """
     if file.ignored:
         first = next(fault for fault in file.faults if "ignores the whole" in fault.text)
@@ -86,13 +86,13 @@ def convert(file: TuningFile, to: str, known: Known, own: tuple[Tree, Tree] | No
 
 
 def _as_component(rule: FileRule, known: Known) -> FileRule:
-    """A rule of coll/tuned's algorithms as one that delegates to coll/tuned; other libraries' algorithms stay as they are."""
+    """Convert a rule with an algorithm of coll/tuned to one that delegates to coll/tuned; others are unchanged."""
     entry = known.catalogue.algorithms.get(rule.collective, {}).get(rule.algorithm or "", {})
     return replace(rule, algorithm="tuned", parameters=()) if "algorithm" in entry.get("openmpi", {}) else rule
 
 
 def grouped(faults: list[Fault] | tuple[Fault, ...]) -> list[str]:
-    """Each text once, with all its lines."""
+    """Return each text once, with all its lines."""
     lines: dict[str, list[int]] = {}
     for fault in sorted(faults, key=lambda fault: fault.line):
         lines.setdefault(fault.text, []).append(fault.line)
@@ -129,12 +129,12 @@ def _written(
 
 
 def _placement(file: TuningFile, to: str, known: Known, losses: list[Fault]) -> Placement:
-    """The rules as tables of the algorithms that the other library has; what it lacks is left to it and added to *losses*."""
+    """Convert the rules to tables of the algorithms that the other library has; what it lacks is left to it and added to *losses*."""
     tables: dict[str, Table] = {}
     for collective in file.collectives:
-        own = [rule for rule in file.of(collective) if _tells(rule, to, losses)]
+        own = [rule for rule in file.of(collective) if _can_express_conditions(rule, to, losses)]
         for rule in own:
-            if not _has(rule, to, known):
+            if not _has_algorithm(rule, to, known):
                 losses.append(
                     Fault(rule.line, f"{collective} {rule.text}: no equivalent in {FORMATS[to]}; its library decides")
                 )
@@ -167,8 +167,8 @@ def _placement(file: TuningFile, to: str, known: Known, losses: list[Fault]) -> 
     return as_openmpi_reads(placement, 1 if to == "openmpi" else 2)
 
 
-def _tells(rule: FileRule, to: str, losses: list[Fault]) -> bool:
-    """Whether the other format can tell the calls of a rule from others; rules for usual calls are widened to all."""
+def _can_express_conditions(rule: FileRule, to: str, losses: list[Fault]) -> bool:
+    """Return whether the other format can express the conditions of a rule; usual conditions are dropped."""
     known = {*USUAL, POWER_OF_TWO}
     lacking = [condition for condition in rule.conditions if condition not in known]
     lacking += ["numbers of nodes"] if rule.nodes != ALL else []
@@ -184,8 +184,8 @@ def _tells(rule: FileRule, to: str, losses: list[Fault]) -> bool:
     return True
 
 
-def _has(rule: FileRule, to: str, known: Known) -> bool:
-    """Whether the other library has the algorithm with these parameters."""
+def _has_algorithm(rule: FileRule, to: str, known: Known) -> bool:
+    """Return whether the other library has the algorithm with these parameters."""
     if rule.algorithm is None or rule.algorithm == "default":
         return rule.algorithm is not None
     collective, as_rule = rule.collective, Rule(0, rule.algorithm, rule.parameters)
@@ -207,7 +207,7 @@ def _has(rule: FileRule, to: str, known: Known) -> bool:
 
 
 def _by_size(rules: list[FileRule], count: int, to: str, known: Known) -> tuple[Rule, ...]:
-    """The rules for *count* ranks, by the bytes of one rank; *total* keeps limits of all ranks exact."""
+    """Return the rules for *count* ranks, by bytes of one rank; *total* keeps limits in bytes of all ranks exact."""
     here = [
         rule
         for rule in rules
@@ -221,14 +221,16 @@ def _by_size(rules: list[FileRule], count: int, to: str, known: Known) -> tuple[
     found: list[Rule] = []
     for size, total in sorted(limits.items()):
         first = next((rule for rule in here if rule.sizes.holds(rule.unit(count, size))), None)
-        chosen = (str(first.algorithm), first.parameters) if first and _has(first, to, known) else ("default", ())
+        chosen = (
+            (str(first.algorithm), first.parameters) if first and _has_algorithm(first, to, known) else ("default", ())
+        )
         if not found or (found[-1].algorithm, found[-1].parameters) != chosen:
             found.append(Rule(size, *chosen, total=total))
     return tuple(found)
 
 
 def _other_units(own: list[FileRule], table: Table, to: str) -> list[Fault]:
-    """Limits in bytes of one rank and of all ranks are the same for one number of ranks only."""
+    """Report limits whose unit changes between bytes of one rank and of all ranks: they only agree for one number of ranks."""
     theirs = {
         "ucc": UCC_TOTAL,
         "nccl": ("allgather",),
@@ -251,7 +253,7 @@ def _other_units(own: list[FileRule], table: Table, to: str) -> list[Fault]:
 
 
 def ucc_tune(placement: Placement, header: list[str]) -> str:
-    """`UCC_TL_UCP_TUNE`: with the score inf both ends of a span belong to it."""
+    """Return `UCC_TL_UCP_TUNE`; with the score inf, both ends of a range belong to it."""
     tokens = []
     for collective, table in placement.tables.items():
         for count, last, rule, after in entries(table):
@@ -268,7 +270,7 @@ def ucc_tune(placement: Placement, header: list[str]) -> str:
 
 
 def _read_back(text: str, to: str, placement: Placement, known: Known) -> None:
-    """Read the new file and compare it with the tables at every limit. Raises StudyError for a fault of this program."""
+    """Read the new file and compare it with the tables at every limit. Raises StudyError for a bug in this program."""
     with tempfile.TemporaryDirectory(prefix="convert-") as folder:
         path = Path(folder) / "converted"
         path.write_text(text, encoding="utf-8")
@@ -284,7 +286,7 @@ def _read_back(text: str, to: str, placement: Placement, known: Known) -> None:
             said = (at[0].algorithm, at[0].parameters) if at else ("default", ())
             if to == "openmpi-han" and rule.algorithm == "default":
                 said = ("default" if said[0] == "han" else said[0], ())
-            # An undecided part of MPICH's tree is its own.
+            # For undecided parts, MPICH's file contains the library's own tree.
             if said != (rule.algorithm, rule.parameters) and not (to == "mpich" and rule.algorithm == "default"):
                 raise StudyError(
                     f"the new file says {said[0]} for {collective}, {count} ranks, {one.size} bytes, not {rule.text}: "

@@ -1,4 +1,4 @@
-"""The folder `results/<study>/tuning/`: files for each MPI library, and their usage (README.md)."""
+"""Write the folder `results/<study>/tuning/`: files for each MPI library, and how to use them (README.md)."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ from collstudy.tuning.writers import (
     radix_line,
 )
 
-#: The launcher that chooses a file by the job's shape, and what it reads.
+#: The launcher that selects a file by the job's shape, and the table that it reads.
 LAUNCHER = Path(__file__).with_name("mpirun_tuned.py")
 LAUNCHER_NAME, SHAPES_NAME = "mpirun-tuned", "shapes.json"
 BUILT = "built by ./study setup; on another machine, build it there"
 
 
 def rules_path(folder: Path, mpi: str, placement: Placement) -> Path:
-    """The file of a study's own MPI library, which is checked and verified."""
+    """Return the path of the file for the study's own MPI library, which is checked and verified."""
     names = {"mpich": "mpich-{}.json", "impi": "intel-{}.sh"}
     return folder / names.get(mpi, "openmpi-{}.rules").format(placement.name)
 
 
 def han_path(folder: Path, placement: Placement) -> Path:
-    """The file of Open MPI's coll/han for a placement that needs one."""
+    """Return the path of the file for Open MPI's coll/han, for placements that need one."""
     return folder / f"openmpi-han-{placement.name}.rules"
 
 
 def _subtrees_path(folder: Path, placement: Placement) -> Path:
-    """The file of MPICH 5.1."""
+    """Return the path of the file for MPICH 5.1."""
     return folder / f"mpich-5.1-{placement.name}.json"
 
 
@@ -54,7 +54,7 @@ def _library_path(folder: Path, placement: Placement) -> Path:
 
 
 def header_of(study: dict[str, Any], placement: Placement) -> list[str]:
-    """Comment lines of files that support them: purpose and data."""
+    """Return comment lines with purpose and data, for formats that support comments."""
     how = study["provenance"]
     kind = "simulated" if study["simulated"] else "measured"
     return [
@@ -72,11 +72,11 @@ def emit(
     numbers: dict[str, dict[str, int]] | None = None, write_trees: Callable[[Placement, Path], None] | None = None,
     built: Path | None = None, measured: Iterable[tuple[str, int, int, int]] = (),
 ) -> None:  # fmt: skip
-    """Write every file and README.md to *folder*.
+    """Write all files and README.md to *folder*.
 
-    *numbers* are those of the installed Open MPI's algorithms, *write_trees* writes the installed MPICH's selection trees,
-    *built* is the folder of this project's programs for the study's MPI library, and *measured* has mapping, nodes,
-    processes, and the nodes that these use, of what was measured.
+    *numbers* are the algorithm numbers of the installed Open MPI, *write_trees* writes the selection trees of the installed MPICH,
+    *built* is the folder of this project's programs for the study's MPI library, and *measured* has (mapping, nodes, processes,
+    nodes actually used) of what was measured.
     """
     numbers = {**NUMBERS, **(numbers or {})}
     mpi = study["provenance"]["mpi"]
@@ -100,7 +100,7 @@ def _texts(
     study: dict[str, Any], placement: Placement, catalogue: Catalogue, machine: Machine, folder: Path,
     numbers: dict[str, dict[str, int]], with_trees: bool,
 ) -> dict[Path, str]:  # fmt: skip
-    """The files of a placement that this project writes itself, by path."""
+    """Return the files of a placement that this project writes itself, by path."""
     mpi = study["provenance"]["mpi"]
     header = header_of(study, placement)
     foreign = [
@@ -135,7 +135,7 @@ def _texts(
 
 
 def _emit_nccl(study: dict[str, Any], found: list[Placement], catalogue: Catalogue, folder: Path) -> None:
-    """One file for each mapping, whose lines tell numbers of nodes and ranks apart, and README.md."""
+    """Write README.md and one file per mapping, whose lines distinguish numbers of nodes and ranks."""
     lines = [
         f"# Tuning files of study {study['name']}", "",
         f"{study['title']}. For NCCL's example tuner (`plugins/tuner/example` of NCCL's sources), by numbers of nodes and ranks "
@@ -145,7 +145,7 @@ def _emit_nccl(study: dict[str, Any], found: list[Placement], catalogue: Catalog
     measured = {(row.collective, row.mapping, row.nodes, row.processes) for row in rows}
     for mapping in dict.fromkeys(placement.mapping for placement in found):
         own = [placement for placement in found if placement.mapping == mapping]
-        # It is for all numbers of nodes, and imported data have no fresh launches.
+        # The file is for all numbers of nodes, and imported data has no fresh launches.
         header = [line for line in header_of(study, own[0]) if not line.startswith(("For: ", "Gains "))]
         path = folder / f"nccl-{mapping}.csv"
         write_atomically(path, nccl.study_csv(own, measured, catalogue, header).encode())
@@ -159,10 +159,10 @@ def _emit_nccl(study: dict[str, Any], found: list[Placement], catalogue: Catalog
 def shapes(
     study: dict[str, Any], found: list[Placement], catalogue: Catalogue, measured: set[tuple[str, int, int, int]]
 ) -> list[dict[str, Any]]:
-    """shapes.json of mpirun-tuned: for each file the mapping, and for each number of nodes the measured range of ranks.
+    """Return shapes.json for mpirun-tuned: for each file the mapping, and for each number of nodes the measured range of ranks.
 
-    `arguments` are those of mpirun by the first number of Open MPI's version; `{folder}` is that of the files. Where the numbers
-    of ranks alone tell the numbers of nodes apart, one file has them all.
+    `arguments` are those of mpirun, by the major version of Open MPI; `{folder}` stands for the folder of the files. If the number
+    of ranks determines the number of nodes, one file covers all numbers of nodes.
     """
     entries = []
     for placement in found:
@@ -189,7 +189,7 @@ def shapes(
 
 
 def lost(folder: Path) -> list[str]:
-    """What one file for all shapes would lose (tables/tuning-shared.csv), as lines; empty where no two shapes can be compared."""
+    """Return lines on the loss with one file for all shapes (tables/tuning-shared.csv); [] if no two shapes can be compared."""
     rows = [row for row in read_csv(folder.parent / "tables" / "tuning-shared.csv") if row["collective"] == "all"]
     if not rows:
         return []
@@ -207,7 +207,7 @@ def lost(folder: Path) -> list[str]:
 def readme(
     study: dict[str, Any], found: list[Placement], catalogue: Catalogue, built: Path | None, shared: Iterable[str] = ()
 ) -> str:
-    """How to use the files, with the exact commands; *shared*: what is lost with one file for all placements."""
+    """Return README.md: how to use the files, with exact commands; *shared*: lines on the loss with one file for all placements."""
     library = built / "coll" / "libcollstudy.so" if built else "libcollstudy.so"
     ours = {placement.name: list(in_library(catalogue, placement).tables) for placement in found}
     lines = [

@@ -1,4 +1,4 @@
-"""A tuning file in words: its rules for some ranks and bytes, and all its faults."""
+"""Explain a tuning file in words: its rules, those for given ranks and bytes, and all its faults."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from collstudy.study.words import parameter_words
 from collstudy.tuning.readers.known import FORMATS, Known
 from collstudy.tuning.tuningfile import ALL, POWER_OF_TWO, Fault, FileRule, Span, TuningFile
 
-#: What a library calls its own decision.
+#: Words for a decision that is left to the library.
 OWN = "the library's own decision"
 
 
 def explain(
     file: TuningFile, known: Known, collective: str | None, ranks: int | None, size: int | None, nodes: int | None
 ) -> list[str]:
-    """The lines to print: the file, its rules (all, or for *ranks* ranks and *size* bytes of one rank), faults.
+    """Return the lines to print: the file, its rules (all, or those for *ranks* ranks and *size* bytes per rank), and faults.
 
     Raises StudyError for a collective without rules in the file.
     """
@@ -26,7 +26,7 @@ def explain(
         f"{file.path}: {FORMATS[file.format]}; {_count(len(file.rules), 'rule')} for {', '.join(file.collectives) or 'no collective'}"
     ]
     if file.format.startswith("openmpi"):
-        # A reader of JSON rules came with 6.0.
+        # Only 6.0 and later read JSON rules.
         version = known.version if file.format != "openmpi-json" or known.release >= (6,) else "6.0"
         lines.append(f"as Open MPI {version} reads it")
     if file.ignored:

@@ -1,4 +1,4 @@
-"""What a check of a tuning file found: its table, and the error that names what the library does not follow."""
+"""Findings of a check of a tuning file: their table, and the error that lists what the library does not follow."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collstudy.base.files import read_csv, to_csv
 
 @dataclass(frozen=True)
 class Finding:
-    """One size at one number of processes: the rule of the file, and whether the library, asked or by its messages, agrees."""
+    """Result for one size and process count: the rule in the file, and whether the library agrees (asked, or by its messages)."""
 
     mpi: str
     file: str
@@ -26,7 +26,7 @@ class Finding:
 
 
 def complain(findings: list[Finding]) -> None:
-    """Raise StudyError naming file, rule and size of every mismatch."""
+    """Raise StudyError that names file, rule and size of every mismatch."""
     wrong = [
         f"{one.file}: {one.collective}, entry for {one.entry} processes, {one.size_bytes} B: the file has {one.rule}, "
         f"but {one.mpi} with {one.processes} ranks "
@@ -39,7 +39,7 @@ def complain(findings: list[Finding]) -> None:
 
 
 def findings_csv(findings: list[Finding]) -> bytes:
-    """check.csv."""
+    """Return the content of check.csv."""
     return to_csv([field.name for field in fields(Finding)], [asdict(one) for one in findings])
 
 

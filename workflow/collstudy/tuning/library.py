@@ -1,7 +1,7 @@
-"""An installed library as a check of tuning files needs it: asked for what it selects, and started to see its messages.
+"""Access to an installed library for checks of tuning files: ask what it selects, or start it and record its messages.
 
-Release builds do not report the selected algorithm, so a call of each size is made once while its messages are counted: by
-Open MPI's monitoring component, by libmessages.so for MPICH.
+Release builds do not report the selected algorithm. Therefore one call of each size is made while its messages are counted,
+by Open MPI's monitoring component or, for MPICH, by libmessages.so.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from collstudy.tuning.asking import Question, ask, can_ask, without_choices
 from collstudy.tuning.rules import Placement, Rule, own_version
 from collstudy.tuning.writers import openmpi_rules, settings_of
 
-#: The default of Open MPI's coll/tuned, to which the rules of a file belong.
+#: Arguments for the default of Open MPI's coll/tuned, to which the rules of a file refer.
 ONLY_TUNED = ["--mca", "coll", "tuned,basic,libnbc,self,monitoring"]
 LAUNCH_LIMIT_S = 60
 
 #: Number of messages per pair of ranks (sender, receiver).
 Messages = dict[tuple[int, int], int]
-#: Starts the probe: (selection, collective, processes, bytes) -> messages. The selection is a rules file, a rule
+#: Function that runs the probe: (selection, collective, processes, bytes) -> messages. The selection is a rules file, a rule
 #: to be forced, or None for the library's own choice.
 Probe = Callable[[Path | Rule | None, str, int, int], Messages]
-#: Asks the library for the algorithm that it selects: (selection, collective, (processes, bytes)...) -> algorithm with its
-#: parameters, for calls with an answer.
+#: Function that asks the library which algorithm it selects: (selection, collective, (processes, bytes)...) -> algorithm with
+#: its parameters, for calls with an answer.
 Ask = Callable[[Path | Rule | None, str, Iterable[Question]], dict[Question, str]]
 #: A probe for several sizes in one launch.
 ProbeOfSizes = Callable[[Path | Rule | None, str, int, Sequence[int]], dict[int, Messages]]
@@ -46,10 +46,10 @@ ProbeOfSizes = Callable[[Path | Rule | None, str, int, Sequence[int]], dict[int,
 
 @dataclass(frozen=True)
 class Library:
-    """An installed library to be checked: label, name in the catalogue, probe, and format of its files.
+    """An installed library to be checked: its label, name in the catalogue, probe, and writer for its files.
 
-    A second probe measures several sizes in one launch: starting the processes takes nearly all the time. *requests* is the
-    number of requests that a file gives a collective at each size, which no message shows; None if it cannot be seen.
+    *probe_sizes* probes several sizes in one launch, because starting the processes takes nearly all the time. *requests* returns
+    the limit of requests that a file sets at each size, which messages do not show; it is None if the limit cannot be seen.
     """
 
     label: str
@@ -63,14 +63,14 @@ class Library:
     def seen(
         self, choice: Path | Rule | None, collective: str, processes: int, sizes: Sequence[int]
     ) -> dict[int, Messages]:
-        """The messages of a call of each size."""
+        """Return the messages of a call of each size."""
         if self.probe_sizes and sizes:
             return self.probe_sizes(choice, collective, processes, sizes)
         return {size: self.probe(choice, collective, processes, size) for size in sizes}
 
 
 def library_of(mpi: Mpi, catalogue: Catalogue, numbers: dict[str, dict[str, int]]) -> Library:
-    """The check of the installed Open MPI or MPICH; *numbers* are those of Open MPI's algorithms."""
+    """Return the installed Open MPI or MPICH, prepared for checks; *numbers* are Open MPI's algorithm numbers."""
     if mpi.name == "mpich":
         own = trees.own_trees(mpi.shared_library)
 
@@ -95,7 +95,7 @@ def library_of(mpi: Mpi, catalogue: Catalogue, numbers: dict[str, dict[str, int]
 
 
 def _requests(mpi: Mpi, path: Path, collective: str, processes: int, sizes: Sequence[int]) -> list[int | None]:
-    """The limit of outstanding requests that Open MPI gave its algorithm in a call of each size, under the trace library."""
+    """Return the limit of outstanding requests that Open MPI passed to its algorithm at each size, seen by the trace library."""
     with tempfile.TemporaryDirectory(prefix="rulescheck-") as name:
         folder = Path(name)
         own = preloadable(mpi.build / "trace" / "libcolltrace.so", folder)
@@ -111,7 +111,7 @@ def _requests(mpi: Mpi, path: Path, collective: str, processes: int, sizes: Sequ
 
 
 def _arguments(mpi: Mpi, catalogue: Catalogue, choice: Path | Rule | None, collective: str) -> list[str]:
-    """The arguments of mpirun for a selection of a probe."""
+    """Return the arguments of mpirun for the selection of a probe."""
     if isinstance(choice, Path):
         return rules_arguments(choice, monitored=True)
     return forcing(mpi, catalogue, collective, choice) if choice else ONLY_TUNED
@@ -134,7 +134,7 @@ def _openmpi_probe(mpi: Mpi, catalogue: Catalogue) -> ProbeOfSizes:
 
 
 def forcing(mpi: Mpi, catalogue: Catalogue, collective: str, rule: Rule) -> list[str]:
-    """Arguments of Open MPI's mpirun that force the algorithm of a rule, with its parameters."""
+    """Return the arguments of Open MPI's mpirun that force the algorithm and parameters of a rule."""
     chosen = settings_of(catalogue, collective, rule, "openmpi")
     return openmpi.forcing_arguments(collective, chosen, mpi, rule.text, monitored=True)
 
@@ -142,9 +142,9 @@ def forcing(mpi: Mpi, catalogue: Catalogue, collective: str, rule: Rule) -> list
 def _monitored(
     mpi: Mpi, arguments: list[Any], collective: str, processes: int, sizes: Sequence[int]
 ) -> dict[int, Messages]:
-    """The messages of one call of each size under Open MPI's monitoring component.
+    """Return the messages of one call of each size, counted by Open MPI's monitoring component.
 
-    In one launch for all sizes; Open MPI 4 has no variable to ask for the messages so far, and writes them at the end.
+    All sizes share one launch, except with Open MPI 4, which cannot report the messages so far and writes them at the end.
     """
     if mpi.version.startswith("4.") and len(sizes) > 1:
         return {size: _monitored(mpi, arguments, collective, processes, [size])[size] for size in sizes}
@@ -181,7 +181,7 @@ def _mpich_probe(mpi: Mpi, catalogue: Catalogue) -> Probe:
 
 
 def launch(command: list[Any], environment: dict[str, str], folder: Path) -> None:
-    """Run a command in *folder*, repeating it once if it hangs; raises StudyError with the end of its output."""
+    """Run a command in *folder*; repeat it once if it hangs. Raises StudyError with the end of its output."""
     words = [str(word) for word in command]
     for _ in range(2):  # a hanging launch (seen once in 600 on a busy computer) is no evidence against the file
         try:
@@ -197,11 +197,11 @@ def launch(command: list[Any], environment: dict[str, str], folder: Path) -> Non
 
 
 def on_two_nodes(mpi: Mpi, arguments: list[Any], collective: str, processes: int, size: int) -> Messages:
-    """The messages of a call with the ranks on two emulated nodes, in blocks; *arguments* may exclude components."""
+    """Return the messages of a call with the ranks on two emulated nodes, in blocks; *arguments* may exclude components."""
     hosts = f"nodea:{(processes + 1) // 2},nodeb:{processes // 2}"
     with tempfile.TemporaryDirectory(prefix="rulescheck-") as folder:
         agent = Path(folder) / AS_NODE.name  # Open MPI splits the agent's path at blanks
         agent.symlink_to(AS_NODE)
         where = ["--prtemca", "plm_ssh_agent", agent, "--host", hosts, "--map-by", "slot"]
-        # One size a launch: the first call makes the communicators of coll/han, with messages of their own.
+        # One size per launch: the first call creates the communicators of coll/han, which needs messages of its own.
         return _monitored(mpi, [*where, *arguments], collective, processes, [size])[size]

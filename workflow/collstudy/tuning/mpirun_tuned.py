@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""mpirun with the tuning file of this folder that is for the job's shape: nodes, ranks on each, and mapping.
+"""Start mpirun with the tuning file of this folder that matches the job's shape: nodes, ranks on each, and mapping.
 
-Usage as mpirun: mpirun-tuned [options of mpirun] program [arguments]. shapes.json, beside this file, has the shapes that were measured.
-Without a file for the shape it prints one line and starts mpirun with unchanged arguments. TUNED_MPIRUN names another mpirun.
-It needs Python 3.6 and nothing else, so that it can be copied with the folder.
+Usage as mpirun: mpirun-tuned [options of mpirun] program [arguments]. shapes.json, beside this file, lists the measured shapes.
+Without a file for the shape, it prints one line and starts mpirun with unchanged arguments. TUNED_MPIRUN names another mpirun.
+It needs only Python 3.6, so that it can be copied with the folder.
 """
 
 import json
@@ -20,7 +20,7 @@ PER_NODE = ("-N", "-npernode", "--npernode")
 HOSTS = ("-H", "-host", "--host")
 HOST_FILES = ("-hostfile", "--hostfile", "-machinefile", "--machinefile")
 MAPPING = ("-map-by", "--map-by")
-#: Options with two values, and those with one, which must not be mistaken for the program.
+#: Options with two values, and options with one, which must not be mistaken for the program.
 TWO = ("-mca", "--mca", "--prtemca", "--pmixmca", "-gmca", "--gmca")
 ONE = (
     "-x",
@@ -37,7 +37,7 @@ ONE = (
     "--path",
 )
 POLICIES = ("rmaps_base_mapping_policy", "rmaps_default_mapping_policy")
-#: What --map-by calls the levels that vary fastest, as in `cycle` of config/mappings.yaml; empty: cores in their order.
+#: Values of --map-by -> level that varies fastest, as in `cycle` of config/mappings.yaml; empty: cores in their order.
 CYCLES = {
     "core": "",
     "slot": "",
@@ -50,11 +50,11 @@ CYCLES = {
 
 
 class Unknown(Exception):
-    """Why the shape of a job is unknown."""
+    """The reason why the shape of a job is unknown."""
 
 
 def options(words):
-    """The options of mpirun before the program: a list of (name, value)."""
+    """Return the options of mpirun before the program as a list of (name, value)."""
     found, at = [], 0
     while at < len(words) and words[at].startswith("-"):
         name, given, value = words[at].partition("=")
@@ -76,14 +76,14 @@ def options(words):
 
 
 def number(text):
-    """A whole number of 1 or more."""
+    """Convert a text to an integer of at least 1. Raises Unknown."""
     if not text.isdigit() or int(text) < 1:
         raise Unknown(f"{text!r} is not a number of ranks")
     return int(text)
 
 
 def slots_of(found, environment):
-    """Host -> slots (None: as many as it has cores), in the order of the hosts; this computer alone if nothing names others."""
+    """Return {host: slots} in the order of the hosts (slots None: as many as cores); only this computer if no hosts are named."""
     slots = {}
     allocated = environment.get("SLURM_JOB_NODELIST") or environment.get("SLURM_NODELIST")
     for name, value in found:
@@ -115,7 +115,7 @@ def slots_of(found, environment):
 
 
 def shape_of(words, environment):
-    """Nodes, ranks and cycle of a command; cycle is None where the command names no mapping. Raises Unknown."""
+    """Return nodes, ranks and cycle of a command; cycle is None if the command names no mapping. Raises Unknown."""
     found = options(words)
     given = dict(found)
     slots = slots_of(found, environment)
@@ -152,7 +152,7 @@ def shape_of(words, environment):
 
 
 def filled(ranks, counts):
-    """How many nodes *ranks* ranks take that fill one after the other."""
+    """Return the number of nodes that *ranks* ranks use if they fill one node after the other."""
     nodes = 0
     while ranks > 0 and nodes < len(counts):
         ranks -= counts[nodes]
@@ -161,7 +161,7 @@ def filled(ranks, counts):
 
 
 def choice(shapes, nodes, ranks, cycle):
-    """The entry of shapes.json for a shape. Raises Unknown."""
+    """Return the entry of shapes.json for a shape. Raises Unknown if the shape was not measured."""
     if cycle is None:
         mappings = sorted({entry["mapping"] for entry in shapes})
         if len(mappings) > 1:
@@ -177,7 +177,7 @@ def choice(shapes, nodes, ranks, cycle):
 
 
 def release(mpirun):
-    """The first number of Open MPI's version."""
+    """Return the major version of Open MPI. Raises Unknown for another library."""
     done = subprocess.run(
         [mpirun, "--version"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
     )
@@ -188,7 +188,7 @@ def release(mpirun):
 
 
 def launcher(environment):
-    """The mpirun to start: TUNED_MPIRUN, or the first one on PATH that is not this file."""
+    """Return the mpirun to start: TUNED_MPIRUN, or the first one on PATH that is not this file."""
     if environment.get("TUNED_MPIRUN"):
         return environment["TUNED_MPIRUN"]
     for folder in environment.get("PATH", "").split(os.pathsep):

@@ -1,6 +1,6 @@
-"""The CSV of NCCL's example tuner (plugins/tuner/example of its sources): a line has one number of ranks and one of nodes.
+"""The CSV of NCCL's example tuner (plugins/tuner/example in its sources): each line has one number of ranks and one of nodes.
 
-Bytes are the larger of what a rank sends and receives (ncclFuncMaxSendRecvCount).
+Sizes are the larger of the bytes that a rank sends and receives (ncclFuncMaxSendRecvCount).
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from collstudy.tuning.rules import TOTAL_BYTES, Entry, Placement, Rule, entries,
 from collstudy.tuning.tuningfile import Fault
 from collstudy.tuning.writers import settings_of
 
-#: NCCL's words and ours (plugins/tuner/example/plugin.c); it takes unknown ones for allreduce, ring and simple.
+#: NCCL's words -> this project's (plugins/tuner/example/plugin.c); it reads unknown words as allreduce, ring and simple.
 COLLECTIVES = {
     "broadcast": "bcast", "reduce": "reduce", "allgather": "allgather", "reducescatter": "reduce_scatter",
     "allreduce": "allreduce",
 }  # fmt: skip
-#: In the order of NCCL's numbers. The catalogue's names are the same.
+#: In the order of NCCL's numbers. The catalogue uses the same names.
 ALGORITHMS = ("tree", "ring", "collnet_direct", "collnet_chain", "nvls", "nvls_tree", "pat")
 PROTOCOLS = ("ll", "ll128", "simple")
-#: A span of more numbers of ranks is not written out.
+#: A range with more rank counts than this is not written out.
 MOST_LINES = 256
-#: The plugin reads lines of at most 255 bytes; the rest of a longer comment would be a line of its own.
+#: Width of comments: the plugin reads lines of at most 255 bytes and would take the rest of a longer comment for another line.
 WIDTH = 120
 CHANNELS = (
     "Channels are -1: NCCL's choice by the plugin's documentation. The published plugin sets 1 there (also for calls without "
@@ -32,7 +32,7 @@ CHANNELS = (
 
 
 def has(catalogue: Catalogue, collective: str, algorithm: str, parameters: dict) -> bool:
-    """Whether NCCL's tuner can choose the algorithm with these parameters."""
+    """Return whether NCCL's tuner can select the algorithm with these parameters."""
     known = collective in COLLECTIVES.values()
     return known and catalogue.settings(collective, algorithm, parameters, "nccl") is not None
 
@@ -40,7 +40,7 @@ def has(catalogue: Catalogue, collective: str, algorithm: str, parameters: dict)
 def _line(
     collective: str, rule: Rule, after: Rule | None, count: int, nodes: int, ranks: int, catalogue: Catalogue
 ) -> str:
-    """A rule up to the one after it, with limits for *count* ranks; -1 nodes or ranks are any."""
+    """Return the line for a rule, up to the rule after it, with limits for *count* ranks; -1 stands for any nodes or ranks."""
     word = next(theirs for theirs, ours in COLLECTIVES.items() if ours == collective)
     settings = settings_of(catalogue, collective, rule, "nccl")
     high = 2**64 if after is None else first_byte(collective, after, count)
@@ -57,11 +57,11 @@ def _text(header: Iterable[str], lines: Iterable[str]) -> str:
 def study_csv(
     found: list[Placement], measured: Iterable[tuple[str, str, int, int]], catalogue: Catalogue, header: list[str]
 ) -> str:
-    """The lines of a study's placements of one mapping, for what was measured: collective, mapping, nodes, ranks; no others."""
+    """Return the lines for a study's placements of one mapping, only for measured (collective, mapping, nodes, ranks)."""
     lines = []
     for collective, mapping, nodes, ranks in sorted(measured):
         own = [placement for placement in found if placement.mapping == mapping and collective in placement.tables]
-        # Where the numbers of ranks tell the numbers of nodes, one placement has all.
+        # If the number of ranks determines the number of nodes, there is only one placement.
         for placement in own if len(own) == 1 else [one for one in own if one.nodes == nodes]:
             rules = selected_rules(placement.tables[collective], ranks)
             for rule, after in zip(rules, [*rules[1:], None], strict=True):
@@ -71,7 +71,7 @@ def study_csv(
 
 
 def converted_csv(placement: Placement, catalogue: Catalogue, header: list[str]) -> str:
-    """A converted file, for any number of nodes; without a protocol the catalogue's, that for large messages."""
+    """Return a converted file, for any number of nodes; without a protocol, the catalogue's is used, the one for large messages."""
     lines = []
     for collective, table in placement.tables.items():
         for entry in entries(table):
@@ -83,7 +83,7 @@ def converted_csv(placement: Placement, catalogue: Catalogue, header: list[str])
 
 
 def ranks_of(collective: str, entry: Entry) -> list[int]:
-    """The numbers of ranks of the lines for an entry: -1 means all; none if there would be too many."""
+    """Return the rank counts of the lines for an entry: [-1] for all; [] if there would be too many lines."""
     count, last, rule, after = entry
     by_rank = collective in TOTAL_BYTES and any(one and one.size and one.total is None for one in (rule, after))
     if last is None and count <= 2 and not by_rank:
@@ -92,7 +92,7 @@ def ranks_of(collective: str, entry: Entry) -> list[int]:
 
 
 def lost(placement: Placement) -> list[Fault]:
-    """What a converted file does not say."""
+    """Return what a converted file cannot express."""
     found = [
         Fault(0, "the old file has no protocols of NCCL: `simple` is written, the one for large messages"),
         Fault(0, CHANNELS),

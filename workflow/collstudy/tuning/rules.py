@@ -1,6 +1,6 @@
-"""From decisions (`results/<study>/tuning/decisions.csv`, made in R) to the rules of placements; writers.py writes the files.
+"""Convert decisions (`results/<study>/tuning/decisions.csv`, made in R) to rules by placement; writers.py writes the files.
 
-One file for each placement (mapping, nodes). Outside of the measured sizes and processes, rules select the library's default.
+There is one file per placement (mapping, nodes). Outside the measured sizes and processes, rules select the library's default.
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ from collstudy.store.measurements import whole
 from collstudy.study.cells import library_text
 from collstudy.study.openmpi_numbers import NUMBERS, reads_version_2
 
-#: Open MPI's collectives, in the order of their numbers (COLLTYPE_T of ompi/mca/coll/base/coll_base_functions.h, 4.1 to 6.0).
+#: Open MPI's collectives in the order of their numbers (COLLTYPE_T of ompi/mca/coll/base/coll_base_functions.h, 4.1 to 6.0).
 COLLTYPES = (
     "allgather", "allgatherv", "allreduce", "alltoall", "alltoallv", "alltoallw", "barrier", "bcast", "exscan", "gather",
     "gatherv", "reduce", "reduce_scatter", "reduce_scatter_block", "scan", "scatter", "scatterv", "neighbor_allgather",
     "neighbor_allgatherv", "neighbor_alltoall", "neighbor_alltoallv", "neighbor_alltoallw",
 )  # fmt: skip
-#: The numbers of those for which coll/tuned has algorithms.
+#: The numbers of the collectives for which coll/tuned has algorithms.
 COLLECTIVE_IDS = {name: number for number, name in enumerate(COLLTYPES) if name in NUMBERS}
-#: There Open MPI's rules count the bytes of the whole communicator; the benchmark those of one rank. Those of allgatherv are a
-#: rank's, on average, and those of reduce_scatter the whole vector's: the benchmark counts as they do.
+#: For these, Open MPI's rules count the bytes of the whole communicator, while the benchmark counts those of one rank. For allgatherv
+#: (a rank's bytes, on average) and reduce_scatter (the whole vector) both count alike.
 TOTAL_BYTES = ("allgather", "alltoall", "gather", "scatter")
-#: No rank knows all sizes there, so Open MPI uses the rule of size 0 (coll_tuned_decision_dynamic.c).
+#: For these no rank knows all sizes, so Open MPI uses the rule of size 0 (coll_tuned_decision_dynamic.c).
 WITHOUT_SIZE = ("alltoallv",)
 #: Collectives that Open MPI's coll/han can delegate to another component (coll_han_dynamic.c, 5.0).
 HAN = ("allgather", "allreduce", "barrier", "bcast", "gather", "reduce", "scatter")
-#: The components that it knows (ompi_coll_han_available_components, 5.0).
+#: The components known to coll/han (ompi_coll_han_available_components, 5.0).
 HAN_COMPONENTS = ("self", "basic", "libnbc", "tuned", "sm", "adapt", "han")
 
 
-#: Numbers, and the word of NCCL's protocol.
+#: Values are numbers, except for the word of NCCL's protocol.
 Parameters = tuple[tuple[str, int | str], ...]
 
 
 @dataclass(frozen=True)
 class Decision:
-    """One row of decisions.csv: the algorithm of a collective at a placement, a number of processes and a message size."""
+    """One row of decisions.csv: the algorithm of a collective at a placement, a process count and a message size."""
 
     collective: str
     mapping: str
@@ -55,16 +55,16 @@ class Decision:
 
     @property
     def choice(self) -> tuple[str, Parameters]:
-        """Algorithm and parameters."""
+        """Return algorithm and parameters."""
         return self.algorithm, self.parameters
 
 
 @dataclass(frozen=True)
 class Rule:
-    """An algorithm from a message size on (bytes of one rank, as in the benchmark); `default` is the library's own.
+    """An algorithm that applies from a message size on (bytes of one rank, as in the benchmark); `default` is the library's own.
 
-    *beyond*: for sizes or processes that were not measured. *total*: the same size in bytes of all ranks, if that is how a file
-    gave it and rounding would change it.
+    *beyond*: for sizes or processes that were not measured. *total*: the size in bytes of all ranks, if a file gave it in that
+    unit and rounding would change it.
     """
 
     size: int
@@ -76,17 +76,17 @@ class Rule:
 
     @property
     def text(self) -> str:
-        """As in the catalogue, with parameters."""
+        """Return the algorithm with its parameters, as in the catalogue."""
         return library_text({"algorithm": self.algorithm, **dict(self.parameters)})
 
 
-#: Rules of one collective: for each number of processes from which they hold, in ascending order.
+#: Rules of one collective by the number of processes from which they apply, in ascending order.
 Table = dict[int, tuple[Rule, ...]]
 
 
 @dataclass(frozen=True)
 class Placement:
-    """The placement of one file, with its rules by collective."""
+    """The placement for which one file applies, with its rules by collective."""
 
     mapping: str
     nodes: int
@@ -94,18 +94,18 @@ class Placement:
 
     @property
     def name(self) -> str:
-        """Part of the files' names."""
+        """Return the part of the files' names that identifies the placement."""
         return f"{self.mapping}-n{self.nodes}"
 
 
 def parse_parameters(text: str) -> Parameters:
-    """`key=value;...`, as tables have parameters, to pairs in alphabetical order."""
+    """Convert `key=value;...` (the form in tables) to pairs in alphabetical order."""
     pairs = [pair.split("=") for pair in text.split(";") if pair]
     return tuple(sorted((key, int(value) if value.isdecimal() else value) for key, value in pairs))
 
 
 def read_decisions(path: Path) -> list[Decision]:
-    """Read decisions.csv. Raises StudyError if there is none."""
+    """Read decisions.csv. Raises StudyError if it does not exist."""
     if not path.exists():
         raise StudyError(f"{path}: no decisions yet; ./study run decides for studies with analysis.tuning")
     return [
@@ -118,9 +118,9 @@ def read_decisions(path: Path) -> list[Decision]:
 
 
 def placements(decisions: Iterable[Decision], withdrawn: set[tuple] = frozenset()) -> list[Placement]:
-    """Merge decisions to rules: neighbouring sizes, then neighbouring process counts, with the same rules are merged.
+    """Convert decisions to rules; neighbouring sizes, and then neighbouring process counts, with the same rules are merged.
 
-    *withdrawn* holds (collective, mapping, nodes, processes, size) that go back to the default.
+    *withdrawn* has (collective, mapping, nodes, processes, size) for which the default is restored.
     """
     grouped: dict[tuple[str, int], dict[str, dict[int, list[Decision]]]] = {}
     for row in decisions:
@@ -141,14 +141,14 @@ def placements(decisions: Iterable[Decision], withdrawn: set[tuple] = frozenset(
 
 
 def changes(placement: Placement) -> bool:
-    """Whether a placement has any rule other than the default."""
+    """Return whether a placement has any rule other than the default."""
     return any(
         rule.algorithm != "default" for table in placement.tables.values() for rules in table.values() for rule in rules
     )
 
 
 def _merge_sizes(rows: list[Decision], withdrawn: set[tuple]) -> tuple[Rule, ...]:
-    """Rules of one process count, from size 0 on, ascending; the default again from twice the largest measured size."""
+    """Return the rules of one process count in ascending order, from size 0 on; from twice the largest measured size on, the default."""
     rules: list[Rule] = []
     gains: list[list[float]] = []
     rows = sorted(rows, key=lambda row: row.size or 0)
@@ -167,7 +167,7 @@ def _merge_sizes(rows: list[Decision], withdrawn: set[tuple]) -> tuple[Rule, ...
 
 
 def merge_counts(table: Table, collective: str) -> Table:
-    """The table without numbers of processes whose rules mean the same as those of the number before."""
+    """Return the table without process counts whose rules mean the same as those of the previous count."""
 
     def meaning(count: int) -> Any:
         return [(first_byte(collective, rule, count), rule.algorithm, rule.parameters) for rule in table[count]]
@@ -182,37 +182,37 @@ def merge_counts(table: Table, collective: str) -> Table:
 
 
 def selected_rules(table: Table, processes: int) -> tuple[Rule, ...]:
-    """The rules for all sizes that a library uses: those of the last entry not above the number of processes."""
+    """Return the rules for all sizes that a library uses: those of the last entry that does not exceed the process count."""
     return table[max(count for count in table if count <= processes)]
 
 
 def selected(table: Table, processes: int, size: int) -> Rule:
-    """The rule that a library applies: the last entry not above, for processes and then for size."""
+    """Return the rule that a library applies: the last entry that does not exceed the process count, then the size."""
     return [rule for rule in selected_rules(table, processes) if rule.size <= size][-1]
 
 
 def own_version(placement: Placement, version: str) -> int:
-    """The version of the rules file for an installed Open MPI: 2 only where a rule has requests, which version 1 cannot say."""
+    """Return the version of the rules file for an installed Open MPI: 2 only if a rule limits requests, which version 1 cannot express."""
     return 2 if _parameter_values(placement, "max_requests") and reads_version_2(version) else 1
 
 
 def _parameter_values(placement: Placement, name: str) -> list[int]:
-    """The values of a parameter in a placement's rules."""
+    """Return the values of a parameter in a placement's rules."""
     rules = [rule for table in placement.tables.values() for rules in table.values() for rule in rules]
     return [value for rule in rules for key, value in rule.parameters if key == name]
 
 
 def radix_of(placement: Placement) -> int | None:
-    """The radix of the k-nomial broadcasts, which Open MPI has once for all rules: that of most rules; None without any."""
+    """Return the radix of the k-nomial broadcasts, of which Open MPI has one for all rules: the most frequent one; None without any."""
     found = Counter(_parameter_values(placement, "radix"))
     return found.most_common(1)[0][0] if found else None
 
 
 def as_openmpi_reads(placement: Placement, version: int = 2) -> Placement:
-    """The placement with the rules that Open MPI's files of a version can say.
+    """Return the placement with only the rules that a version of Open MPI's file can express.
 
-    Where Open MPI looks at no size, one rule for all: what all measured sizes say, else the default. The default also where a
-    radix is not that of the file, and in version 1 where a rule limits the requests.
+    If Open MPI ignores the size, one rule applies to all sizes: the rule that all measured sizes share, otherwise the default. The
+    default also replaces rules with another radix than the file's and, in version 1, rules that limit requests.
     """
     radix = radix_of(placement)
 
@@ -235,7 +235,7 @@ def as_openmpi_reads(placement: Placement, version: int = 2) -> Placement:
 
 
 def _without_repetition(rules: Iterable[Rule]) -> tuple[Rule, ...]:
-    """The rules without those that say the same as the one before them."""
+    """Return the rules without those that repeat the previous one."""
     kept: list[Rule] = []
     for rule in rules:
         if not kept or (kept[-1].algorithm, kept[-1].parameters) != (rule.algorithm, rule.parameters):
@@ -244,22 +244,22 @@ def _without_repetition(rules: Iterable[Rule]) -> tuple[Rule, ...]:
 
 
 def in_unit(collective: str, size: int, processes: int) -> int:
-    """Bytes of one rank in the unit of Open MPI's rules."""
+    """Convert bytes of one rank to the unit of Open MPI's rules."""
     return size * processes if collective in TOTAL_BYTES else size
 
 
 def first_byte(collective: str, rule: Rule, processes: int) -> int:
-    """Where a rule begins, in the unit of Open MPI's rules."""
+    """Return the size from which a rule applies, in the unit of Open MPI's rules."""
     counted = rule.total if collective in TOTAL_BYTES else None
     return in_unit(collective, rule.size, processes) if counted is None else counted
 
 
-#: One entry of a table: first and last number of processes (None: all above), its rule, and the rule after it, if any.
+#: One entry of a table: first and last number of processes (None: no limit), its rule, and the next rule, if any.
 Entry = tuple[int, int | None, Rule, Rule | None]
 
 
 def entries(table: Table) -> Iterator[Entry]:
-    """All rules of a table, ascending, with the processes and the sizes where they hold."""
+    """Yield all rules of a table in ascending order, with the processes and sizes to which they apply."""
     counts = sorted(table)
     for count, following in zip(counts, [*counts[1:], None], strict=True):
         for rule, after in zip(table[count], [*table[count][1:], None], strict=True):
@@ -267,10 +267,10 @@ def entries(table: Table) -> Iterator[Entry]:
 
 
 def han_default(study: dict[str, Any], placement: Placement) -> str | None:
-    """The component of Open MPI 5 that a rule "default" refers to at a placement; None if coll/han is not involved.
+    """Return the component of Open MPI 5 to which a rule "default" refers at a placement; None if coll/han is not involved.
 
-    On several nodes coll/han takes precedence over coll/tuned from Open MPI 5.0 on. Only a study of such an Open MPI has
-    measured coll/han as the default; the default of others (4.1, the simulator's copy of it) is coll/tuned's.
+    From Open MPI 5.0 on, coll/han takes precedence over coll/tuned on several nodes. Only a study of such an Open MPI has measured
+    coll/han as the default; the default of other studies (4.1, the simulator's copy of it) is coll/tuned's.
     """
     how = study["provenance"]
     if placement.nodes < 2 or not set(placement.tables) & set(HAN):

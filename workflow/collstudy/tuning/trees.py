@@ -1,12 +1,12 @@
 """MPICH's tuning files: variables for one algorithm, or decisions as selection trees that MPICH 4 or 5 reads instead of its own.
 
-Two trees act together. The device (ch4) first decides whether a collective is split by node
-(MPIR_CVAR_CH4_COLL_SELECTION_TUNING_JSON_FILE), then each part chooses its algorithm (MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE).
-A file replaces the library's whole tree, so undecided parts are copied from that tree, which the library contains as text.
+Two trees act together. First the device (ch4) decides whether a collective is split by node
+(MPIR_CVAR_CH4_COLL_SELECTION_TUNING_JSON_FILE), then each part selects its algorithm (MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE).
+A file replaces the library's whole tree; therefore undecided parts are copied from that tree, which the library contains as text.
 Source: src/mpi/coll/src/csel.c, csel_container.c and coll_algorithms.txt of MPICH 5.0.1.
 
 MPICH 5.1 reads one file of named subtrees (MPIR_CVAR_COLL_SELECTION_JSON_FILE), in which the decisions refer to the library's own.
-Source: the same files and coll_selection.json of MPICH's pull request 7547.
+Source: the same files and coll_selection.json in MPICH's pull request 7547.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from collstudy.study.catalogue import Catalogue
 from collstudy.tuning.rules import Placement, Rule, Table
 from collstudy.tuning.writers import settings_of
 
-#: The device's choice that does not split a collective, for those that it can split.
+#: The device's composition that does not split a collective, for the collectives that it can split.
 UNSPLIT = {"bcast": "gamma", "allreduce": "beta", "reduce": "gamma", "barrier": "beta"}
-#: Algorithms that need a built-in operation and at least as many elements as the largest power of two of processes.
+#: Algorithms that need a built-in operation, and at least as many elements as the largest power of two of processes.
 SCATTERING = ("reduce_scatter_allgather", "reduce_scatter_gather", "sched_reduce_scatter_allgather")
-#: Those of a reduction that keep the order of the ranks.
+#: Reduction algorithms that keep the order of the ranks.
 ORDERED = ("recursive_doubling", "binomial", "sched_recursive_doubling")
-#: More ranks per node than any machine has: excludes the communicators that MPICH creates internally.
+#: More ranks per node than any machine has; the condition excludes communicators that MPICH creates internally.
 ANY_PPN = 65536
 
 
 def variables(placement: Placement, catalogue: Catalogue, header: list[str]) -> str:
-    """Without an installed MPICH: CVARs, which hold for every size and number of processes.
+    """Return CVARs, which apply to every size and process count; used without an installed MPICH.
 
-    Only algorithms decided for all measured sizes of the largest measured number of processes (full nodes) are set.
+    Only an algorithm that was decided for all measured sizes of the largest measured process count (full nodes) is set.
     """
     lines = [f"# {text}" for text in header]
     lines.append(
@@ -60,12 +60,12 @@ def variables(placement: Placement, catalogue: Catalogue, header: list[str]) -> 
 
 
 def write(placement: Placement, catalogue: Catalogue, own: tuple[Tree, Tree], path: Path) -> None:
-    """Write both trees of a placement: the algorithms' to *path*, the device's beside it."""
+    """Write both trees of a placement: that of the algorithms to *path*, that of the device beside it."""
     write_both(trees(placement, catalogue, own), path)
 
 
 def own_trees(library: Path) -> tuple[Tree, Tree]:
-    """The trees in an installed libmpi.so: of algorithms, and of the device. Raises StudyError where it has none."""
+    """Return the trees in an installed libmpi.so: of algorithms, and of the device. Raises StudyError if it has none."""
     found: dict[str, Tree] = {}
     for text in re.findall(rb'\{"collective=[^\0]+', library.read_bytes()):
         for kind in ("algorithm=MPIR_", "composition=MPIDI_"):
@@ -77,12 +77,12 @@ def own_trees(library: Path) -> tuple[Tree, Tree]:
 
 
 def _pairs(pairs: list[tuple[str, Tree]]) -> Tree:
-    """One object; `comm_size<N` as `comm_size<=N-1`, because below a message size MPICH 5.0 takes the first for `<=N`."""
+    """Build an object; `comm_size<N` becomes `comm_size<=N-1`, because below a message size MPICH 5.0 reads the former as `<=N`."""
     return {re.sub(r"^comm_size<(\d+)$", lambda m: f"comm_size<={int(m[1]) - 1}", key): tree for key, tree in pairs}
 
 
 def trees(placement: Placement, catalogue: Catalogue, own: tuple[Tree, Tree]) -> tuple[Tree, Tree]:
-    """The trees of a placement: of algorithms, and of the device."""
+    """Return the trees of a placement: of algorithms, and of the device."""
     algorithms, device = dict(own[0]), dict(own[1])
     for collective, table in placement.tables.items():
         key = f"collective={collective}"
@@ -99,7 +99,7 @@ def trees(placement: Placement, catalogue: Catalogue, own: tuple[Tree, Tree]) ->
     return algorithms, device
 
 
-#: Conditions of MPICH 5.1 for those of 5.0; of two, the first is tried first.
+#: Conditions of 5.0 -> conditions of MPICH 5.1; of a yes/no pair, the first is tried first.
 CONDITIONS = {
     "is_op_built_in=yes": "builtin_op", "is_op_built_in=no": "any", "is_commutative=yes": "commutative", "is_commutative=no": "any",
     "count<pow2": "!count_ge_pof2", "count=any": "any", "comm_size=any": "any", "avg_msg_size=any": "any",
@@ -107,12 +107,12 @@ CONDITIONS = {
 
 
 def own_subtree(collective: str) -> str:
-    """The name of MPICH 5.1's own subtree of a collective."""
+    """Return the name of MPICH 5.1's own subtree of a collective."""
     return f"{collective}-intra-auto"
 
 
 def subtrees_text(placement: Placement, catalogue: Catalogue) -> str:
-    """MPICH 5.1's file of a placement: its `main` selects the subtrees of decided collectives, and else the library's `auto`."""
+    """Return MPICH 5.1's file of a placement: `main` calls the subtrees of decided collectives, and otherwise the library's `auto`."""
 
     def renamed(tree: Tree | str) -> Tree | str:
         if isinstance(tree, str):
@@ -125,7 +125,7 @@ def subtrees_text(placement: Placement, catalogue: Catalogue) -> str:
         decided = _decided(table, collective, own, catalogue, functools.partial(_algorithm, catalogue, collective))
         name = f"{collective}-intra-decided"
         main[f"collective={collective}-intra"] = f"call={name}"
-        # MPICH 5.1 has no condition on ranks per node.
+        # Take the part below the condition on ranks per node, which MPICH 5.1 does not have.
         found[f"name={name}"] = renamed(decided["comm_type=intra"][f"comm_avg_ppn<={ANY_PPN}"])
     return json.dumps({"name=main": {**main, "any": "call=auto"}, **found}, indent=1) + "\n"
 
@@ -133,7 +133,7 @@ def subtrees_text(placement: Placement, catalogue: Catalogue) -> str:
 def _decided(
     table: Table, collective: str, own: Tree, catalogue: Catalogue, leaf: Callable[[Rule], Tree]
 ) -> dict[str, Any]:
-    """One collective: by number of processes, then by size; the library's own tree for undecided parts."""
+    """Return the tree of one collective, by process count and then by size; undecided parts are the library's own tree."""
     default = own["comm_type=intra"]
 
     def by_size(rules: tuple[Rule, ...]) -> Tree:
@@ -154,7 +154,7 @@ def _algorithm(catalogue: Catalogue, collective: str, rule: Rule) -> Tree:
     chosen = settings_of(catalogue, collective, rule, "mpich")
     parameters = {}
     if "fanout" in chosen:
-        # MPICH crashes on missing entries: it does not initialise what a file omits.
+        # The file must contain all entries: MPICH does not initialise missing ones and crashes.
         values = {
             "tree_type": "kary", "k": chosen["fanout"], "is_non_blocking": 1, "chunk_size": chosen["segment_bytes"],
             "recv_pre_posted": 0,
@@ -164,7 +164,7 @@ def _algorithm(catalogue: Catalogue, collective: str, rule: Rule) -> Tree:
 
 
 def _guarded(collective: str, catalogue: Catalogue, rule: Rule, leaf: Tree, default: Tree) -> Tree:
-    """A leaf of a reduction, with the library's own tree for calls that the algorithm does not support."""
+    """Return a leaf of a reduction; calls that the algorithm does not support use the library's own tree."""
     if "reduce" not in collective:
         return leaf
     algorithm = settings_of(catalogue, collective, rule, "mpich")["algorithm"]

@@ -11,27 +11,27 @@ from typing import NamedTuple
 from collstudy.study.cells import library_text
 from collstudy.tuning.trees import ANY_PPN
 
-#: A condition that the number of ranks decides.
+#: A condition that depends only on the number of ranks.
 POWER_OF_TWO = "comm_size=pow2"
 
 
 class Span(NamedTuple):
-    """Whole numbers from *low* to *high*, both included; without *high* all from *low* on."""
+    """Integers from *low* to *high*, both included; without *high*, all from *low* on."""
 
     low: int = 0
     high: int | None = None
 
     def holds(self, value: float) -> bool:
-        """Whether *value* is one of them."""
+        """Return whether *value* is in the span."""
         return self.low <= value and (self.high is None or value <= self.high)
 
     def covers(self, other: Span) -> bool:
-        """Whether all numbers of *other* are among them."""
+        """Return whether *other* is within the span."""
         return self.holds(other.low) and (self.high is None or (other.high is not None and other.high <= self.high))
 
     @property
     def empty(self) -> bool:
-        """Whether there is no number."""
+        """Return whether the span contains no number."""
         return self.high is not None and self.high < self.low
 
 
@@ -40,7 +40,7 @@ ALL = Span()
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault in a line of a file and its effect on the library; a *note* is correct but easily misread."""
+    """A fault in a line of a file and its effect on the library; a *note* marks what is correct but easily misread."""
 
     line: int
     text: str
@@ -52,8 +52,8 @@ class FileRule:
     """One rule: the algorithm of a collective for spans of ranks, nodes, ranks per node, and bytes.
 
     *word* is the library's name of the algorithm, *algorithm* the catalogue's: None if it has none, "default" for the library's
-    own decision. Bytes are those of one rank as in the benchmark, or with *total* those of all ranks together.
-    *conditions* are further ones, in the words of the file.
+    own decision. Bytes are those of one rank, as in the benchmark, or with *total* those of all ranks together. *conditions* are
+    further conditions, in the words of the file.
     """
 
     line: int
@@ -70,15 +70,15 @@ class FileRule:
 
     @property
     def text(self) -> str:
-        """The algorithm with its parameters, by the catalogue's name if it has one."""
+        """Return the algorithm with its parameters, by the catalogue's name if it has one."""
         return library_text({"algorithm": self.algorithm or self.word, **dict(self.parameters)})
 
     def unit(self, ranks: int, size: int) -> int:
-        """*size* bytes of one rank in the unit of the rule."""
+        """Convert *size* bytes of one rank to the unit of the rule."""
         return size * ranks if self.total else size
 
     def applies(self, ranks: int, size: int, nodes: int | None = None) -> bool | None:
-        """Whether it is for *ranks* ranks on *nodes* nodes and *size* bytes of one rank; None if that cannot be told from these."""
+        """Return whether the rule applies to these ranks, bytes of one rank, and nodes; None if these do not determine it."""
         if not self.ranks.holds(ranks) or not self.sizes.holds(self.unit(ranks, size)):
             return False
         if POWER_OF_TWO in self.conditions and ranks & (ranks - 1):
@@ -91,13 +91,13 @@ class FileRule:
 
 @dataclass(frozen=True)
 class TuningFile:
-    """A file that was read: its format (a key of readers.known.FORMATS), its rules in the order of the library, its faults."""
+    """A tuning file: its format (a key of readers.known.FORMATS), its rules in the library's order, and its faults."""
 
     path: Path
     format: str
     rules: tuple[FileRule, ...]
     faults: tuple[Fault, ...] = ()
-    #: Whether the library ignores the file for a fault, or misreads it: then the rules are what its lines mean.
+    #: Whether the library ignores or misreads the file because of a fault; the rules are then what its lines mean.
     ignored: bool = False
     misread: bool = False
     collectives: tuple[str, ...] = field(init=False)
@@ -106,11 +106,11 @@ class TuningFile:
         object.__setattr__(self, "collectives", tuple(dict.fromkeys(rule.collective for rule in self.rules)))
 
     def of(self, collective: str) -> list[FileRule]:
-        """The rules of a collective."""
+        """Return the rules of a collective."""
         return [rule for rule in self.rules if rule.collective == collective]
 
     def at(self, collective: str, ranks: int, size: int, nodes: int | None = None) -> list[FileRule]:
-        """The rules that may hold there: the first that surely does, after those whose conditions are not known."""
+        """Return the rules that may apply: those with unknown conditions, up to the first that certainly applies."""
         found = []
         for rule in self.of(collective):
             applies = rule.applies(ranks, size, nodes)
@@ -122,16 +122,16 @@ class TuningFile:
 
 
 def general_faults(rules: Iterable[FileRule]) -> Iterator[Fault]:
-    """Faults of files in which the first rule that fits is taken: rules that never apply, and (notes) gaps."""
+    """Yield faults of files in which the first matching rule is used: rules that never apply, and (notes) gaps."""
     by_collective: dict[str, list[FileRule]] = {}
     for rule in rules:
         by_collective.setdefault(rule.collective, []).append(rule)
     for own in by_collective.values():
-        yield from _never(own)
+        yield from _never_applied(own)
         yield from _gaps(own)
 
 
-def _never(rules: list[FileRule]) -> Iterator[Fault]:
+def _never_applied(rules: list[FileRule]) -> Iterator[Fault]:
     for i, rule in enumerate(rules):
         if rule.ranks.empty or rule.sizes.empty:
             yield Fault(rule.line, f"{rule.collective} {rule.text}: never applies: its range is empty")
@@ -142,7 +142,7 @@ def _never(rules: list[FileRule]) -> Iterator[Fault]:
             if set(other.conditions) <= set(rule.conditions) and other.nodes.covers(rule.nodes)
             and other.ppn.covers(rule.ppn) and (other.total == rule.total or other.sizes == ALL)
         ]  # fmt: skip
-        # Where a rule begins to be covered by others is where it or one of them begins or has just ended.
+        # It suffices to test the points at which a rule begins, or one before it begins or has just ended.
         ranks = _starts(rule.ranks, [other.ranks for other in before])
         sizes = _starts(rule.sizes, [other.sizes for other in before])
         if all(any(o.ranks.holds(r) and o.sizes.holds(s) for o in before) for r in ranks for s in sizes):
@@ -158,7 +158,7 @@ def _starts(span: Span, others: list[Span]) -> list[int]:
 
 
 def _gaps(rules: list[FileRule]) -> Iterator[Fault]:
-    """Spans between rules, of ranks or of bytes, for which there is none."""
+    """Yield notes on ranges of ranks or bytes between rules for which there is no rule."""
     groups: dict[tuple, list[FileRule]] = {}
     for rule in rules:
         groups.setdefault((rule.ranks, rule.nodes, rule.ppn, rule.total, rule.conditions), []).append(rule)
@@ -170,7 +170,7 @@ def _gaps(rules: list[FileRule]) -> Iterator[Fault]:
 
 
 def _between(spans: list[tuple[Span, int]]) -> Iterator[tuple[int, int, int]]:
-    """Gaps between spans: the line before each, its first and its last number."""
+    """Yield the gaps between spans: the line before each, and its first and last number."""
     reached: list[tuple[Span, int]] = []
     for span, line in sorted(spans, key=lambda one: one[0].low):
         if not reached or reached[-1][0].high is not None and (span.high is None or span.high > reached[-1][0].high):

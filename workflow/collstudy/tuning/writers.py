@@ -1,8 +1,8 @@
-"""The rules of a placement as text in the formats of MPI libraries; readers/ reads them.
+"""Write the rules of a placement in the formats of MPI libraries (readers/ reads them).
 
-Open MPI: classic rules (version 1, every release), version 2 (from 5.0.7), JSON (from 6.0), and coll_han's rules for placements
-of several nodes. Intel MPI: `I_MPI_ADJUST_*`. This project's collectives library: `COLL_RULES`. Sizes are in each library's own
-unit. Outside of the measured sizes and processes a file selects the library's default.
+Open MPI: classic rules (version 1, every release), version 2 (from 5.0.7), JSON (from 6.0), and coll/han's rules for placements
+with several nodes. Intel MPI: `I_MPI_ADJUST_*`. This project's collectives library: `COLL_RULES`. Sizes are in each library's
+own unit. Outside the measured sizes and processes a file selects the library's default.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from collstudy.tuning.rules import (
     radix_of,
 )
 
-#: The same algorithm in Intel MPI (I_MPI_ADJUST_*), where it has one.
+#: Catalogue's name -> number of the same algorithm in Intel MPI (I_MPI_ADJUST_*), where there is one.
 INTEL = {
     "bcast": {"binomial": 1, "knomial": 8},
     "barrier": {"recursive_doubling": 2, "tree": 5},
@@ -39,18 +39,18 @@ INTEL = {
 }
 
 
-#: Collectives of this project's collectives library (workflow/native/coll/README.md).
+#: Collectives that this project's collectives library implements (workflow/native/coll/README.md).
 LIBRARY = ("bcast", "barrier", "reduce", "allreduce", "gather", "alltoallv", "reduce_scatter")
 
 
 def radix_line(placement: Placement) -> str:
-    """The comment of a rules file that names the radix; empty without one."""
+    """Return the comment of a rules file that names the radix; "" without a radix."""
     radix = radix_of(placement)
     return parameter_line("coll_tuned_bcast_algorithm_knomial_radix", radix) if radix else ""
 
 
 def settings_of(catalogue: Catalogue, collective: str, rule: Rule, mpi: str) -> dict[str, Any]:
-    """The settings of the MPI library *mpi* for a rule's algorithm. Raises StudyError if it has none."""
+    """Return the settings of the MPI library *mpi* for a rule's algorithm. Raises StudyError if it has none."""
     found = catalogue.settings(collective, rule.algorithm, dict(rule.parameters), mpi)
     if found is None:
         raise StudyError(f"config/algorithms.yaml: {collective} {rule.text} has no entry for {mpi}")
@@ -60,7 +60,7 @@ def settings_of(catalogue: Catalogue, collective: str, rule: Rule, mpi: str) -> 
 def _openmpi_entry(
     catalogue: Catalogue, collective: str, rule: Rule, numbers: dict[str, int]
 ) -> tuple[int, int, int, int]:
-    """Number, fan-out, segment size and requests of a rule; 0 0 0 0 is the library's own decision. Raises StudyError."""
+    """Return number, fan-out, segment size and requests of a rule; 0 0 0 0 is the library's own decision. Raises StudyError."""
     if rule.algorithm == "default":
         return 0, 0, 0, 0
     settings = settings_of(catalogue, collective, rule, "openmpi")
@@ -74,9 +74,9 @@ def _openmpi_entry(
 def openmpi_rules(
     placement: Placement, catalogue: Catalogue, header: list[str], numbers: dict[str, dict[str, int]], version: int = 1
 ) -> str:
-    """The classic format, version 1 or 2; see coll_tuned_dynamic_file.c.
+    """Return a rules file in the classic format, version 1 or 2; see coll_tuned_dynamic_file.c.
 
-    A communicator smaller than the first entry would use the first entry: so there is one for 0 processes.
+    A communicator smaller than the first entry would use the first entry; therefore there is an entry for 0 processes.
     """
     placement = as_openmpi_reads(placement, version)
     lines = ["rule-file-version-2"] if version == 2 else []
@@ -97,14 +97,14 @@ def openmpi_rules(
 
 
 def han_rules(placement: Placement, default: str, header: list[str]) -> str:
-    """The component of a collective on a communicator of several nodes; see coll_han_dynamic_file.h.
+    """Return coll/han's rules: the component of a collective on a communicator with several nodes; see coll_han_dynamic_file.h.
 
     Only the topologic level of the whole communicator has rules. Sizes are those of one rank.
     """
     tables = {collective: table for collective, table in placement.tables.items() if collective in HAN}
     lines = [f"# {text}" for text in header] + [f"{len(tables)} # collectives"]
     for collective, table in tables.items():
-        # The smallest number of the format is 1: there the entry for 1 process holds, not that for 0.
+        # The smallest number in the format is 1; there the entry for 1 process applies, not that for 0.
         by_count = {max(count, 1): components_of(rules, default) for count, rules in sorted(table.items())}
         # The first one must be 1, or Open MPI ignores the file.
         by_count = {1: by_count[min(by_count)], **by_count}
@@ -122,7 +122,7 @@ def han_rules(placement: Placement, default: str, header: list[str]) -> str:
 
 
 def components_of(rules: tuple[Rule, ...], default: str) -> tuple[Rule, ...]:
-    """The rules with a component in place of each algorithm; equal neighbours are merged."""
+    """Return the rules with a component in place of each algorithm; equal neighbours are merged."""
     found: list[Rule] = []
     for rule in rules:
         own = rule.algorithm if rule.algorithm in HAN_COMPONENTS else "tuned"
@@ -141,7 +141,7 @@ JSON_PARAMETERS = ("faninout", "seg_size", "reqs")
 
 
 def openmpi_json(placement: Placement, catalogue: Catalogue, numbers: dict[str, dict[str, int]]) -> str:
-    """The JSON format of Open MPI 6.0 (docs/tuning-apps/tuned_dynamic_file_schema.json): no comments; no rule, no change."""
+    """Return rules in Open MPI 6.0's JSON format (docs/tuning-apps/tuned_dynamic_file_schema.json), which has no comments."""
     placement = as_openmpi_reads(placement)
     collectives: dict[str, Any] = {}
     for collective, table in placement.tables.items():
@@ -154,7 +154,7 @@ def openmpi_json(placement: Placement, catalogue: Catalogue, numbers: dict[str, 
             entry["msg_size_max"] = "inf" if after is None else first_byte(collective, after, count) - 1
             entry["alg"] = number
             entry |= {key: value for key, value in zip(JSON_PARAMETERS, parameters, strict=True) if value}
-            # Its reader keeps "inf" as -1 in an int: without the key there is no limit.
+            # The reader stores "inf" as -1 in an int; without the key there is no limit.
             scope = {"comm_size_min": count, **({} if last is None else {"comm_size_max": last}), "rules": []}
             scopes.setdefault(count, scope)["rules"].append(entry)
         if scopes:
@@ -163,7 +163,7 @@ def openmpi_json(placement: Placement, catalogue: Catalogue, numbers: dict[str, 
 
 
 def intel_number(catalogue: Catalogue, collective: str, rule: Rule) -> str | None:
-    """Intel MPI's number of a rule's algorithm: the catalogue's, or that of the same algorithm; None if it has none."""
+    """Return Intel MPI's number of a rule's algorithm: the catalogue's, or that of the same algorithm; None if it has none."""
     own = catalogue.settings(collective, rule.algorithm, dict(rule.parameters), "impi")
     if own:
         return own["algorithm"]
@@ -172,7 +172,7 @@ def intel_number(catalogue: Catalogue, collective: str, rule: Rule) -> str | Non
 
 
 def intel_variables(placement: Placement, catalogue: Catalogue, header: list[str]) -> str:
-    """`export I_MPI_ADJUST_<OP>=<number>:<sizes>@<processes>;...` for the rules whose algorithm Intel MPI has."""
+    """Return `export I_MPI_ADJUST_<OP>=<number>:<sizes>@<processes>;...` for the rules whose algorithm Intel MPI has."""
     lines = [f"# {text}" for text in header]
     for collective, table in placement.tables.items():
         parts, lacking = [], set()
@@ -200,9 +200,9 @@ def library_rules(
     counts: dict[str, list[int]],
     own_default: str = "default",
 ) -> str:
-    """COLL_RULES of the collectives library: nodes and ranks per node as the placement puts them; see its README.md.
+    """Return COLL_RULES of the collectives library, with the nodes and ranks per node of the placement; see its README.md.
 
-    *own_default* is the default of a simulation. Process counts that the library cannot distinguish (same nodes, same
+    *own_default* is the default of a simulation. Process counts that the library cannot distinguish (same nodes, and same
     ranks per node rounded up) share the rules of the first.
     """
     cycle = list(catalogue.mappings[placement.mapping]["cycle"])
@@ -225,7 +225,7 @@ def library_rules(
 
 
 def in_library(catalogue: Catalogue, placement: Placement) -> Placement:
-    """The placement with the collectives only that the collectives library has, with every algorithm that is used."""
+    """Return the placement with only the collectives for which the collectives library has all algorithms used."""
 
     def known(collective: str, rule: Rule) -> bool:
         entry = catalogue.algorithms[collective][rule.algorithm]

@@ -1,4 +1,4 @@
-"""Tables without a header: the likely names of their columns, from their content."""
+"""Guess the column names of tables without a header from their content."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from itertools import islice
 from collstudy.sources.importing import csv_files
 from collstudy.study.catalogue import Catalogue
 
-#: Number of rows that are inspected.
+#: Maximum number of rows to inspect.
 LOOKED_AT = 5000
 
 
 def number(text: str) -> float | None:
-    """The number in a text; None if it is not a number."""
+    """Convert a text to a number; None if it is not one."""
     return float(text) if re.fullmatch(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", text.strip(), re.ASCII) else None
 
 
 def header(text: str, collective: str | None, catalogue: Catalogue) -> tuple[str, ...]:
-    """Names for the columns (fields where the values show them, otherwise `column 1`, ...); empty for a text that is not a table of times.
+    """Name the columns (fields if the values show them, otherwise `column 1`, ...); () for a text that is not a table of times.
 
-    Words are algorithms or mappings. The last numbers are the time, and its minimum and maximum where they enclose it. Of the whole
-    numbers before these, powers of two from below 64 to far above are sizes, numbers from 2 on are processes, and numbers from
-    0 to 15 are those of algorithms.
+    Words are algorithms or mappings. The last numbers are the time, with its minimum and maximum if they enclose it. Of the integer
+    columns before these, powers of two from below 64 to at least 64 times the smallest are sizes, numbers from 2 on are process
+    counts, and numbers from 0 to 15 are algorithm numbers.
     """
     records = [[field.strip() for field in row] for row in islice(csv_files.reader(text), LOOKED_AT) if any(row)]
     if len(records) < 2 or len(records[0]) < 2 or any(len(row) != len(records[0]) for row in records):
@@ -50,7 +50,7 @@ def header(text: str, collective: str | None, catalogue: Catalogue) -> tuple[str
 
 
 def _times(numbers: dict[int, list[float]], whole: list[int]) -> list[int]:
-    """The column of times, or three columns of which the first is between the other two; with whole numbers only, the last column."""
+    """Return the column of times, or three columns if the second and third enclose the first; with integers only, the last column."""
     broken = [index for index in numbers if index not in whole]
     if len(broken) == 3 and all(
         low <= mean <= high for mean, low, high in zip(*(numbers[index] for index in broken), strict=True)
@@ -60,7 +60,7 @@ def _times(numbers: dict[int, list[float]], whole: list[int]) -> list[int]:
 
 
 def _name_whole(names: list[str], before: list[int], numbers: dict[int, list[float]]) -> None:
-    """Name sizes, processes and the algorithm's number among columns of whole numbers."""
+    """Name sizes, processes and the algorithm's number among the integer columns."""
     doubled = [
         index for index in before
         if min(numbers[index]) < 64 and max(numbers[index]) >= 64 * max(1, min(numbers[index]))

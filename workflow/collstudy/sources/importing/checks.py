@@ -1,7 +1,7 @@
-"""Consistency checks of imported data: `import-checks.csv`, one finding per row, with its evidence. Data are never repaired.
+"""Consistency checks of imported data. They write `import-checks.csv`, one finding with its evidence per row; data is never changed.
 
 A *series* has the data of one source, algorithm and mapping; its values are medians over launches, by nodes, processes
-and size. Thresholds were set on the data of six authors (docs/methodology.md, section 7), in which the checks find the known
+and size. Thresholds were set on the data of six authors (docs/methodology.md, section 7), for which the checks find the known
 errors and report no others.
 """
 
@@ -32,21 +32,21 @@ np = lazy("numpy")
 
 #: A launch is an outlier if it is slower than its neighbours in size and processes by this factor.
 OUTLIER = 500.0
-#: A series is noisy if at least NOISY of its cells, and at least NOISY_CELLS, take NOISE_FACTOR times as long as their neighbours
-#: (in sound series at most 0.6 %, or none).
+#: A series is noisy if at least the fraction NOISY of its cells, and at least NOISY_CELLS, take NOISE_FACTOR times as long as their
+#: neighbours (in sound series at most 0.6 %, or none).
 NOISY, NOISY_CELLS, NOISE_FACTOR = 0.015, 10, 5.0
-#: The slowest messages within a node, and between nodes (us, GB/s, words). Times in ns of the fastest network, read as us, are longer.
+#: The slowest messages within a node, and between nodes (us, GB/s, words). Times in ns on the fastest network, read as us, are longer.
 SLOWEST = (
     (10.0, 0.5, "within a node at 10 us and 0.5 GB/s"),
     (300.0, 0.05, "on slow Ethernet at 300 us and 0.05 GB/s"),
 )
-#: The time does not grow STEEP times both from the smallest size to FEW_BYTES and from there to eight times as many bytes or more
-#: (measured: the smaller of the two growths is at most 1.4 in the median over ranks, and at most 3.6 at single numbers of ranks).
+#: No time grows by more than STEEP both from the smallest size to FEW_BYTES and from there to at least eight times as many bytes
+#: (measured: the smaller of the two factors is at most 1.4 in the median over ranks, and at most 3.6 at single rank counts).
 STEEP, FEW_BYTES = 3.0, 64
-#: The smallest number of ranks takes at most this many times as long as the next larger one (measured: 0.3 to 2.2 in the median over
+#: The smallest rank count takes at most this many times as long as the next larger one (measured: 0.3 to 2.2 in the median over
 #: small and large sizes; 3.1 over small ones alone).
 FALLING = 3.0
-#: The slowest algorithm of a collective is at most 45 times slower than the next one (median over cells).
+#: Limit for the ratio of times between a series and its closest algorithm (measured: at most 45, median over cells).
 FAR_FROM_ALL = 200.0
 
 
@@ -56,8 +56,8 @@ def check(
     machine: Machine,
     others: Mapping[str, list[dict[str, Any]] | Values],
 ) -> list[Finding]:
-    """All findings. *rows* include those that the study leaves out; *others* are the rows, or the compared values, of other imported
-    studies by name.
+    """Run all checks and return their findings. *rows* include those that the study leaves out; *others* has the rows, or the
+    values to compare, of other imported studies by name.
 
     Sets `flag` in rows that are outliers.
     """
@@ -80,7 +80,7 @@ def check(
 
 
 def _with_done(findings: list[Finding], everything: Launches) -> list[Finding]:
-    """The findings, with the study's reason as action where it leaves out the whole series."""
+    """Return the findings; if the study leaves out the whole series, its reason replaces the action."""
     rows = everything.rows
     if not any(row.get("left_out") for row in rows):
         return findings
@@ -114,12 +114,12 @@ def _unused(problems: dict[str, int]) -> Iterator[Finding]:
 
 
 def _outside(timed: Launches) -> Iterator[Finding]:
-    """Means outside their minimum and maximum, and means that P values between these cannot have."""
+    """Find means outside their minimum and maximum, and means that P values between these cannot have."""
     known = timed.part(~(np.isnan(timed.low) | np.isnan(timed.high)))
     if not len(known):
         return
     low, high, mean, ranks = known.low, known.high, known.us, known.processes
-    # Printed with two decimals each.
+    # All values are printed with two decimals.
     slack = 0.011 + 0.002 * mean
     outside = (mean < low - slack) | (mean > high + slack)
     least, most = (low * (ranks - 1) + high) / ranks, (high * (ranks - 1) + low) / ranks
@@ -143,24 +143,24 @@ def _outside(timed: Launches) -> Iterator[Finding]:
 
 
 def _flat(table: Table) -> Iterator[Finding]:
-    """Times that do not depend on the size of the message."""
+    """Find times that do not depend on the message size."""
     sized = (table.processes > 1) & (table.sizes > 0)
     for series, values in table.columns():
         used = np.flatnonzero(sized & ~np.isnan(values))
-        # Rows are sorted by nodes, processes and size.
+        # Rows are sorted by nodes, processes and size; split them where nodes or processes change.
         ends = np.flatnonzero((np.diff(table.cells[used, :2], axis=0) != 0).any(axis=1)) + 1
         flat = total = 0
         for rows in np.split(used, ends):
             if len(rows) < 3:
                 continue
             first, last = table.sizes[rows[0]], table.sizes[rows[-1]]
-            # Sizes from small to large; or large ones alone, whose times are proportional to the size.
+            # Require sizes from small to large, or only large ones, whose times are proportional to the size.
             if last < 65536 or last < (8 if first >= 32768 else 256) * first:
                 continue
             total += 1
             third = max(1, len(rows) // 3)
             times = values[rows].tolist()
-            # Times that vary wildly are noise.
+            # Times with a very wide range are noise.
             steady = np.quantile(times, 0.9) < 3 * np.quantile(times, 0.1)
             flat += steady and statistics.median(times[-third:]) < 1.5 * statistics.median(times[:third])
         if total and flat > total / 3:
@@ -171,7 +171,7 @@ def _flat(table: Table) -> Iterator[Finding]:
 
 
 def _units(table: Table, machine: Machine) -> Iterator[Finding]:
-    """Times that are too small or too large for their message, or differ from those of others by a power of a thousand."""
+    """Find times that are too short or too long for their message, or differ from others by a power of a thousand."""
     several = table.processes > 1
     for series, times in table.columns():
         used = several & ~np.isnan(times)
@@ -204,7 +204,7 @@ def _units(table: Table, machine: Machine) -> Iterator[Finding]:
 
 
 def _beside_sources(series: Series, table: Table) -> Iterator[str]:
-    """Evidence that a series differs from that of another source by a power of a thousand."""
+    """Yield evidence that a series differs from that of another source by a power of a thousand."""
     for other in table.series:
         if other[1:] == series[1:] and other != series:
             a, b = common(table[series], table[other])
@@ -214,7 +214,7 @@ def _beside_sources(series: Series, table: Table) -> Iterator[str]:
 
 
 def _beside_algorithms(series: Series, table: Table) -> Iterator[str]:
-    """Evidence that a series is far from all other algorithms of its source and mapping."""
+    """Yield evidence that a series is far from all other algorithms of its source and mapping."""
     rivals = [
         other for other in table.series if other[:2] == series[:2] and other[4] == series[4] and other[2] != series[2]
     ]
@@ -227,7 +227,7 @@ def _beside_algorithms(series: Series, table: Table) -> Iterator[str]:
 
 
 def _sizes(timed: Launches) -> Iterator[Finding]:
-    """Sizes that only one series has: another unit, elements instead of bytes, or an error."""
+    """Find sizes that only one series has: another unit, elements instead of bytes, or an error."""
     by_collective: dict[tuple, dict[tuple, frozenset[float]]] = {}
     for name, mine in timed.part(timed.sizes > 0).by_series():
         sizes = frozenset(np.unique(mine.sizes).tolist())
@@ -243,10 +243,10 @@ def _sizes(timed: Launches) -> Iterator[Finding]:
             factors = [f for f in (1024, 8, 4, 1 / 4, 1 / 8, 1 / 1024) if sizes and {s * f for s in sizes} <= rest]
             odd = sizes - rest
             doubling = all(size == int(size) and int(size) & (int(size) - 1) == 0 for size in odd)
-            # A size is odd only if the other series have sizes in common.
+            # A size is odd only if the other series agree on their sizes.
             agreed = len(others) > 1 and all(2 * len(other & others[0]) > len(other) for other in others)
             slip = agreed and len(odd) > len(sizes) / 2 and not doubling
-            # Multiplied by a factor, all of them are the sizes of the others.
+            # Multiplied by a factor, all sizes match those of the others.
             moved = len(sizes) >= 5 and bool(odd) and any({s * f for s in sizes} == rest for f in factors)
             if slip or moved or (len(odd) > 3 and factors):
                 shown = ", ".join(str(int(s)) for s in sorted(odd)[:4])
@@ -259,7 +259,7 @@ def _sizes(timed: Launches) -> Iterator[Finding]:
 
 
 def _steep(table: Table) -> Iterator[Finding]:
-    """Times of a few bytes that grow as if they were kilobytes, and keep growing: sizes in another unit."""
+    """Find times of a few bytes that grow as if the sizes were kilobytes, and keep growing: the sizes have another unit."""
     for series, values in table.columns():
         used = np.flatnonzero((table.processes > 1) & (table.sizes > 0) & ~np.isnan(values))
         ends = np.flatnonzero((np.diff(table.cells[used, :2], axis=0) != 0).any(axis=1)) + 1
@@ -282,7 +282,7 @@ def _steep(table: Table) -> Iterator[Finding]:
 
 
 def _falling(table: Table) -> Iterator[Finding]:
-    """The smallest number of ranks takes longer than the next larger one: numbers of ranks that belong to other rows."""
+    """Find series whose smallest rank count takes longer than the next larger one: rank counts that belong to other rows."""
     for series, values in table.columns():
         ranks, sizes, times = table.grid(np.where(table.processes > 1, values, np.nan))
         if len(ranks) < 5:
@@ -302,7 +302,7 @@ def _falling(table: Table) -> Iterator[Finding]:
 
 
 def _noise(table: Table) -> Iterator[Finding]:
-    """Series in which many cells take much longer than their neighbours."""
+    """Find series in which many cells take much longer than their neighbours."""
     for series, values in table.columns():
         _, sizes, times = table.grid(values)
         logs = np.log(times)
@@ -317,7 +317,7 @@ def _noise(table: Table) -> Iterator[Finding]:
 
 
 def flag_outliers(launches: Launches) -> list[int]:
-    """Positions of launches that are OUTLIER times slower than the median of their neighbours in size and in processes."""
+    """Return the row numbers of launches that are OUTLIER times slower than the median of their neighbours in size and processes."""
     found: list[int] = []
     timed = launches.part(~np.isnan(launches.us))
     pairs = timed.part(timed.pairs)
@@ -336,9 +336,9 @@ def flag_outliers(launches: Launches) -> list[int]:
 
 
 def _neighbours(logs: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """An estimate of each value from its up to eight neighbours within two steps along either axis: the median of their values, each
-    shifted by the median difference of the two rows (columns) where they have four or more values in common; NaN with fewer than two
-    neighbours. A size of less than a sixteenth is not a neighbour.
+    """Estimate each value from its up to eight neighbours within two steps along either axis: the median of their values, each
+    shifted by the median difference between the two rows (columns) if these have at least four common values; NaN with fewer than
+    two neighbours. A size smaller than a sixteenth is not a neighbour.
     """
     padded = np.pad(logs, 2, constant_values=np.nan)
     rows, columns = logs.shape
@@ -358,7 +358,7 @@ def _neighbours(logs: np.ndarray, sizes: np.ndarray) -> np.ndarray:
 
 
 def nan_medians(values: np.ndarray, axis: int) -> np.ndarray:
-    """Medians along an axis, which is kept, without NaN; NaN where no value is known."""
+    """Return medians along an axis (which is kept), ignoring NaN; NaN where no value is known."""
     known = (~np.isnan(values)).any(axis=axis, keepdims=True)
     return np.where(known, np.nanmedian(np.where(known, values, 0), axis=axis, keepdims=True), np.nan)
 

@@ -1,4 +1,4 @@
-"""Compact tables of other authors' data in `data/`: an import as gzipped CSV, one row per launch of a cell and size."""
+"""Compact tables of other authors' data in `data/`: gzipped CSV, one row per cell, size and launch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COLUMNS = [
 
 
 def write(path: Path, rows: list[dict[str, Any]], cores_per_node: int) -> None:
-    """Write *path*, the same bytes for the same rows. Ranks of a pair are converted back to cores of nodes."""
+    """Write *path*; equal rows give equal bytes. Ranks of a pair are converted back to cores of nodes."""
     for row in rows:
         for end in ("from", "to"):
             if f"{end}_rank" in row:
@@ -31,7 +31,7 @@ def write(path: Path, rows: list[dict[str, Any]], cores_per_node: int) -> None:
 
 
 def write_nodes(path: Path, allocations: Iterable[tuple[str, int, list[int]]]) -> None:
-    """Write *path*: for each run and number of ranks, the ranks per node and the nodes as `first-last` or `node`."""
+    """Write *path*: for each run and rank count, the ranks per node, and the nodes as `first-last` or `node`."""
     found = [
         {
             "run": run,
@@ -40,7 +40,7 @@ def write_nodes(path: Path, allocations: Iterable[tuple[str, int, list[int]]]) -
             "per_node": processes // len(set(nodes)),
         }
         for run, processes, nodes in allocations
-        # Other allocations would need the node of each rank; none is known.
+        # Other allocations would require listing the node of each rank; none is known.
         if nodes == sorted(nodes) and processes % len(set(nodes)) == 0
     ]
     write_atomically(path, to_csv(["run", "processes", "per_node", "nodes"], found))
@@ -57,7 +57,7 @@ def _ranges(nodes: list[int]) -> list[str]:
 
 
 def read_nodes(path: Path) -> dict[tuple[str, int], tuple[int, ...]]:
-    """The node of each rank, by run and number of ranks; also for one rank per node, which runs of several tests do not list.
+    """Return the node of each rank, by run and rank count; also for one rank per node, which runs with several tests do not list.
 
     Raises StudyError for an invalid table.
     """
@@ -76,12 +76,12 @@ def read_nodes(path: Path) -> dict[tuple[str, int], tuple[int, ...]]:
 
 
 def _short(value: float | None) -> float | None:
-    """Seven significant digits, more than any measurement has."""
+    """Round to seven significant digits, which exceeds the precision of any measurement."""
     return None if value is None else float(f"{value:.7g}")
 
 
 def rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
-    """Line and fields of each row. Raises StudyError for an invalid table."""
+    """Yield line number and fields of each row. Raises StudyError for an invalid table."""
     try:
         text = read_text(path, gzip.decompress(path.read_bytes()))
     except (OSError, EOFError) as error:

@@ -1,4 +1,4 @@
-"""Convert the fields of a file's row to checked names and numbers."""
+"""Convert the fields of a row in an imported file to checked names and numbers."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from collstudy.study.openmpi_numbers import algorithm_of
 
 np = lazy("numpy")
 
-#: The two cores of a ladder's pair, numbered within their nodes.
+#: The two cores of a ladder's pair, numbered within their nodes, and these nodes.
 PLACES = ("from_core", "to_core", "from_node", "to_node")
 TIMES = ("latency_us", "min_latency_us", "max_latency_us")
-#: Formats whose rows contain collective and statistic, with times in us.
+#: Formats whose rows include collective and statistic, with times in us.
 OWN = ("pico", "compact")
 
 
@@ -32,9 +32,9 @@ def convert(
     catalogue: Catalogue,
     names: dict[tuple, dict[str, str]],
 ) -> dict[str, Any]:
-    """One row with checked names and numbers; *names* caches names of the file.
+    """Convert one row to checked names and numbers; *names* caches the converted names of the file.
 
-    Raises Refused for a row that is not used, StudyError for an unknown name.
+    Raises Refused for a row that cannot be used, StudyError for an unknown name.
     """
     own = entry.get("format") in OWN
     collective = raw["collective"] if own else entry["collective"]
@@ -71,7 +71,7 @@ def convert(
 
 
 def size_of(text: str, unit: str = "B") -> int:
-    """Bytes of a size with or without a unit: 4096, 4 KiB, 4KB, 4K (always powers of 1024). Raises Refused."""
+    """Convert a size with or without a unit to bytes: 4096, 4 KiB, 4KB, 4K (always powers of 1024). Raises Refused."""
     found = re.fullmatch(r"\s*([\d.]+)\s*([KMG])?(i?B)?\s*", text, re.IGNORECASE | re.ASCII)
     if found and (found.group(2) or found.group(3)):
         text, unit = found.group(1), f"{(found.group(2) or '').upper()}iB" if found.group(2) else "B"
@@ -81,7 +81,7 @@ def size_of(text: str, unit: str = "B") -> int:
 
 
 def _counts(raw: dict[str, Any], machine: Machine) -> dict[str, Any]:
-    """Nodes, launch, iterations and processes of a row. Raises Refused for more processes than cores."""
+    """Return nodes, launch, iterations and processes of a row. Raises Refused for more processes than cores."""
     row: dict[str, Any] = {}
     if product := re.fullmatch(r"\s*(\d+)\s*[x*\u00d7]\s*(\d+)\s*", str(raw.get("processes", "")), re.IGNORECASE):
         raw = {**raw, "nodes": product.group(1), "processes_per_node": product.group(2)}
@@ -99,7 +99,7 @@ def _counts(raw: dict[str, Any], machine: Machine) -> dict[str, Any]:
 
 
 def _values(raw: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
-    """Times (us) and bandwidth of a row. Raises Refused for impossible values."""
+    """Return times (us) and bandwidth of a row. Raises Refused for impossible values."""
     factor = UNITS[entry.get("unit", "us")]
     row: dict[str, Any] = dict.fromkeys(TIMES)
     for name in (*TIMES, "q1_us", "q3_us"):
@@ -124,7 +124,7 @@ def _given(raw: dict[str, Any], name: str) -> bool:
 def _named(
     raw: dict[str, Any], entry: dict[str, Any], collective: str, study: Study, catalogue: Catalogue, where: str
 ) -> dict[str, str]:
-    """Algorithm, parameters and mapping of a row, as names of the catalogue."""
+    """Return algorithm, parameters and mapping of a row, as names of the catalogue. Raises StudyError for unknown ones."""
     algorithm, mapping = str(raw.get("algorithm", "default")), str(raw.get("mapping", ""))
     names = entry.get("algorithms", {})
     if names == "numbers":
@@ -151,7 +151,7 @@ def _named(
 
 
 def _ranks_of(raw: dict[str, Any], machine: Machine, where: str) -> dict[str, int]:
-    """The ranks of a pair of cores, mapped by core: all cores of a node, then those of the next."""
+    """Return the ranks of a pair of cores, for ranks mapped by core: all cores of a node, then those of the next."""
     for name in ("from_core", "to_core"):
         if name not in raw:
             raise StudyError(f"{where}: pairs need a column for {name}")

@@ -1,4 +1,4 @@
-"""Import checks of values that were not measured: copies of another series, or its values multiplied by a constant."""
+"""Find imported values that were not measured: copies of another series, or its values multiplied by a constant."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from collstudy.sources.importing.series import Series, Table, Values
 
 np = lazy("numpy")
 
-#: From this value on, rounding to two decimals changes it by less than 0.3 %.
+#: From this value (us) on, rounding to two decimals changes a time by less than 0.3 %.
 PRECISE_US = 2.0
-#: The ratio of independent measurements is never constant within half a percent.
+#: The ratio of independent measurements is never constant within this tolerance (half a percent).
 SAME_RATIO = 0.005
 #: With fewer common cells, copies cannot be distinguished from chance.
 LEAST_COPIED = 8
-#: Repeated measurements of a cell have a standard deviation of at least 0.5 % (1 to 3 % in the data of the six authors), so that two
-#: are equal by chance with probability last digit / (CHANCE x value). For copies minus the logarithm of the product of these
-#: probabilities is at least EVIDENCE (one in a million), and at least DISTINCT different values are equal.
+#: Repeated measurements of a cell have a standard deviation of at least 0.5 % (1 to 3 % in the data of the six authors), so two
+#: of them are equal by chance with the probability last digit / (CHANCE x value). Series are copies if minus the logarithm of the
+#: product of these probabilities is at least EVIDENCE (one in a million), and at least DISTINCT different values are equal.
 CHANCE, EVIDENCE, DISTINCT = 0.018, 14.0, 6
-#: Part of a series is a copy if this fraction of the values is equal that would be equal by chance in at most one of ten cells.
+#: Part of a series is a copy if at least this fraction of values is equal, among those equal by chance in at most one of ten cells.
 COPIED_PART = 0.3
 
 
 def multiples(table: Table) -> Iterator[Finding]:
-    """Series, numbers of ranks and sizes whose times have a constant ratio to those of others."""
+    """Find series, rank counts and sizes whose times have a constant ratio to those of others."""
     precise = np.where(table.values >= PRECISE_US, table.values, np.nan)
     of: dict[tuple, list[int]] = {}
     for index, series in enumerate(table.series):
@@ -48,7 +48,7 @@ def multiples(table: Table) -> Iterator[Finding]:
 
 
 def _rows_in_ratio(names: np.ndarray, times: np.ndarray, series: Series, what: str) -> Iterator[Finding]:
-    """Neighbouring rows of a table of times (ranks x sizes, or sizes x ranks) that have a constant ratio."""
+    """Find neighbouring rows with a constant ratio in a table of times (ranks x sizes, or sizes x ranks)."""
     found = [
         (names[row], names[row + 1], 1 / factor, cells)
         for row, factor, cells in _constant_ratios(times[:-1], times[1:])
@@ -63,7 +63,7 @@ def _rows_in_ratio(names: np.ndarray, times: np.ndarray, series: Series, what: s
 
 
 def _constant_ratios(a: np.ndarray, b: np.ndarray) -> list[tuple[int, float, int]]:
-    """Rows of *a* and *b* whose ratio is constant within SAME_RATIO, but not 1, in at least eight cells whose values differ by a
+    """Find rows of *a* and *b* whose ratio is constant within SAME_RATIO, but not 1, in at least eight cells whose values differ by a
     factor of two or more.
 
     Returns:
@@ -87,8 +87,8 @@ def _constant_ratios(a: np.ndarray, b: np.ndarray) -> list[tuple[int, float, int
 
 
 def copies(mine: Values, others: Mapping[str, list[dict[str, Any]] | Values]) -> Iterator[Finding]:
-    """Series with the values of another series (algorithm, mapping or source) of the study, or of another source in another study;
-    also multiplied by a constant if it is in another study (within the study multiples() finds these).
+    """Find series that repeat the values of another series (algorithm, mapping or source) in this study, or of another source in
+    another study; in another study also if multiplied by a constant (within this study multiples() finds these).
     """
     for name, other in {"": mine, **others}.items():
         theirs = Values.of_rows(other) if isinstance(other, list) else other
@@ -121,7 +121,7 @@ def _independent(
     their_paths: Mapping[Series, frozenset[str]],
     name: str,
 ) -> bool:
-    """Whether two series should have different values: they are not from one source or file in two studies."""
+    """Return whether two series should have different values: they are not from the same source or file in two studies."""
     if not name:
         return one < two
     same_source = one[0] == two[0] and one[0] != ""
@@ -129,7 +129,7 @@ def _independent(
 
 
 def _copied(pairs: list[tuple[Series, Series, Equal]], name: str) -> Iterator[Finding]:
-    """Series that have values of others; one finding for all mappings of two algorithms."""
+    """Report series that have values of others; one finding for all mappings of two algorithms."""
     found: dict[tuple[str, str], list[tuple[str, Equal]]] = {}
     for one, two, equal in pairs:
         found.setdefault((whole_series(*one[:3]), whole_series(*two[:3])), []).append((f"{one[4]} and {two[4]}", equal))
@@ -146,7 +146,7 @@ def _copied(pairs: list[tuple[Series, Series, Equal]], name: str) -> Iterator[Fi
 def _scaled(
     one: Series, ours: np.ndarray, theirs: Values, reference: np.ndarray, columns: list[int], name: str
 ) -> Iterator[Finding]:
-    """Series of *columns*, with the values *reference* (launch x cell x column), of which *one* is a multiple."""
+    """Report series among *columns*, with values *reference* (launch x cell x column), whose multiple *one* is."""
     precise = np.where(ours >= PRECISE_US, ours, np.nan)
     for layer in reference:
         rivals = np.where(layer >= PRECISE_US, layer, np.nan).T
@@ -161,7 +161,7 @@ def _scaled(
 
 @dataclass(frozen=True)
 class Equal:
-    """Of two series: the fraction of their common cells in which they have equal values (in the digits that both print), the number of
+    """Comparison of two series: the fraction of common cells with equal values (in the digits that both print), the number of
     common cells, and the evidence against chance (0: none).
     """
 
@@ -189,7 +189,7 @@ def _equal(ours: np.ndarray, theirs: np.ndarray) -> Equal:
 
 
 def _resolution(values: np.ndarray) -> np.ndarray:
-    """The value of the last printed digit of each cell's smallest value, from the decimals and digits that all values have."""
+    """Return the unit of the last printed digit of each cell's smallest value, from the decimals and digits of all values."""
     exponent = np.floor(np.log10(values))
 
     def printed(unit: np.ndarray | float) -> bool:

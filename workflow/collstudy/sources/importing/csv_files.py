@@ -1,4 +1,4 @@
-"""CSV files: a header, a mapping of columns, one row per measurement."""
+"""Read CSV files: a header, a mapping of columns, one row per measurement."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from collstudy.sources.importing.strict import Problems, read_text
 
 _NUMBER = re.compile(r"[-+.,\deE]+", re.ASCII)
 _COMMENTS = ("#", "//", "%")
-#: Optional columns.
+#: Columns that a file may lack.
 OPTIONAL = ("min_latency_us", "max_latency_us", "iterations", "nodes", "launch")
 
 
 def reader(text: str) -> Any:
-    """The records of a CSV file, separated as the header is: by comma, semicolon, tab or blanks. Comment lines (#, //, %) become
-    empty, except for a commented header (numbers follow it).
+    """Return a reader of a CSV text; the header determines the separator: comma, semicolon, tab or blanks. Comment lines (#, //, %)
+    become empty, except for a commented header (the next line has numbers).
     """
     lines = text.splitlines(keepends=True)
     told = [index for index, line in enumerate(lines) if line.strip() and not _comment(line)]
@@ -43,7 +43,7 @@ def _comment(line: str) -> bool:
 
 
 def _separator(line: str) -> str:
-    """The separator of the header: the most frequent one; blanks if there is no other."""
+    """Return the most frequent separator of the header; blanks if there is no other."""
     found = max(",;\t", key=line.count)
     return found if line.count(found) or len(line.split()) < 2 else " "
 
@@ -53,8 +53,8 @@ def _fields(line: str, separator: str) -> list[str]:
 
 
 def rows(path: Path, entry: dict[str, Any], problems: Problems) -> Iterator[tuple[int, dict[str, str]]]:
-    """Line and fields of each row, by the names of `columns`; a wide table gives a row for each column of `wide` that is not empty. Rows
-    whose number of fields differs from the header (that of the file, or `header` of the entry) are counted.
+    """Yield line number and fields of each row, by the names in `columns`; a wide table gives a row for each non-empty column of
+    `wide`. Rows with more or fewer fields than the header (of the file, or `header` of the entry) are counted as problems.
 
     Raises StudyError for a file that is not text or has no rows, a header with missing or duplicate columns, and unclosed
     quotes.
@@ -96,7 +96,7 @@ def rows(path: Path, entry: dict[str, Any], problems: Problems) -> Iterator[tupl
 
 
 def _records(stream: Any, path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Records, each with its first line."""
+    """Yield each record with its line number. Raises StudyError for a record of several lines."""
     while True:
         line = stream.line_num + 1
         try:
@@ -112,7 +112,7 @@ def _records(stream: Any, path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def _columns(path: Path, header: list[str], columns: dict[str, Any], problems: Problems) -> dict[str, str]:
-    """Field -> the name of its column in this file, the first existing one of several."""
+    """Return the column name of each field in this file; if several names are given, the first that exists."""
     twice = [name for name, count in Counter(header).items() if count > 1 and name]
     if twice:
         raise StudyError(f"{path}: line 1: column {twice[0]!r} appears twice in the header")

@@ -32,7 +32,7 @@ yaml = lazy("yaml")
 
 
 def draft(folder: Path, name: str, machine: str | None, configuration: Configuration) -> tuple[str, list[str]]:
-    """The text of the study's YAML and open questions. Raises StudyError for a folder with nothing to import."""
+    """Return the text of the study's YAML and the open questions. Raises StudyError for a folder with nothing to import."""
     if not folder.is_dir():
         raise StudyError(f"{folder}: no such folder")
     questions: list[str] = []
@@ -74,7 +74,7 @@ def draft(folder: Path, name: str, machine: str | None, configuration: Configura
 
 
 def _pico(folder: Path) -> list[dict[str, Any]]:
-    """Archives of PICO: dated, with metadata beside them."""
+    """Return the entry for PICO's archives: folders or archives named by date, with metadata beside them."""
     runs = [
         path
         for path in sorted(folder.iterdir())
@@ -95,7 +95,7 @@ def _pico(folder: Path) -> list[dict[str, Any]]:
 
 
 def _grouped(folder: Path, catalogue: Catalogue, questions: list[str]) -> list[dict[str, Any]]:
-    """One entry for all files with the same header and the same name pattern."""
+    """Return one entry for all files with the same header and the same name pattern."""
     groups: dict[tuple, list[Path]] = defaultdict(list)
     for path in sorted(folder.rglob("*")):
         if (
@@ -114,7 +114,7 @@ def _grouped(folder: Path, catalogue: Catalogue, questions: list[str]) -> list[d
         elif found := imb.collectives_of(text):
             for collective in found:
                 if collective in catalogue.algorithms:
-                    # If a file has several process counts, a number in its name is something else.
+                    # If a file has several process counts, a number in its name has another meaning.
                     several = ("processes",) if len(imb.processes_of(text)) > 1 else ()
                     pattern = _pattern(folder, path, catalogue, several, collective)
                     groups[("imb", (collective,), pattern)].append(path)
@@ -130,12 +130,12 @@ def _grouped(folder: Path, catalogue: Catalogue, questions: list[str]) -> list[d
 
 
 def _suffix(path: Path) -> str:
-    """The ending of a file's name, without that of gzip."""
+    """Return the suffix of a file's name, ignoring .gz."""
     return Path(path.name.lower().removesuffix(".gz")).suffix
 
 
 def _header(path: Path, text: str) -> tuple[str, ...]:
-    """The header of a table; for files other than CSV only if it has columns of known meaning."""
+    """Return the header of a table; for files other than CSV only if at least two columns have a known meaning."""
     found = next((tuple(name.strip() for name in fields) for fields in csv_files.reader(text) if any(fields)), ())
     known = sum(field_of(name) is not None for name in found)
     numbers = sum(bare_tables.number(name) is not None for name in found)
@@ -143,26 +143,26 @@ def _header(path: Path, text: str) -> tuple[str, ...]:
 
 
 def _pattern(folder: Path, path: Path, catalogue: Catalogue, header: tuple[str, ...] = (), collective: str = "") -> str:
-    """The file's path with {algorithm}, {mapping} and {processes} where its name or its folders' names contain them and *header* has
-    no column for them.
+    """Return the file's path with {algorithm}, {mapping} and {processes} in place of their values in the names of file and folders,
+    unless *header* has a column for them.
     """
     collective = collective or collective_in(path.stem, catalogue) or ""
     known = {field for name in header if (field := field_of(name))}
     within = path.relative_to(folder)
     ending = path.name[len(path.name.removesuffix(".gz").rsplit(".", 1)[0]) :]
     names = [*within.parts[:-1], within.name.removesuffix(ending)]
-    # The file's own name first: it is more specific than that of a folder.
+    # Start with the file's own name: it is more specific than that of a folder.
     found = [_fields_in(name, collective, catalogue, known) for name in reversed(names)]
     return str(folder.joinpath(*reversed(found))) + ending
 
 
 def _fields_in(name: str, collective: str, catalogue: Catalogue, known: set[str]) -> str:
-    """A name with {field} for its parts that stand for one; *known* collects the fields."""
+    """Replace the parts of a name that are values of a field by {field}; *known* collects the fields."""
     parts = re.split(r"([_\-. ])", name)
     result: list[str] = []
     at = 0
     while at < len(parts):
-        # The longest run of words that names an algorithm: linear_nb, not linear.
+        # Find the longest run of words that names an algorithm: linear_nb, not linear.
         until = next(
             (end for end in range(len(parts), at, -2) if collective and algorithm_named("".join(parts[at:end]), collective, catalogue)),
             at + 1,
@@ -178,7 +178,7 @@ def _fields_in(name: str, collective: str, catalogue: Catalogue, known: set[str]
 
 
 def _field_of(text: str, collective: str, catalogue: Catalogue, known: set[str]) -> tuple[str, str]:
-    """The field that a word of a name stands for, and the part of the word before it; "" if it stands for none."""
+    """Return the field that a word of a name stands for, and the part of the word before the value; "" if it stands for none."""
     if collective and (
         found := re.fullmatch(rf"({re.escape(collective)}|alg|algo|algorithm)(\d)", text, re.IGNORECASE)
     ):
@@ -186,7 +186,7 @@ def _field_of(text: str, collective: str, catalogue: Catalogue, known: set[str])
     if text.removeprefix("by").lower() in catalogue.mappings:
         return "mapping", "by" * text.startswith("by")
     if found := re.fullmatch(r"(np|p|n)?(\d+)", text):
-        # A single digit beside a column of processes is the algorithm's number.
+        # If there is a column of processes, a single digit is the algorithm's number.
         numbered = "processes" in known and len(text) == 1 and collective
         return "algorithm" if numbered else "processes", found.group(1) or ""
     if collective and text != collective and algorithm_named(text, collective, catalogue):
@@ -195,7 +195,7 @@ def _field_of(text: str, collective: str, catalogue: Catalogue, known: set[str])
 
 
 def _nccl_pattern(path: Path) -> str:
-    """The file's path with {algorithm} and {protocol} if its name contains words of NCCL's; ranks and nodes are in the file."""
+    """Return the file's path with {algorithm} and {protocol} in place of NCCL's words; ranks and nodes are in the file."""
     parts = []
     for part in re.split(r"([_\-.])", path.stem):
         for field, words in (("{algorithm}", nccl_tests.ALGORITHMS), ("{protocol}", nccl_tests.PROTOCOLS)):
@@ -210,7 +210,7 @@ def _nccl_pattern(path: Path) -> str:
 def _columns(
     header: tuple[str, ...], where: str, collective: str | None, catalogue: Catalogue, questions: list[str]
 ) -> dict[str, Any]:
-    """The columns of the fields, or the columns of a wide table; units of times and sizes other than us and bytes."""
+    """Return the columns of the fields, or the columns of a wide table, and units of times and sizes other than us and bytes."""
     columns, units, rest = {}, set(), []
     entry: dict[str, Any] = {}
     for name in header:
@@ -242,7 +242,7 @@ def _columns(
 def _wide(
     names: list[str], columns: dict[str, str], collective: str | None, catalogue: Catalogue
 ) -> dict[str, dict[str, Any]]:
-    """For columns of times: the field whose values are in their names, with the value of each column; empty if there is none."""
+    """For columns of times, return the field whose values their names contain, with the value of each column; {} if there is none."""
     found: dict[str, dict[str, Any]] = {"algorithm": {}, "mapping": {}, "processes": {}, "size_bytes": {}}
     for name in names:
         word = without_unit(name)
@@ -307,7 +307,7 @@ def _entry(
     for field in ("algorithm", "mapping", "processes", "latency_us"):
         if field not in given and f"{{{field}}}" not in pattern:
             questions.append(f"{where}: {field}; it can be set in `constants` or `by_row`")
-            # An algorithm without a name is not the default.
+            # An algorithm whose name is missing is not necessarily the default.
             if field == "algorithm":
                 entry["constants"] = {"algorithm": "?"}
     return entry
@@ -316,7 +316,7 @@ def _entry(
 def _only_collective(
     entry: dict[str, Any], named: set[str], where: str, catalogue: Catalogue, questions: list[str]
 ) -> str | None:
-    """The collective of a table whose column of collectives names only one."""
+    """Return the collective of a table if its column of collectives names only one; otherwise None, and ask."""
     found = {collective_in(text, catalogue) for text in named}
     if len(found) == 1 and (only := found.pop()):
         entry["collective"] = only
@@ -329,7 +329,7 @@ def _only_collective(
 def _name_algorithms(
     entry: dict[str, Any], named: set[str], where: str, catalogue: Catalogue, questions: list[str]
 ) -> None:
-    """Note in an entry what the algorithms' names mean, and ask about unknown ones."""
+    """Record in the entry what the algorithms' names mean, and ask about unknown ones."""
     collective = entry["collective"]
     if named and all(re.fullmatch(r"\d+", text) for text in named):
         entry["algorithms"] = "numbers"
@@ -343,13 +343,13 @@ def _name_algorithms(
 
 
 def _values(paths: list[Path], header: tuple[str, ...], columns: dict[str, str], first: int) -> dict[str, set[str]]:
-    """The words of the columns that hold names, and those of the times, from the *first* record on."""
+    """Return the distinct words in the columns of names and of times, from record *first* on."""
     found: dict[str, set[str]] = {field: set() for field in ("algorithm", "mapping", "latency_us") if field in columns}
     if said := next((name for name in header if plain(name) in COLLECTIVE), None):
         columns, found["collective"] = {**columns, "collective": said}, set()
     for path in paths if found else ():
         for row in itertools.islice(filter(any, csv_files.reader(read_text(path))), first, None):
-            # A comment or a row of another form names nothing.
+            # Comments, and rows with another number of fields, are ignored.
             for field, seen in found.items() if len(row) == len(header) else ():
                 at = header.index(columns[field])
                 if at < len(row):

@@ -1,4 +1,4 @@
-"""The files that a study imports: patterns, fields in names, metadata beside archives."""
+"""Find the files that a study imports: path patterns, fields in names, metadata beside archives."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ np = lazy("numpy")
 
 
 def data_folder() -> str:
-    """Where the reference data are: STUDY_REFERENCE_DATA, default ../shared/data beside the checkout."""
+    """Return the folder of the reference data: STUDY_REFERENCE_DATA, by default ../shared/data beside the checkout."""
     return os.environ.get("STUDY_REFERENCE_DATA") or str(ROOT.parent / "shared" / "data")
 
 
 def resolve(pattern: str) -> str:
-    """Put environment variables into a path; a relative one starts at the checkout."""
+    """Expand environment variables in a path; a relative path starts at the checkout."""
     text = pattern.replace("${STUDY_REFERENCE_DATA}", data_folder())
     return str(ROOT / os.path.expandvars(text))
 
 
 def files_of(study: Study) -> list[tuple[dict[str, Any], Path]]:
-    """The files that a study imports, with the entry of the study's YAML that names each; may be empty."""
+    """Return the files that a study imports, each with its entry in the study's YAML; may be empty."""
     found = []
     for entry in study.source.files:
         found += [(entry, Path(path)) for path in sorted(glob.glob(glob_of(entry)))]
@@ -36,25 +36,25 @@ def files_of(study: Study) -> list[tuple[dict[str, Any], Path]]:
 
 
 def glob_of(entry: dict[str, Any]) -> str:
-    """The file pattern of an entry; {field} in its path stands for any text."""
+    """Return the file pattern of an entry; {field} in its path matches any text."""
     return re.sub(r"\{\w+\}", "*", resolve(entry["path"]))
 
 
 def folders_of(study: Study) -> list[str]:
-    """The folders (which may not exist) below which all files are that an imported study names."""
+    """Return the folders (which may not exist) that contain, at any depth, all files that an imported study names."""
     named = [text for entry in study.source.files for text in entry.values() if isinstance(text, str) and "/" in text]
     return [os.path.dirname(re.split(r"[*?\[{]", resolve(text))[0]) for text in named]
 
 
 def missing_files(study: Study) -> list[str]:
-    """Patterns of the study that match no file; those of `optional` entries only where no entry has a file."""
+    """Return the patterns that match no file; patterns of `optional` entries count only if no entry has a file."""
     missing = {glob_of(entry): entry for entry in study.source.files if not glob.glob(glob_of(entry))}
     needed = [pattern for pattern, entry in missing.items() if not entry.get("optional")]
     return needed or (list(missing) if len(missing) == len({glob_of(entry) for entry in study.source.files}) else [])
 
 
 def from_name(path: Path, entry: dict[str, Any]) -> dict[str, str]:
-    """Fields in the file's name, by {algorithm}, {processes}, ... in the path of the entry."""
+    """Return the fields in the file's name, given by {algorithm}, {processes}, ... in the path of the entry."""
     pattern = re.escape(resolve(entry["path"])).replace(r"\*", ".*")
     pattern = re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>[^/]+)", pattern)
     found = re.fullmatch(pattern, str(path))
@@ -62,7 +62,7 @@ def from_name(path: Path, entry: dict[str, Any]) -> dict[str, str]:
 
 
 def metadata_files(entry: dict[str, Any]) -> list[Path]:
-    """The metadata of an entry of format pico: the file that it names, or those beside its archives."""
+    """Return the metadata of an entry of format pico: the file that it names, or those beside its archives."""
     if "metadata" in entry:
         path = Path(resolve(entry["metadata"]))
         return [path] if path.exists() else []
@@ -70,7 +70,7 @@ def metadata_files(entry: dict[str, Any]) -> list[Path]:
 
 
 def metadata_beside(path: Path) -> Path:
-    """The one file of metadata beside an archive. Raises StudyError if there is not exactly one."""
+    """Return the metadata file beside an archive. Raises StudyError if there is not exactly one."""
     found = sorted(path.parent.glob("*_metadata.csv"))
     if len(found) != 1:
         raise StudyError(

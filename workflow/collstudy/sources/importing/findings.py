@@ -1,4 +1,4 @@
-"""Findings of import checks, and how their texts name series."""
+"""Findings of import checks, and the names of series in their texts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ np = lazy("numpy")
 class Finding:
     """One row of import-checks.csv. `confidence` is certain, likely or possible.
 
-    `about` is the series concerned, those of two sources that disagree, or a text.
+    `about` is the series concerned, the series of two sources that disagree, or a text.
     """
 
     check: str
@@ -26,7 +26,7 @@ class Finding:
 
     @property
     def where(self) -> str:
-        """`about` in words."""
+        """Return `about` in words."""
         if isinstance(self.about, str):
             return self.about
         sources = " and ".join(series[0] for series in self.about)
@@ -35,29 +35,29 @@ class Finding:
 
 
 def rows_of(findings: list[Finding]) -> list[dict[str, Any]]:
-    """Findings as rows of the table."""
+    """Convert findings to rows of the table."""
     columns = ("check", "where", "found", "confidence", "action")
     return [{column: getattr(finding, column) for column in columns} for finding in findings]
 
 
 def series_name(series: Series) -> str:
-    """A series in the text of a finding."""
+    """Return the name of a series for the text of a finding."""
     source, collective, algorithm, parameters, mapping = series
     text = f"{collective} {algorithm}" + (f" [{parameters}]" if parameters else "")
     return (f"{source}: " if source else "") + f"{text}, by {mapping}"
 
 
 def whole_series(source: str, collective: str, algorithm: str) -> str:
-    """All mappings and parameters of an algorithm in the text of a finding."""
+    """Return the name that stands for all mappings and parameters of an algorithm in the text of a finding."""
     return (f"{source}: " if source else "") + f"{collective} {algorithm}"
 
 
 def percent(value: float) -> str:
-    """A fraction in percent."""
+    """Format a fraction in percent."""
     return f"{100 * value:.1f} %"
 
 
 def common(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The values of the cells that both have."""
+    """Return the values of the cells that both series have."""
     known = ~(np.isnan(a) | np.isnan(b))
     return a[known], b[known]

@@ -1,4 +1,4 @@
-"""Standard output of the Intel MPI Benchmarks (IMB-MPI1): blocks, each of one benchmark and number of processes."""
+"""Read standard output of the Intel MPI Benchmarks (IMB-MPI1): one block per benchmark and process count."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from collstudy.sources.importing.strict import Problems, read_text
 BANNER = "Intel(R) MPI Benchmarks"
 _BENCHMARK = re.compile(r"# Benchmarking (\S+)")
 _PROCESSES = re.compile(r"# #processes = (\d+)", re.ASCII)
-#: The columns of a block -> fields. What the benchmark calls t_avg is the mean over the ranks, as with OMB.
+#: Column of a block -> field. The benchmark's t_avg is the mean over ranks, as with OMB.
 _FIELDS = {
     "#bytes": "size_bytes",
     "#repetitions": "iterations",
@@ -25,19 +25,19 @@ _FIELDS = {
 
 
 def collectives_of(text: str) -> list[str]:
-    """The benchmarks of an output, in its order and in lower case; empty for another text."""
+    """Return the benchmarks of an IMB output, in their order and in lower case; [] for any other text."""
     return list(dict.fromkeys(name.lower() for name in _BENCHMARK.findall(text))) if BANNER in text else []
 
 
 def processes_of(text: str) -> set[str]:
-    """The process counts of an output."""
+    """Return the process counts of an output."""
     return set(_PROCESSES.findall(text))
 
 
 def rows(path: Path, entry: dict[str, Any], problems: Problems) -> Iterator[tuple[int, dict[str, str]]]:
-    """Line and fields of each message size of the entry's collective; other benchmarks and sizes of 0 bytes are skipped.
+    """Yield line number and fields of each message size of the entry's collective; other benchmarks and sizes of 0 bytes are skipped.
 
-    Raises StudyError for crashed runs and for a file without a block of the collective.
+    Raises StudyError for crashed runs, and for a file without a block of the collective.
     """
     lines = read_text(path).splitlines()
     benchmark, processes, names = "", "", []

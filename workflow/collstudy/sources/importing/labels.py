@@ -1,4 +1,4 @@
-"""Import checks of labels: mislabelled algorithms and mappings, and sources that disagree."""
+"""Check the labels of imported data: mislabelled algorithms and mappings, and sources that disagree."""
 
 from __future__ import annotations
 
@@ -14,35 +14,37 @@ from collstudy.study.machines import Machine
 
 np = lazy("numpy")
 
-#: Two algorithms of one source whose times differ by less than this (median, 90th percentile) are one algorithm. Algorithms with
+#: Two algorithms of one source are the same if their times differ by less than this (median, 90th percentile). Algorithms with
 #: different trees differ by at least 5 % (median); one algorithm measured twice differs by 1.4 to 3 % and 5 to 11 %.
 SAME_MEDIAN, SAME_P90 = 0.035, 0.13
 #: With fewer ranks, different trees send the same messages.
 FROM_RANKS = 8
-#: Successive numbers of ranks with equal times: at most 2 for different algorithms, at least 5 for one algorithm by two authors.
+#: Minimum length of a run of successive rank counts with equal times. Measured: at most 2 for different algorithms, at least 5 for
+#: one algorithm by two authors.
 LEAST_RUN = 4
-#: ... over sizes from small to large (largest / smallest): over small sizes alone, different algorithms are equal at up to 5.
+#: Minimum range of sizes (largest / smallest) for such runs: over small sizes alone, different algorithms are equal at up to 5.
 WIDE = 2**14
-#: Scattered numbers of ranks with equal times, and their fraction of all common ones: at most 0.24 for different algorithms.
+#: Minimum number of scattered rank counts with equal times, and their minimum fraction of all common ones (measured: at most 0.24 for
+#: different algorithms).
 LEAST_SCATTERED, SCATTERED_PART = 6, 0.4
-#: For small messages (up to 2 KiB) or few sizes (two), different trees can have equal times at all numbers of ranks.
+#: For small messages (up to 2 KiB) or few sizes (two), different trees can have equal times at all rank counts.
 LARGE, SPREAD = 2**14, 64
 #: Algorithms that send the same messages, at least up to some size.
 SAME_MESSAGES = ({"linear", "linear_nb"}, {"linear", "linear_sync"}, {"ring", "segmented_ring"})
-#: Exponent with which the time grows with the number of ranks, for 1 to 8 KiB within one node: 0.79 to 1.4 in all authors' data where
-#: one rank sends every message, or one message passes every rank; 0.34 to 0.97 for trees.
+#: Exponent with which the time grows with the number of ranks, for 1 to 8 KiB within one node. In all authors' data it is 0.79 to 1.4
+#: if one rank sends every message, or one message passes every rank; for trees it is 0.34 to 0.97.
 LEAST_GROWTH = 0.65
 GROWS_WITH_RANKS = ("linear", "pipeline")
 #: For small messages, two ranks on two nodes take at least this many times as long as two on one socket (measured: 2.8 to 5).
 LEAST_NETWORK = 1.5
-#: Sources of one machine agree within 2 to 12 %.
+#: Limit for the difference between sources of one machine (measured: 2 to 12 %).
 DISAGREE_MEDIAN = 0.2
-#: Times of two sources are shifted if they agree within SHIFTED one row further, SHIFTED_FROM times better than in the same row.
+#: Times of two sources are shifted if they agree within SHIFTED one row further on, and SHIFTED_FROM times better than in the same row.
 SHIFTED, SHIFTED_FROM = 0.06, 2.5
 
 
 def _compared(a: np.ndarray, b: np.ndarray) -> tuple[int, float, float]:
-    """Cells that both have, median and 90th percentile of |a / b - 1|."""
+    """Return the number of common cells, and the median and 90th percentile of |a / b - 1|."""
     known = ~(np.isnan(a) | np.isnan(b))
     if not known.any():
         return 0, np.nan, np.nan
@@ -52,7 +54,7 @@ def _compared(a: np.ndarray, b: np.ndarray) -> tuple[int, float, float]:
 
 @dataclass(frozen=True)
 class Same:
-    """Where two algorithms have equal times: the cells (mapping x row of the table), also in words, and the differences."""
+    """A part in which two algorithms have equal times: its cells (mapping x row of the table), its name, and the differences."""
 
     part: np.ndarray
     words: str
@@ -62,9 +64,10 @@ class Same:
 
 
 class Named:
-    """Times of each source, collective and named algorithm from FROM_RANKS ranks on: mapping x row of the table.
+    """Times of each source, collective and named algorithm, from FROM_RANKS ranks on: mapping x row of the table.
 
-    With several parameters, the first that has a value. The library's default is not included: it may equal another algorithm.
+    If an algorithm has several parameters, the first that has a value is used. The library's default is excluded, because it may
+    equal another algorithm.
     """
 
     def __init__(self, table: Table):
@@ -79,7 +82,7 @@ class Named:
             mine[np.isnan(mine)] = values[np.isnan(mine)]
 
     def same(self, one: tuple[str, str, str], two: tuple[str, str, str]) -> list[Same]:
-        """Parts in which two series are equal: all cells; otherwise one mapping, or some numbers of ranks of a mapping."""
+        """Return the parts in which two series are equal: all cells; otherwise single mappings, or some rank counts of a mapping."""
         a, b = self.times[one], self.times[two]
         whole = self._same(a, b, np.ones(a.shape, dtype=bool), "")
         if whole:
@@ -88,7 +91,7 @@ class Named:
         for index, mapping in enumerate(self.mappings):
             part = np.zeros(a.shape, dtype=bool)
             part[index] = True
-            same = self._same(a, b, part, f", by {mapping}") or self._at_some(a, b, index, f", by {mapping}")
+            same = self._same(a, b, part, f", by {mapping}") or self._same_at_some_ranks(a, b, index, f", by {mapping}")
             found += [same] if same else []
         return found
 
@@ -101,11 +104,11 @@ class Named:
             return None
         return Same(part, words, cells, middle, high)
 
-    def _at_some(self, a: np.ndarray, b: np.ndarray, index: int, words: str) -> Same | None:
-        """The numbers of ranks at which the times are equal: the longest run of successive ones, or many scattered ones."""
+    def _same_at_some_ranks(self, a: np.ndarray, b: np.ndarray, index: int, words: str) -> Same | None:
+        """Return the rank counts with equal times: the longest run of successive ones, or many scattered ones."""
         known = ~(np.isnan(a[index]) | np.isnan(b[index]))
         if not (self.sizes[known] > 0).any():
-            return None  # A barrier has one value per number of ranks; a quarter of them are equal by chance.
+            return None  # a barrier has one value per rank count; a quarter of them are equal by chance
         total = 0
         runs: list[list[float]] = [[]]
         for ranks in np.unique(self.processes[known]):
@@ -119,7 +122,7 @@ class Named:
                 runs.append([])
         longest, equal = max(runs, key=len), sum(runs, [])
         part = np.zeros(a.shape, dtype=bool)
-        # If most are equal, the run is only a part of them.
+        # Report only the run if it has at least half of the equal rank counts, otherwise all of these.
         if len(longest) >= max(LEAST_RUN, len(equal) / 2):
             part[index] = known & np.isin(self.processes, longest)
             return self._same(a, b, part, f"{words}, {int(longest[0])} to {int(longest[-1])} ranks")
@@ -132,8 +135,8 @@ class Named:
 
 
 def same_as_another(table: Table) -> Iterator[Finding]:
-    """Times equal to those of another algorithm of the same source, or of a second source that contradicts the label: at all mappings,
-    at one, or at some numbers of ranks.
+    """Find times equal to those of another algorithm of the same source, or of a second source that contradicts the label: for all
+    mappings, one mapping, or some rank counts.
     """
     named = Named(table)
     for collective in sorted({key[1] for key in named.times}):
@@ -161,7 +164,7 @@ def same_as_another(table: Table) -> Iterator[Finding]:
 def _contradicted(
     named: Named, suspect: tuple[str, str, str], model: tuple[str, str, str], same: Same
 ) -> Iterator[Finding]:
-    """Of two equal series, the one that a second source of the same algorithm contradicts is mislabelled."""
+    """Report *suspect*, one of two equal series, as mislabelled if a second source of the same algorithm contradicts it."""
     mine = named.times[suspect][same.part]
     for other in sorted(key for key in named.times if key[1:] == suspect[1:] and key != suspect):
         cells, middle, _ = _compared(mine, named.times[other][same.part])
@@ -177,7 +180,7 @@ def _contradicted(
 
 
 def growth(table: Table, machine: Machine) -> Iterator[Finding]:
-    """Broadcasts whose time grows more slowly with the number of ranks than their algorithm's messages allow."""
+    """Find broadcasts whose time grows more slowly with the number of ranks than their algorithm's messages allow."""
     found: dict[tuple, list[tuple[str, float]]] = {}
     for series, times in table.columns():
         source, collective, algorithm, _, mapping = series
@@ -191,7 +194,7 @@ def growth(table: Table, machine: Machine) -> Iterator[Finding]:
             for size in np.unique(sizes[used]) if len(np.unique(processes[of := used & (sizes == size)])) >= 4
         ]  # fmt: skip
         if slopes:
-            # Two standard errors allow for the noise of a slope.
+            # Two standard errors allow for noise.
             middle = float(np.median([slope + 2 * error for slope, error in slopes]))
             found.setdefault((source, collective, algorithm), []).append((mapping, middle))
     for key, slopes in found.items():
@@ -207,14 +210,14 @@ def growth(table: Table, machine: Machine) -> Iterator[Finding]:
 
 
 def _slope(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
-    """Slope of the line through some points, and its standard error."""
+    """Return the slope of the line fitted to some points, and its standard error."""
     slope, level = np.polyfit(x, y, 1)
     spread = np.sum((y - slope * x - level) ** 2) / max(1, len(x) - 2)
     return float(slope), float(np.sqrt(spread / np.sum((x - x.mean()) ** 2)))
 
 
 def disagreement(table: Table) -> Iterator[Finding]:
-    """Series that differ much from those of a second source."""
+    """Find series that differ strongly from those of a second source."""
     for one, two, cells, middle, high in _agreeing(table):
         if cells >= 10 and middle / 100 > DISAGREE_MEDIAN:
             yield Finding(
@@ -224,7 +227,7 @@ def disagreement(table: Table) -> Iterator[Finding]:
 
 
 def shifted(table: Table) -> Iterator[Finding]:
-    """Series whose numbers of ranks (or sizes) are shifted by a row: they agree with the row before or after of a second source."""
+    """Find series whose rank counts (or sizes) are shifted by a row: they agree with the row before or after in a second source."""
     for others in _by_name(table).values():
         for one, two in itertools.combinations(others, 2):
             ranks, sizes, mine = table.grid(table[one])
@@ -250,7 +253,7 @@ def shifted(table: Table) -> Iterator[Finding]:
 
 
 def _by_name(table: Table) -> dict[tuple, list[Series]]:
-    """The series of all sources, by the rest of their names."""
+    """Group the series of all sources by the rest of their name."""
     groups: dict[tuple, list[Series]] = {}
     for series in table.series:
         groups.setdefault(series[1:], []).append(series)
@@ -258,7 +261,7 @@ def _by_name(table: Table) -> dict[tuple, list[Series]]:
 
 
 def agreement_of(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Differences between sources of one machine in common cells, |a / b - 1| in percent, without flagged rows."""
+    """Return the differences |a / b - 1| (percent) between sources of one machine in common cells, without flagged rows."""
     timed = Launches([row for row in rows if not row.get("flag")]).timed()
     return [
         {
@@ -271,7 +274,7 @@ def agreement_of(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _agreeing(table: Table) -> Iterator[tuple[Series, Series, int, float, float]]:
-    """Series that two sources have, their number of common cells, and the median and 90th percentile of the difference (%)."""
+    """Yield series that two sources have, the number of common cells, and median and 90th percentile of the difference (%)."""
     for mine in _by_name(table).values():
         for one, two in itertools.combinations(mine, 2):
             cells, middle, high = _compared(table[one], table[two])
@@ -280,12 +283,12 @@ def _agreeing(table: Table) -> Iterator[tuple[Series, Series, int, float, float]
 
 
 def _leaves_at_two(mapping: str) -> bool:
-    """Whether a mapping places ranks 0 and 1 on two nodes."""
+    """Return whether a mapping places ranks 0 and 1 on two nodes."""
     return mapping in ("node", "group", "BFNF", "BFSF")
 
 
 def stayed_on_the_node(table: Table, machine: Machine) -> Iterator[Finding]:
-    """Mappings across nodes with the times of a single node."""
+    """Find mappings across nodes with times of a single node."""
     if machine.nodes < 2:
         return
     two_small = (table.processes == 2) & (table.sizes <= 64)
@@ -312,7 +315,7 @@ def stayed_on_the_node(table: Table, machine: Machine) -> Iterator[Finding]:
             if other != series and _leaves_at_two(other[4]) and other[1] == collective
             and len(of := values[here & ~np.isnan(values)])
         ]  # fmt: skip
-        # Without other evidence only where there are no times by core: algorithms differ with two ranks, too.
+        # With no other evidence, compare only if there are no times by core: algorithms differ with two ranks, too.
         comparable = evidence or inside not in table.number
         if len(small) and peers and comparable and np.median(small) < np.median(peers) / 3:
             evidence.append(
@@ -327,7 +330,7 @@ def stayed_on_the_node(table: Table, machine: Machine) -> Iterator[Finding]:
 
 
 def pairs_on_one_node(pairs: Launches, machine: Machine) -> Iterator[Finding]:
-    """Pairs of a ladder on two nodes that are as fast as those within a node."""
+    """Find pairs of cores on two nodes that are as fast as pairs within a node."""
     if not len(pairs):
         return
     per_node = machine.cores_per_node

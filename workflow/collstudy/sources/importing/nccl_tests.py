@@ -1,4 +1,4 @@
-"""Standard output of nccl-tests (all_reduce_perf, ...), which contains lines of NCCL if NCCL_DEBUG was set."""
+"""Read standard output of nccl-tests (all_reduce_perf, ...), which includes NCCL's log lines if NCCL_DEBUG was set."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from collstudy.sources.importing.strict import Problems, read_text
 from collstudy.tuning.nccl import ALGORITHMS, PROTOCOLS
 from collstudy.tuning.rules import TOTAL_BYTES
 
-#: The program of a collective, whose name recent versions print.
+#: Program name (without _perf, printed by recent versions) -> collective.
 PROGRAMS = {
     "all_reduce": "allreduce", "all_gather": "allgather", "reduce_scatter": "reduce_scatter", "broadcast": "bcast",
     "reduce": "reduce", "alltoall": "alltoall", "gather": "gather", "scatter": "scatter",
 }  # fmt: skip
 _CRASHED = re.compile(CRASHED.pattern + r"|Test (?:NCCL|CUDA) failure")
-#: HOST:PID:THREAD [GPU] NCCL INFO ...; it may begin within a line of the table, which then continues below.
+#: HOST:PID:THREAD [GPU] NCCL INFO ...; it can start within a line of the table, which then continues on the next line.
 _DEBUG = re.compile(r"[A-Za-z][\w.-]*:\d+:\d+ \[\d+\] NCCL [A-Z]+ ")
 _SET = re.compile(r"(NCCL_ALGO|NCCL_PROTO) set by environment to (\S+)")
 _RAN = re.compile(r"(\d+) Bytes -> Algo (\w+) proto (\w+)")
@@ -29,7 +29,7 @@ _ROW = re.compile(r"\s*\d+\s+\d+\s+[a-z]\w*\s")
 
 
 def collective_of(text: str) -> str | None:
-    """The collective in an output of nccl-tests (recent versions print it); None for other texts."""
+    """Return the collective of an nccl-tests output (recent versions print it); None for other texts."""
     found = _STARTING.search(text)
     return PROGRAMS.get(found.group(1)) if found else None
 
@@ -37,10 +37,10 @@ def collective_of(text: str) -> str | None:
 def rows(
     path: Path, entry: dict[str, Any], problems: Problems, known: dict[str, Any]
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Line and fields of each message size, for the out-of-place calls.
+    """Yield line number and fields of each message size, for the out-of-place calls.
 
-    *known* are the fields of the file's name and the constants. The printed size is the larger of the bytes that a rank sends and
-    receives. Raises StudyError for incomplete and crashed runs, and if it is not clear what ran.
+    *known* has the fields from the file's name and the constants. The printed size is the larger of the bytes that a rank sends
+    and receives. Raises StudyError for incomplete and crashed runs, and if it is unclear what ran.
     """
     lines = read_text(path).splitlines()
     for number, line in enumerate(lines, 1):
@@ -82,7 +82,7 @@ def rows(
 
 
 def _printed(lines: list[str], ran: dict[int, set[tuple[str, str]]]) -> Iterator[tuple[int, str]]:
-    """Number and text of the lines, except those of NCCL; algorithm and protocol in these go to *ran*, by size (bytes)."""
+    """Yield number and text of the lines, except NCCL's log lines; their algorithm and protocol go to *ran*, by size (bytes)."""
     begun = ""
     for number, line in enumerate(lines, 1):
         if debug := _DEBUG.search(line):
@@ -95,7 +95,7 @@ def _printed(lines: list[str], ran: dict[int, set[tuple[str, str]]]) -> Iterator
 
 
 def _fault(row: dict[str, str], chosen: dict[str, str], ran: dict[int, set[tuple[str, str]]]) -> str:
-    """Why a row is not used; empty if it is."""
+    """Return why a row cannot be used; "" if it can."""
     if row.get("#wrong", "N/A") not in ("0", "N/A"):
         return "rows whose results were wrong"
     wanted = {tuple(chosen.values())}
@@ -105,7 +105,7 @@ def _fault(row: dict[str, str], chosen: dict[str, str], ran: dict[int, set[tuple
 
 
 def _shape(path: Path, lines: list[str]) -> tuple[int, dict[str, str]]:
-    """The number of ranks, and the fields of their placement; the mapping only if each host has successive ranks."""
+    """Return the number of ranks and the fields of their placement; the mapping only if each host has consecutive ranks."""
     found = [match.groups() for line in lines if (match := _RANK.match(line))]
     numbers = [int(rank) for rank, _, _ in found]
     if numbers != list(range(len(numbers))) or not numbers:
@@ -122,7 +122,7 @@ def _shape(path: Path, lines: list[str]) -> tuple[int, dict[str, str]]:
 
 
 def _chosen(path: Path, entry: dict[str, Any], known: dict[str, Any], lines: list[str]) -> dict[str, str]:
-    """Algorithm and protocol that were set, from the file's name, constants or NCCL's lines; otherwise `default`: NCCL chose."""
+    """Return algorithm and protocol set by the file's name, constants or NCCL's log; `default` if NCCL chose them itself."""
     logged = {}
     for number, line in enumerate(lines, 1):
         for name, value in _SET.findall(line):
@@ -154,7 +154,7 @@ def _same(path: Path, line: int, field: str, said: str, printed: str) -> None:
 
 
 def word(text: str, words: tuple[str, ...]) -> str:
-    """NCCL's name or number of an algorithm or protocol as the word of its tuner; other texts are returned unchanged."""
+    """Convert NCCL's name or number of an algorithm or protocol to its tuner's word; other texts are returned unchanged."""
     if text.isdecimal() and int(text) < len(words):
         return words[int(text)]
     return {word.replace("_", ""): word for word in words}.get(text.lower().replace("_", ""), text)

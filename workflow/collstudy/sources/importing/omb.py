@@ -1,4 +1,4 @@
-"""Raw standard output of OSU Micro-Benchmarks."""
+"""Read raw standard output of the OSU Micro-Benchmarks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ROW = re.compile(r"^\s*(\d+)\s+[\d.]+", re.ASCII)
 
 
 def rows(path: Path, entry: dict[str, Any], problems: Problems) -> Iterator[tuple[int, dict[str, str]]]:
-    """Line and fields of each message size. Raises StudyError for truncated output, crashed runs, and files without output."""
+    """Yield line number and fields of each message size. Raises StudyError for truncated output, crashed runs and other files."""
     text = read_text(path)
     lines = text.splitlines()
     for number, line in enumerate(lines, 1):

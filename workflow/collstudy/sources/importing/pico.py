@@ -1,9 +1,9 @@
-"""PICO's result archives [pico-leonardo]: a folder or .tar.gz per run with `<test>/<count>_<algorithm>_<type>.csv`, one time per call.
+"""Read PICO's result archives [pico-leonardo]: a folder or .tar.gz per run with `<test>/<count>_<algorithm>_<type>.csv`, a row per call.
 
 `highest` is the time of the slowest rank in ns. The count is that of the whole buffer (pico_core/pico_core_utils.c): a rank of an
 allgather, alltoall, gather or scatter has count / ranks elements. The first fifth of the calls is warm-up. Tests are described
-in `<system>_metadata.csv`, beside the archives. Algorithms that end in `_ompi` are Open MPI's of that name; all others are
-PICO's own and are not imported. The number of ranks of a test is in the output of the run (`slurm_*.out`), otherwise in the metadata.
+in `<system>_metadata.csv`, beside the archives. Algorithms whose name ends in `_ompi` are Open MPI's; all others are PICO's own
+and are not imported. The number of ranks of a test is in the output of the run (`slurm_*.out`), otherwise in the metadata.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from collstudy.study.openmpi_numbers import algorithm_of
 
 np = lazy("numpy")
 
-#: Increased when the content of a cached summary changes.
+#: Increase it when the content of a cached summary changes.
 VERSION = 3
-#: The first fifth of the calls is warm-up, as in the authors' own analysis (plot/summarize_data.py).
+#: Fraction of calls at the start that are warm-up, as in the authors' own analysis (plot/summarize_data.py).
 WARM_UP = 0.2
 #: PICO's names of Open MPI's algorithms, in the order of coll/tuned's numbers (config/algorithms/MPI/Open-MPI/*.json).
 WORDS = {
@@ -46,7 +46,7 @@ WORDS = {
 TYPE_BYTES = {"int8": 1, "char": 1, "int16": 2, "int32": 4, "int": 4, "float": 4, "int64": 8, "double": 8}
 #: Collectives in which each rank has a part of the buffer.
 DIVIDED = ("allgather", "alltoall", "gather", "scatter")
-#: What a run prints about a test: the folder of its results, then its ranks and nodes.
+#: Output of a run about a test: the folder of its results, then its ranks and nodes.
 _PRINTED = re.compile(
     r"Results Directory: .*/(?P<test>\w+)\s*$|BENCH: \w+ -> (?P<ranks>\d+) processes \((?P<nodes>\d+) nodes\)", re.M
 )
@@ -55,7 +55,7 @@ _RESULT = re.compile(r"(?P<count>\d+)_(?P<algorithm>.+)_(?P<type>[a-z]+\d*)\.csv
 
 @dataclass(frozen=True)
 class Result:
-    """Summary of one file: count, algorithm and type of its name; median, quartiles (ns) and count of its calls."""
+    """Summary of one file: count, algorithm and type from its name; number, median and quartiles (ns) of its calls."""
 
     test: str
     count: int
@@ -77,10 +77,10 @@ def rows(
     version: str,
     cache: Path | None,
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Fields of each file that the study selects from a run, times in us.
+    """Yield the fields of each file that the study selects from a run, with times in us.
 
-    *metadata* is the CSV that names the tests; the study's `where` selects tests by their metadata. *version* is that of Open MPI
-    if the metadata lack it. *cache* stores summaries by the archive's content.
+    *metadata* is the CSV that describes the tests; the study's `where` selects tests by it. *version* is that of Open MPI if the
+    metadata lacks it. *cache* is a folder that stores summaries by the archive's content.
     """
     run = path.name.removesuffix(".tar.gz")
     results, allocations, shapes = _summary(path, cache)
@@ -118,7 +118,7 @@ def rows(
 
 
 def read_metadata(path: Path) -> list[dict[str, str]]:
-    """The rows of PICO's metadata. Raises StudyError if the file is invalid."""
+    """Return the rows of PICO's metadata. Raises StudyError if the file is invalid."""
     if not path.exists():
         raise StudyError(f"{path}: no such file; `metadata` names PICO's <system>_metadata.csv")
     found = list(csv.DictReader(io.StringIO(read_text(path))))
@@ -129,17 +129,17 @@ def read_metadata(path: Path) -> list[dict[str, str]]:
 
 
 def _selected(path: Path, test: str, about: dict[str, str] | None, where: dict[str, Any], problems: Problems) -> bool:
-    """Whether a test is in the metadata and selected by the study's `where`; if not, a problem is noted."""
+    """Return whether a test is in the metadata and selected by the study's `where`; if not, record a problem."""
     if about is None:
         problems.note("tests that are not in the metadata", f"{path.name}, {test}/")
-    elif not _asked(about, where):
+    elif not _matches_where(about, where):
         problems.note("tests that the study does not select (where)", f"{path.name}, {test}/")
     else:
         return True
     return False
 
 
-def _asked(about: dict[str, str], where: dict[str, Any]) -> bool:
+def _matches_where(about: dict[str, str], where: dict[str, Any]) -> bool:
     for key, values in where.items():
         if key not in about:
             raise StudyError(f"where: PICO's metadata have no column {key!r}; they have {', '.join(about)}")
@@ -157,8 +157,8 @@ def _shape(
     believed: str,
     problems: Problems,
 ) -> tuple[int, int, str] | None:
-    """Nodes, ranks and mapping of a test; None if metadata and allocation contradict each other and neither the run's output nor the
-    study decides.
+    """Return nodes, ranks and mapping of a test; None if metadata and allocation contradict each other and neither the run's output
+    nor the study resolves this.
     """
     nodes = int(about["nnodes"])
     ranks = nodes * int(about["tasks_per_node"])
@@ -180,7 +180,7 @@ def _shape(
 
 
 def _algorithm(name: str, collective: str, version: str, catalogue: Catalogue) -> tuple[str | None, str]:
-    """The catalogue's name and parameters of PICO's algorithm; None if this Open MPI does not have it."""
+    """Return the catalogue's name and the parameters of PICO's algorithm; None as name if this Open MPI does not have it."""
     found = re.fullmatch(r"(?P<word>.+)_ompi(_(?P<segment>\d+))?", name)
     if not found:
         return None, ""
@@ -197,7 +197,7 @@ def _algorithm(name: str, collective: str, version: str, catalogue: Catalogue) -
 
 
 def _summary(path: Path, cache: Path | None) -> tuple[list[Result], dict[str, list[str]], dict[str, list[int]]]:
-    """The summaries of a run, its hosts by allocation file, and the nodes and ranks that it printed for each test; cached by content."""
+    """Return a run's summaries, its hosts by allocation file, and the nodes and ranks it printed per test; cached by content."""
     digest = digest_of(path)
     stored = cache / f"pico-{digest[:32]}.json" if cache else None
     found = kept.read(stored, f"{digest} {VERSION}") if stored else None
@@ -209,7 +209,7 @@ def _summary(path: Path, cache: Path | None) -> tuple[list[Result], dict[str, li
         folder, _, file = name.rpartition("/")
         parts = _RESULT.fullmatch(file)
         if file.startswith("alloc") and file.endswith(".csv"):
-            # Written by MPI-IO in records of fixed width, padded with zero bytes.
+            # MPI-IO wrote these files in records of fixed width, padded with zero bytes.
             lines = read_text(path / name, content.replace(b"\0", b"")).split("\n")[1:]
             allocations[file] = [line.split(",")[1] for line in lines if "," in line]
         elif file.endswith(".out"):
@@ -227,7 +227,7 @@ def _summary(path: Path, cache: Path | None) -> tuple[list[Result], dict[str, li
 
 
 def _printed(text: str) -> dict[str, list[int]]:
-    """Nodes and ranks of each test that a run's output names."""
+    """Return nodes and ranks of each test that a run's output names."""
     found, test = {}, ""
     for said in _PRINTED.finditer(text):
         test = said["test"] or test
@@ -237,7 +237,7 @@ def _printed(text: str) -> dict[str, list[int]]:
 
 
 def digest_of(path: Path) -> str:
-    """Digest of an archive's content, or of the names and contents of a folder's files."""
+    """Return the digest of an archive's content, or of the names and contents of a folder's files."""
     total = hashlib.sha256()
     if path.is_dir():
         for file in _read(path):
@@ -247,7 +247,7 @@ def digest_of(path: Path) -> str:
 
 
 def allocations(path: Path) -> Iterator[tuple[str, int, list[int]]]:
-    """For each allocation of a run: the run, its number of ranks, and the node of each rank (the number in its name, from 0)."""
+    """Yield, for each allocation of a run, the run, its rank count, and the node of each rank (the number in its name, from 0)."""
     for hosts in _summary(path, None)[1].values():
         numbers = [int(re.sub(r"\D", "", host.split(".")[0])) - 1 for host in hosts]
         yield path.name.removesuffix(".tar.gz"), len(hosts), numbers
@@ -258,7 +258,7 @@ def _read(folder: Path) -> list[Path]:
 
 
 def _files(path: Path) -> Iterator[tuple[str, bytes]]:
-    """Names within the run's folder and contents of all CSV files and of the run's output."""
+    """Yield name (within the run's folder) and content of all CSV files and of the run's output."""
     if path.is_dir():
         for file in _read(path):
             yield str(file.relative_to(path)), file.read_bytes()
@@ -274,7 +274,7 @@ def _files(path: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _result(path: Path, name: str, test: str, parts: re.Match, content: bytes) -> Result:
-    """Median, quartiles and number of the calls of one file."""
+    """Return the summary of one file: median, quartiles and number of its calls."""
     header, _, body = content.partition(b"\n")
     columns = header.decode("ascii", "replace").strip().split(",")
     if columns[0] != "highest":

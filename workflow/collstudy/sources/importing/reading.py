@@ -1,7 +1,7 @@
-"""From files to the rows of an imported study and their account.
+"""Read the files of an imported study, and return its rows and an account of the import.
 
 The account counts duplicates, unused rows by reason, missing columns, and rows that the study leaves out. An invalid file stops
-the import with its name, line and reason.
+the import; the error names file, line and reason.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ np = lazy("numpy")
 def used_of(
     study: Study, rows: list[dict[str, Any]], account: dict[str, Any]
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """The rows of read_all() that the study uses, and their account. Raises StudyError if there are none."""
+    """Return the rows of read_all() that the study uses, and their account. Raises StudyError if there are none."""
     used = [row for row in rows if "left_out" not in row]
     if not used:
         raise StudyError(f"config/studies/{study.name}.yaml: analysis.leave_out excludes all {len(rows)} rows")
@@ -50,11 +50,11 @@ def used_of(
 def read_all(
     study: Study, catalogue: Catalogue, cache: Path | None = None
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """All rows of a study (one dict per row: collective, algorithm, mapping, nodes, processes, size_bytes, launch, latency_us, ...)
+    """Return all rows of a study (dicts with collective, algorithm, mapping, nodes, processes, size_bytes, launch, latency_us, ...)
     and their account; rows that the study leaves out have the reason in `left_out`.
 
     *cache* is the folder of cached imports. Exact duplicates are dropped; repeated cells with other values become launches 1, 2,
-    ... in the order of the files. Raises StudyError for missing or invalid files and names that the study does not map.
+    ... in the order of the files. Raises StudyError for missing or invalid files, and for names that the study does not map.
     """
     if cache is None or missing_files(study):
         return _read(study, catalogue, cache)
@@ -68,7 +68,7 @@ def read_all(
 
 
 def read_values(study: Study, catalogue: Catalogue, cache: Path) -> Values:
-    """The values of an import that are compared digit by digit with those of others; cached beside the rows of read_all()."""
+    """Return the values of an import that are compared digit by digit with other imports; cached beside the rows of read_all()."""
     digest, stored = _digest(study, catalogue), cache / f"{study.name}.values.json"
     found = kept.read(stored, digest)
     if found is not None:
@@ -79,7 +79,7 @@ def read_values(study: Study, catalogue: Catalogue, cache: Path) -> Values:
 
 
 def _digest(study: Study, catalogue: Catalogue) -> str:
-    """Digest of everything that determines an import: files, the study's settings, the catalogue, and this reader."""
+    """Return the digest of everything that determines an import: files, the study's settings, the catalogue, and this reader."""
     total = hashlib.sha256()
     says = [
         study.name,
@@ -152,7 +152,7 @@ def _read(study: Study, catalogue: Catalogue, cache: Path | None) -> tuple[list[
 def _raw_rows(
     entry: dict[str, Any], path: Path, study: Study, catalogue: Catalogue, problems: Problems, cache: Path | None
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Line and fields of each row of a file, with fields from its name, its position and the entry's constants."""
+    """Yield line number and fields of each row of a file, with fields from its name, the row's number and the entry's constants."""
     known = {**entry.get("constants", {}), **from_name(path, entry)}
     kind = entry.get("format", "csv")
     if kind == "pico":
@@ -182,7 +182,7 @@ def _raw_rows(
 
 
 def _by_row(rule: dict[str, int], index: int) -> int:
-    """Fields from a row's number (from 0): the next value every `every` rows, cyclically after `count` values."""
+    """Compute a field from a row's number (from 0): the next value every `every` rows, cyclically after `count` values."""
     step = index // rule.get("every", 1)
     if "count" in rule:
         step %= rule["count"]
@@ -190,7 +190,7 @@ def _by_row(rule: dict[str, int], index: int) -> int:
 
 
 def _check_entry(entry: dict[str, Any], path: Path, study: Study, catalogue: Catalogue) -> None:
-    """Raise StudyError if a required field has no source."""
+    """Raise StudyError if nothing provides a required field."""
     kind, collective = entry.get("format", "csv"), entry.get("collective")
     if kind in OWN:
         return
@@ -218,7 +218,7 @@ def _check_entry(entry: dict[str, Any], path: Path, study: Study, catalogue: Cat
 
 
 def _summarised(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One row for each launch of a cell and size from rows of single calls: median, quartiles and number of the calls."""
+    """Combine rows of single calls to one row per cell, size and launch: median, quartiles and number of calls."""
     grouped: dict[tuple, list[dict[str, Any]]] = {}
     for row in rows:
         grouped.setdefault((*_key(row), row["launch"]), []).append(row)
@@ -232,7 +232,7 @@ def _summarised(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _note_short_outputs(rows: list[dict[str, Any]], study: Study, problems: Problems) -> None:
-    """Note raw outputs, possibly of crashed runs, that end before the largest size of the others of their entry."""
+    """Record outputs that end before the largest size of the other outputs of their entry, possibly after a crash."""
     for entry in study.source.files:
         if entry.get("format") != "omb" or entry.get("collective") not in SIZED:
             continue
@@ -287,12 +287,12 @@ def _key(row: dict[str, Any]) -> tuple:
 
 
 def _number_launches(rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], int]:
-    """Drop exact duplicates and number the remaining launches of each cell and size from 1, source after source."""
+    """Drop exact duplicates and number the remaining launches of each cell and size from 1, in the order of the sources."""
     seen: set[tuple] = set()
     count: Counter = Counter()
     distinct = []
     shared = any("source" in row for row in rows)
-    # A missing field is the same as None.
+    # A missing field counts as None.
     given = sorted({name for row in rows for name in row} - {"file", "line"})
     for row in rows:
         content = tuple(map(row.get, given))

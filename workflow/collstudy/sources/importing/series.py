@@ -1,4 +1,4 @@
-"""Imported rows as arrays that checks compare: a column for each series, a row for each cell and size.
+"""Imported rows as arrays for the checks: one column per series, one row per cell and size.
 
 A *series* has the data of one source, algorithm and mapping: (source, collective, algorithm, parameters, mapping).
 """
@@ -18,14 +18,14 @@ Series = tuple[str, str, str, str, str]
 
 
 def series_of(row: dict[str, Any]) -> Series:
-    """The series of a row."""
+    """Return the series of a row."""
     return (
         row.get("source") or "", row["collective"], row["algorithm"], row.get("parameters") or "", row["mapping"],
     )  # fmt: skip
 
 
 class Launches:
-    """Rows of an import as arrays; a part() has the same row numbers (`at`)."""
+    """Rows of an import as arrays; parts of them keep the numbers of their rows (`at`)."""
 
     def __init__(self, rows: list[dict[str, Any]]):
         self.rows = rows
@@ -46,7 +46,7 @@ class Launches:
         return len(self.at)
 
     def part(self, wanted: np.ndarray) -> Launches:
-        """The rows selected by *wanted*, a Boolean for each."""
+        """Return the rows selected by *wanted*, one Boolean per row."""
         found = object.__new__(Launches)
         found.rows, found.names = self.rows, self.names
         for name in ("at", "series", "nodes", "processes", "sizes", "us", "low", "high"):
@@ -55,25 +55,25 @@ class Launches:
 
     @functools.cached_property
     def pairs(self) -> np.ndarray:
-        """Whether a row is that of a ladder's pair."""
+        """Return whether each row belongs to the `pairs` benchmark."""
         return np.isin(self.series, [i for i, name in enumerate(self.names) if name[1] == "pairs"])
 
     def timed(self) -> Launches:
-        """Rows of collectives that have a latency."""
+        """Return the rows of collectives that have a latency."""
         return self.part(~np.isnan(self.us) & ~self.pairs)
 
     def by_series(self) -> Iterator[tuple[Series, Launches]]:
-        """The rows of each series, in the order of the series."""
+        """Yield the rows of each series, in the order of the series."""
         for index in np.unique(self.series):
             yield self.names[index], self.part(self.series == index)
 
     def medians(self) -> Table:
-        """Median over launches."""
+        """Return the median over launches for each cell and series."""
         order = np.lexsort((self.us, *self._places()))
         return self._table(order, _middles)
 
     def layers(self, most: int) -> list[Table]:
-        """The smallest value of each cell, the second smallest, ... up to *most*; the largest is repeated for cells with fewer values."""
+        """Return tables of the smallest, second smallest, ... value per cell, up to *most*; cells with fewer values repeat the largest."""
         order = np.lexsort((self.us, *self._places()))
         _, counts = np.unique(np.column_stack(self._places()), axis=0, return_counts=True)
         return [
@@ -85,7 +85,7 @@ class Launches:
         return self.sizes, self.processes, self.nodes, self.series
 
     def _table(self, order: np.ndarray, reduce: Any) -> Table:
-        """One value for each series and cell; *order* sorts by series, then by cell."""
+        """Reduce to one value per series and cell; *order* sorts by series, then by cell."""
         present = np.unique(self.series)
         if not len(self):
             return Table([], np.empty((0, 3)), np.empty((0, 0)))
@@ -104,13 +104,13 @@ class Launches:
 
 
 def _middles(values: np.ndarray, starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Medians of sorted groups."""
+    """Return the medians of sorted groups."""
     return (values[starts + (counts - 1) // 2] + values[starts + counts // 2]) / 2
 
 
 @dataclass(frozen=True)
 class Table:
-    """A value for each cell (rows: nodes, processes, size; sorted) and series (columns; sorted); NaN where there is none."""
+    """A value per cell (rows: nodes, processes, size; sorted) and series (columns; sorted); NaN where there is none."""
 
     series: list[Series]
     cells: np.ndarray
@@ -118,34 +118,34 @@ class Table:
 
     @functools.cached_property
     def number(self) -> dict[Series, int]:
-        """Series -> its column."""
+        """Return the column number of each series."""
         return {name: index for index, name in enumerate(self.series)}
 
     @property
     def processes(self) -> np.ndarray:
-        """Of each row."""
+        """Return the process count of each row."""
         return self.cells[:, 1]
 
     @property
     def sizes(self) -> np.ndarray:
-        """Of each row, in bytes."""
+        """Return the message size (bytes) of each row."""
         return self.cells[:, 2]
 
     def __getitem__(self, series: Series) -> np.ndarray:
         return self.values[:, self.number[series]]
 
     def columns(self) -> Iterator[tuple[Series, np.ndarray]]:
-        """Each series with its values."""
+        """Yield each series with its values."""
         return ((name, self.values[:, index]) for index, name in enumerate(self.series))
 
     def grid(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Numbers of processes, sizes, and a matrix of the values that are known: their medians over numbers of nodes."""
+        """Return process counts, sizes, and a matrix of the known *values*: medians over numbers of nodes."""
         known = ~np.isnan(values)
         return grid(self.processes[known], self.sizes[known], values[known])
 
 
 def grid(processes: np.ndarray, sizes: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The distinct *processes* and *sizes*, and the median of the values of each two; NaN where there is none."""
+    """Return the distinct *processes* and *sizes*, and a matrix with the median of *values* for each pair; NaN where there is none."""
     rows, row = np.unique(processes, return_inverse=True)
     columns, column = np.unique(sizes, return_inverse=True)
     found = np.full(len(rows) * len(columns), np.nan)
@@ -160,12 +160,12 @@ def grid(processes: np.ndarray, sizes: np.ndarray, values: np.ndarray) -> tuple[
 
 @dataclass(frozen=True)
 class Values:
-    """The values of each cell and series that are compared digit by digit, and the files of each series.
+    """Values by cell and series that are compared digit by digit, and the files of each series.
 
-    `layers` is Launches.layers() as one array, layer x cell x series.
+    `layers` is the result of Launches.layers() as one array: layer x cell x series.
     """
 
-    #: Number of launches of a cell that are compared.
+    #: Maximum number of launches of a cell to compare.
     MOST: ClassVar[int] = 8
 
     series: list[Series]
@@ -175,18 +175,18 @@ class Values:
 
     @classmethod
     def of(cls, launches: Launches, timed: Launches) -> Values:
-        """From the rows of an import; *timed* are those with a latency of a collective."""
+        """Create from the rows of an import; *timed* are those of collectives that have a latency."""
         tables = timed.layers(cls.MOST)
         return cls(tables[0].series, tables[0].cells, np.stack([table.values for table in tables]), paths_of(launches))
 
     @classmethod
     def of_rows(cls, rows: list[dict[str, Any]]) -> Values:
-        """From all rows of an import."""
+        """Create from all rows of an import."""
         launches = Launches(rows)
         return cls.of(launches, launches.timed())
 
     def at(self, cells: np.ndarray) -> np.ndarray:
-        """The values of some cells (layer x cell x series); NaN where there is none."""
+        """Return the values of some cells (layer x cell x series); NaN where there is none."""
         where = {cell: row for row, cell in enumerate(map(tuple, self.cells.tolist()))}
         rows = np.array([where.get(cell, -1) for cell in map(tuple, cells.tolist())], dtype=int)
         found = np.full((len(self.layers), len(rows), len(self.series)), np.nan)
@@ -194,7 +194,7 @@ class Values:
         return found
 
     def kept(self) -> dict[str, Any]:
-        """As JSON: for each layer the values that differ from the layer before."""
+        """Convert to JSON values: for each layer, only the values that differ from the layer before."""
         layers, before = [], np.full(self.layers.shape[1:], np.nan)
         for layer in self.layers:
             new = np.flatnonzero((layer != before) & ~np.isnan(layer))
@@ -207,7 +207,7 @@ class Values:
 
     @classmethod
     def from_kept(cls, kept: dict[str, Any]) -> Values:
-        """Read the result of kept()."""
+        """Convert the result of kept() back."""
         series: list[Any] = [tuple(name) for name in kept["series"]]
         cells = np.array(kept["cells"], dtype=float).reshape(-1, 3)
         layers, current = [], np.full((len(cells), len(series)), np.nan)
@@ -219,7 +219,7 @@ class Values:
 
 
 def paths_of(launches: Launches) -> dict[Series, frozenset[str]]:
-    """The files that each series was read from."""
+    """Return the files from which each series was read."""
     found: dict[int, set[str]] = {}
     for series, at in zip(launches.series.tolist(), launches.at.tolist(), strict=True):
         path = launches.rows[at].get("path")
@@ -229,7 +229,7 @@ def paths_of(launches: Launches) -> dict[Series, frozenset[str]]:
 
 
 def most_cells(rows: Iterable[dict[str, Any]]) -> int:
-    """The largest number of rows that one series of a collective has."""
+    """Return the largest number of timed rows in one series of a collective."""
     count: dict[Series, int] = {}
     for row in rows:
         if row["collective"] != "pairs" and row.get("latency_us") is not None:

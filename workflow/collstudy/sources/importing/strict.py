@@ -1,4 +1,4 @@
-"""Strict reading of text and numbers in other authors' files."""
+"""Read text and numbers in other authors' files strictly."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pathlib import Path
 
 from collstudy.base.errors import StudyError
 
-#: Upper limits: a quarter of an hour per call (us), a tebibyte per message (bytes).
+#: Upper limits: 1000 s per call (in us), a tebibyte per message (in bytes).
 LONGEST_US = 1e9
 LARGEST = 2**40
-#: A time in microseconds.
+#: Units of time in microseconds.
 UNITS = {"ns": 1e-3, "us": 1.0, "ms": 1e3, "s": 1e6}
-#: A size in bytes.
+#: Units of size in bytes.
 SIZE_UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 
 _DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
@@ -29,23 +29,23 @@ _ODD = (
 
 
 class Refused(Exception):
-    """A row that is not used; the text is the reason."""
+    """A row that cannot be used; the text is the reason."""
 
 
 @dataclass
 class Problems:
-    """Unused rows and oddities, counted by reason, with the first place of each."""
+    """Unused rows and anomalies, counted by reason, with the first place of each."""
 
     counts: dict[str, int] = field(default_factory=dict)
     first: dict[str, str] = field(default_factory=dict)
 
     def note(self, reason: str, where: str = "", count: int = 1) -> None:
-        """Count a reason; the first *where* is stored."""
+        """Count a reason; its first *where* is stored."""
         self.counts[reason] = self.counts.get(reason, 0) + count
         self.first.setdefault(reason, where)
 
     def counted(self) -> dict[str, int]:
-        """Reason with its first place -> how often."""
+        """Return {reason with its first place: count}."""
         return {
             text + (f" (first: {self.first[text]})" if self.first[text] else ""): count
             for text, count in self.counts.items()
@@ -53,7 +53,7 @@ class Problems:
 
 
 def read_text(path: Path, content: bytes | None = None) -> str:
-    """The UTF-8 text of a file (or of one in gzip), with or without a byte order mark. Raises StudyError: file, line and reason."""
+    """Return the text of a UTF-8 file (also gzipped, or with a byte order mark). Raises StudyError with file, line and reason."""
     content = path.read_bytes() if content is None else content
     if content[:2] == b"\x1f\x8b":
         try:
@@ -77,7 +77,7 @@ def read_text(path: Path, content: bytes | None = None) -> str:
 
 
 def decimal(text: str, what: str) -> float:
-    """A decimal number in ASCII digits with a point. Raises Refused with the reason, which begins with *what*."""
+    """Convert a decimal number in ASCII digits with a point. Raises Refused with the reason, which begins with *what*."""
     text = text.strip()
     if not _DECIMAL.fullmatch(text):
         if not text:
@@ -95,7 +95,7 @@ def decimal(text: str, what: str) -> float:
 
 
 def positive(text: str, what: str, largest: float) -> float:
-    """A positive number not above *largest*. Raises Refused."""
+    """Convert a positive number not above *largest*. Raises Refused."""
     value = decimal(text, what)
     if value < 0:
         raise Refused(f"{what} is negative")
@@ -106,10 +106,10 @@ def positive(text: str, what: str, largest: float) -> float:
     return value
 
 
-# Files say the same few numbers of processes and sizes in thousands of rows.
+# Cached: files repeat the same few process counts and sizes in thousands of rows.
 @functools.lru_cache(maxsize=4096)
 def whole(text: str, what: str, largest: float = LARGEST, smallest: int = 1) -> int:
-    """A whole number: 1.0 is accepted, 1.5 is not. Raises Refused."""
+    """Convert an integer: 1.0 is accepted, 1.5 is not. Raises Refused."""
     value = decimal(text, what)
     if value != int(value):
         raise Refused(f"{what} is not a whole number")

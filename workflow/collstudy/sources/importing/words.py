@@ -31,47 +31,47 @@ _UNITS = {"nsec": "ns", "usec": "us", "msec": "ms", "sec": "s", "\u00b5s": "us"}
 
 
 def plain(text: str) -> str:
-    """Lower case, letters and digits only."""
+    """Reduce a text to lower-case letters and digits."""
     return re.sub(r"[^a-z0-9]", "", text.lower())
 
 
 def field_of(name: str) -> str | None:
-    """The field that a column's name denotes."""
+    """Return the field that a column's name denotes; None if unknown."""
     return FIELDS.get(plain(without_unit(_SIZE_UNIT.sub("", name))), FIELDS.get(plain(name)))
 
 
 def unit_of(name: str) -> str | None:
-    """The unit of time in a column's name."""
+    """Return the unit of time in a column's name; None if there is none."""
     found = _UNIT.search(name)
     return _UNITS.get(found.group(1).lower(), found.group(1).lower()) if found else None
 
 
 def without_unit(name: str) -> str:
-    """The name without a unit of time at its end."""
+    """Return the name without a unit of time at its end."""
     return _UNIT.sub("", name)
 
 
 def size_unit_of(name: str) -> str | None:
-    """KiB or MiB if a column's name has that unit of sizes."""
+    """Return KiB or MiB if a column's name has such a unit of size; otherwise None."""
     found = _SIZE_UNIT.search(name)
     return f"{found.group(1)[0].upper()}iB" if found and found.group(1)[0] in "KkMm" else None
 
 
 def collective_in(text: str, catalogue: Catalogue) -> str | None:
-    """The longest collective that a name contains."""
+    """Return the longest name of a collective in a text; None if there is none."""
     text = text.lower().replace("broadcast", "bcast")
     found = [name for name in catalogue.algorithms if re.search(rf"(^|[^a-z]){name}([^a-z]|$)", text)]
     return max(found, key=len) if found else None
 
 
 def mapping_named(text: str, catalogue: Catalogue) -> str:
-    """The mapping that a text such as "by core", "map-by-node" or "Socket" names; "?" if none."""
+    """Return the mapping that a text such as "by core", "map-by-node" or "Socket" names; "?" if none."""
     word = plain(text).removeprefix("map").removeprefix("by") or "?"
     return next((name for name in catalogue.mappings if plain(name) == word), "?")
 
 
 def algorithm_named(text: str, collective: str, catalogue: Catalogue) -> str | None:
-    """The catalogue's algorithm of that name, label or name in Open MPI."""
+    """Return the catalogue's algorithm with this name, label or name in Open MPI; None if there is none."""
     if not plain(text):
         return None
     for name, entry in catalogue.algorithms[collective].items():

@@ -1,4 +1,4 @@
-"""Read tuning files of MPI libraries, UCC and NCCL, also those that others wrote.
+"""Readers for tuning files of MPI libraries, UCC and NCCL, including files written by others.
 
-Each reader does what the library's own reader does (sources named at each) and notes what is wrong, with the line.
+Each reader behaves like the library's own reader (its module names the source) and records faults with their lines.
 """

@@ -1,4 +1,4 @@
-"""Open MPI's rules files, versions 1 and 2 (ompi/mca/coll/tuned/coll_tuned_dynamic_file.c)."""
+"""Read Open MPI's rules files, versions 1 and 2 (ompi/mca/coll/tuned/coll_tuned_dynamic_file.c)."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from collstudy.tuning.readers.known import Known
 from collstudy.tuning.rules import COLLTYPES, TOTAL_BYTES, WITHOUT_SIZE
 from collstudy.tuning.tuningfile import ALL, Fault, FileRule, Span, TuningFile
 
-#: In 6.0 also these take the fan-out (allgather's Bruck and reduce's k-nomial tree: as radix).
+#: Algorithms that also use the fan-out in 6.0 (allgather's Bruck and reduce's k-nomial tree use it as radix).
 FANNING_6 = {"allgather": ("bruck", "direct-messaging"), "reduce": ("knomial",)}
 
 
 class _CutOff(Exception):
-    """The numbers ended; *what* was expected."""
+    """The numbers ended too early; the text names what was expected."""
 
 
 class _Numbers:
-    """The numbers of a classic file with their lines, as Open MPI reads them: one after the other, without regard to line breaks.
+    """The numbers of a classic file with their lines. Open MPI reads them one after the other, without regard to line breaks.
 
-    If every line has the numbers of one entry, as all known writers do, wrong counts are seen at the lines.
+    If every line has the numbers of one entry, as in files of all known writers, wrong counts can be recognised from the lines.
     """
 
     def __init__(self, text: str):
@@ -37,7 +37,7 @@ class _Numbers:
         self.position = 0
 
     def next(self, what: str) -> tuple[int, int]:
-        """Line and value of the next number."""
+        """Return line and value of the next number; *what* is expected. Raises _CutOff at the end."""
         if self.position == len(self.tokens):
             raise _CutOff(what)
         number, value, _ = self.tokens[self.position]
@@ -46,33 +46,33 @@ class _Numbers:
 
     @property
     def left(self) -> int:
-        """How many numbers are left."""
+        """Return the number of remaining numbers."""
         return len(self.tokens) - self.position
 
     @property
     def at_rule(self) -> bool:
-        """Whether the next number begins the line of a rule."""
+        """Return whether the next number is in the line of a rule."""
         return self.left > 0 and self.tokens[self.position][2] >= 4
 
     @property
     def same_line(self) -> bool:
-        """Whether the next number is in the line of the last one."""
+        """Return whether the next number is in the same line as the last one."""
         return self.left > 0 and self.tokens[self.position][0] == self.tokens[self.position - 1][0]
 
     @property
     def single(self) -> int:
-        """The number of lines with one number before the next rule."""
+        """Return the number of lines with a single number before the next rule."""
         rest = self.tokens[self.position :]
         return next((i for i, token in enumerate(rest) if token[2] >= 4), len(rest))
 
 
 def _long(word: str) -> int:
-    """As C's `%li` reads it: hexadecimal after 0x, octal after 0."""
+    """Convert a number like C's `%li`: hexadecimal after 0x, octal after 0."""
     return int(word, 8) if re.fullmatch(r"[-+]?0[0-7]+", word) else int(word, 0 if "x" in word.lower() else 10)
 
 
 def read_classic(path: Path, text: str, known: Known) -> TuningFile:
-    """Versions 1 and 2 of Open MPI's format."""
+    """Read versions 1 and 2 of Open MPI's format."""
     faults: list[Fault] = []
     ignored = f"Open MPI {known.version} ignores the whole file"
     first = re.match(r"rule-file-version-(\d+)", text)
@@ -142,7 +142,7 @@ def _classic_counts(
     line, announced = numbers.next("the number of communicator sizes")
     found: list[tuple[int, int, list[FileRule]]] = []
     while True:
-        # A collective has four lines with one number before its first rule, a communicator size two.
+        # Before its first rule, a collective has four lines with one number, a communicator size has two.
         another = len(found) < announced
         if numbers.by_lines and found and numbers.single != 1:
             another = numbers.single == 2 or _cut_off(numbers, len(found) < announced, faults)
@@ -176,16 +176,16 @@ def _classic_counts(
 
 
 def _cut_off(numbers: _Numbers, lacking: bool, faults: list[Fault]) -> bool:
-    """Whether the file ends in the middle: numbers are lacking at its end, and no count before was wrong."""
+    """Return whether the file ends too early: numbers are missing at its end, and no earlier count was wrong."""
     return lacking and not numbers.left and not faults
 
 
-#: What a wrong count means.
+#: The effect of a wrong count.
 MISREAD = "Open MPI ignores line breaks, so it misreads everything that follows or ignores the file"
 
 
 def _spans(firsts: Sequence[int]) -> list[Span]:
-    """Where entries apply that are read up to the first that begins above (coll_tuned_dynamic_rules.c of 4.1 and 5.0)."""
+    """Return where entries apply if they are read up to the first that begins above (coll_tuned_dynamic_rules.c of 4.1 and 5.0)."""
     return [
         Span(max(firsts[: i + 1]) if i else 0, firsts[i + 1] - 1 if i + 1 < len(firsts) else None)
         for i in range(len(firsts))
@@ -193,7 +193,7 @@ def _spans(firsts: Sequence[int]) -> list[Span]:
 
 
 def _spans_of_6(counts: Sequence[int]) -> list[Span]:
-    """Where 6.0 applies an entry of this format: from the number of the entry before up to one below its own."""
+    """Return where 6.0 applies the entries of this format: from the number of the previous entry to one below its own."""
     return [Span(counts[i - 1] if i else 0, counts[i] - 1 if i + 1 < len(counts) else None) for i in range(len(counts))]
 
 
@@ -246,7 +246,7 @@ def _classic_sizes(
 def openmpi_rule(
     line: int, collective: str, number: int, values: Sequence[int], known: Known, faults: list[Fault]
 ) -> FileRule:
-    """A rule of coll/tuned's algorithm *number* with fan-out, segment size and perhaps requests, without its spans."""
+    """Return the rule, without spans, for coll/tuned's algorithm *number*; *values*: fan-out, segment size and, optionally, requests."""
     if number == 0:
         return FileRule(line, collective, "0", "default")
     names = known.numbers.get(collective, {})
@@ -269,7 +269,7 @@ def openmpi_rule(
             if name == "fanout" and word == "chain" and value < 1:
                 faults.append(Fault(line, f"{collective} chain with fan-out 0: Open MPI uses 1, a pipeline", note=True))
                 value = 1
-            # The catalogue's own values of these are not the library's.
+            # Values that only the catalogue has as defaults are not set: the library has its own.
             if value or (word, name) == ("segmented_ring", "segment_bytes"):
                 parameters[name] = value
         elif value:

@@ -1,4 +1,4 @@
-"""Read a tuning file of any format, recognized by its content."""
+"""Read a tuning file of any format, which is recognised from its content."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from collstudy.tuning.tuningfile import TuningFile
 
 
 def read(path: Path, known: Known) -> TuningFile:
-    """Read a file of any format. Raises StudyError with one message for a truncated file or one that is not a tuning file."""
+    """Read a file of any format. Raises StudyError for a truncated file, or one that is not a tuning file."""
     text = _text(path)
     format_ = _format_of(path, text)
     readers: dict[str, Callable[[Path, str, Known], TuningFile]] = {

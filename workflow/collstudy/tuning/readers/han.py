@@ -1,4 +1,4 @@
-"""Rules files of Open MPI's coll/han (ompi/mca/coll/han/coll_han_dynamic_file.c, 5.0)."""
+"""Read rules files of Open MPI's coll/han (ompi/mca/coll/han/coll_han_dynamic_file.c, 5.0)."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from collstudy.tuning.readers.known import Known
 from collstudy.tuning.rules import COLLTYPES, HAN, HAN_COMPONENTS
 from collstudy.tuning.tuningfile import ALL, Fault, FileRule, Span, TuningFile
 
-#: Topologic levels in the order of their numbers; those of the whole communicator are rules of calls.
+#: Topologic levels in the order of their numbers; the last, for the whole communicator, has the rules for calls.
 LEVELS = ("intra_node", "inter_node", "global_communicator")
-#: Collectives whose rules coll/han looks up; it also has allgatherv and gatherv.
+#: Collectives for which coll/han uses rules; besides HAN these are allgatherv and gatherv.
 LOOKED_UP = (*HAN, "allgatherv", "gatherv")
 
 
 class _Refused(Exception):
-    """Open MPI ignores the whole file, because of the last word that was taken."""
+    """Open MPI ignores the whole file because of the word that was read last."""
 
 
 class _Words:
@@ -35,11 +35,11 @@ class _Words:
 
     @property
     def line(self) -> int:
-        """The line of the last word."""
+        """Return the line of the word that was read last."""
         return self.words[max(self.position - 1, 0)][0]
 
     def next(self, what: str) -> str:
-        """The next word. Raises StudyError if there is none."""
+        """Return the next word; *what* is expected. Raises StudyError if there is none."""
         if self.position == len(self.words):
             raise StudyError(
                 f"{self.path}, line {self.line}: truncated: the file ends where {what} is expected; Open MPI ignores the whole file"
@@ -48,7 +48,7 @@ class _Words:
         return self.words[self.position - 1][1]
 
     def number(self, what: str, least: int = 0, most: int | None = None) -> int:
-        """The next word as a number. Raises _Refused if it is not a number or out of range."""
+        """Return the next word as a number. Raises _Refused if it is not a number or is out of range."""
         word = self.next(what)
         if not word.isdecimal():
             raise _Refused(f"{word!r} where {what} is expected")
@@ -58,20 +58,20 @@ class _Words:
         return int(word)
 
     def follows(self, word: str) -> bool:
-        """Whether the next word is this one, which is then consumed."""
+        """Return whether the next word is *word*; if so, consume it."""
         here = self.position < len(self.words) and self.words[self.position][1] == word
         self.position += here
         return here
 
 
 def is_han(text: str) -> bool:
-    """Whether a text that begins with a number has components in place of algorithms."""
+    """Return whether a text that begins with a number has components in place of algorithms."""
     words = [word for _, word in _Words(Path(), text).words]
     return bool(words) and words[0].isdecimal() and any(word in (*HAN_COMPONENTS, *LEVELS) for word in words)
 
 
 def read_han(path: Path, text: str, known: Known) -> TuningFile:
-    """Components by collective, topologic level, size of the communicator, and bytes of one rank."""
+    """Read components by collective, topologic level, communicator size, and bytes of one rank."""
     words, rules, faults = _Words(path, text), [], []
     try:
         for _ in range(words.number("the number of collectives", 1)):
@@ -140,7 +140,7 @@ def _sizes(words: _Words, collective: str, level: str, known: Known, faults: lis
             found[-1] = replace(found[-1], sizes=Span(found[-1].sizes.low, size - 1))
         same = component if component in known.catalogue.algorithms.get(collective, {}) else None
         conditions = () if level == LEVELS[2] else (f"coll/han's level {level}",)
-        # One rank counts: coll/han has no size of a barrier.
+        # coll/han has no message size for a barrier.
         sizes = ALL if collective == "barrier" else Span(0 if i == 0 else size, None)
         found.append(FileRule(line, collective, component, same, sizes=sizes, conditions=conditions))
     return [replace(rule, sizes=ALL) if rule.sizes == Span(0, None) else rule for rule in found]

@@ -1,4 +1,4 @@
-"""What a tuning file is read with: the names of the formats, the catalogue, and the Open MPI whose numbers apply."""
+"""What the readers of tuning files know: format names, the catalogue, and the version of Open MPI whose numbers apply."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from collstudy.study.catalogue import Catalogue
 from collstudy.study.openmpi_numbers import entry_of, numbers_of
 
-#: What can be read, by its name in `./study convert`.
+#: Formats that can be read, by their names in `./study convert`.
 FORMATS = {
     "openmpi": "rules of Open MPI's coll/tuned, version 1",
     "openmpi-2": "rules of Open MPI's coll/tuned, version 2",
@@ -25,21 +25,21 @@ FORMATS = {
 
 @dataclass(frozen=True)
 class Known:
-    """What a file is read with: the catalogue, and the Open MPI whose numbers and rules apply."""
+    """What a file is read with: the catalogue, and the version of Open MPI whose numbers and rules apply."""
 
     catalogue: Catalogue
     version: str
 
     @functools.cached_property
     def numbers(self) -> dict[str, dict[str, int]]:
-        """Numbers of Open MPI's algorithms."""
+        """Return the numbers of Open MPI's algorithms."""
         return numbers_of(self.version)
 
     @property
     def release(self) -> tuple[int, ...]:
-        """The version as numbers."""
+        """Return the version as numbers."""
         return tuple(int(word) for word in re.findall(r"\d+", self.version)[:3])
 
     def named(self, collective: str, word: str) -> str | None:
-        """The catalogue's name of an algorithm that Open MPI calls *word*."""
+        """Return the catalogue's name of the algorithm that Open MPI calls *word*."""
         return entry_of(self.catalogue, collective, word)

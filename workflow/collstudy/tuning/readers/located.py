@@ -1,4 +1,4 @@
-"""JSON with the lines of its objects."""
+"""Parse JSON and keep the lines of its objects."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from collstudy.base.errors import StudyError
 
 
 class Located(dict):
-    """A JSON object with the line where it begins."""
+    """A JSON object with the line on which it begins."""
 
     line: int = 0
 
 
 class _LocatedDecoder(json.JSONDecoder):
-    """Decodes objects to Located; Python's own scanner is the one that can be asked where an object begins."""
+    """Decoder that returns Located objects; only Python's own scanner (not the C one) reveals where an object begins."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class _LocatedDecoder(json.JSONDecoder):
 
 
 def parse_json(path: Path, text: str) -> Any:
-    """A JSON text with the lines of its objects. Raises StudyError naming the line of a fault."""
+    """Parse a JSON text to Located objects. Raises StudyError that names the line of a fault."""
     try:
         return _LocatedDecoder().decode(text)
     except json.JSONDecodeError as error:

@@ -1,4 +1,4 @@
-"""MPICH's selection trees (src/mpi/coll/src/csel.c of MPICH 5.0), and MPICH 5.1's named subtrees (the same file of pull request
+"""Read MPICH's selection trees (src/mpi/coll/src/csel.c of MPICH 5.0), and MPICH 5.1's named subtrees (the same file in pull request
 7547), which are read as the trees that they call.
 """
 
@@ -16,7 +16,7 @@ from collstudy.tuning.tuningfile import ALL, POWER_OF_TWO, Fault, FileRule, Span
 
 
 def read_mpich(path: Path, trees: list[Located], known: Known) -> TuningFile:
-    """Selection trees: of algorithms, of the device (compositions), or both in a list as in the rules of a cell."""
+    """Read selection trees: of algorithms, of the device (compositions), or both in a list, as in the rules of a cell."""
     rules: list[FileRule] = []
     faults: list[Fault] = []
     for tree in trees:
@@ -32,26 +32,26 @@ def read_mpich(path: Path, trees: list[Located], known: Known) -> TuningFile:
     return TuningFile(path, "mpich", tuple(rules), (*faults, *general_faults(rules)))
 
 
-#: Conditions of MPICH 5.0 by those of 5.1.
+#: Conditions of MPICH 5.1 -> conditions of 5.0.
 OLD_CONDITIONS = {
     "pof2": POWER_OF_TWO, "builtin_op": "is_op_built_in=yes", "!builtin_op": "is_op_built_in=no", "commutative": "is_commutative=yes",
     "!commutative": "is_commutative=no", "inplace": "is_sendbuf_inplace=yes", "!inplace": "is_sendbuf_inplace=no",
     "block_regular": "is_block_regular=yes", "!block_regular": "is_block_regular=no", "!count_ge_pof2": "count<pow2",
     "node_consecutive": "is_node_consecutive=yes", "!node_consecutive": "is_node_consecutive=no", "any": "comm_size=any",
 }  # fmt: skip
-#: Conditions that MPICH 5.0 does not have; each may be negated by a `!`.
+#: Conditions that MPICH 5.0 lacks; each may be negated with `!`.
 NEW_CONDITIONS = (
     "pof2", "hierarchical", "node_regular", "count_ge_pof2", "displs_ordered", "MPIDI_CH4_release_gather"
 )  # fmt: skip
 
 
 def read_subtrees(path: Path, subtrees: Located, known: Known) -> TuningFile:
-    """Named subtrees, from `main` on. Subtrees that are not in the file are the library's own."""
+    """Read named subtrees, starting at `main`. Subtrees that are not in the file are the library's own."""
     faults: list[Fault] = []
     named = {key.removeprefix("name="): tree for key, tree in subtrees.items() if key.startswith("name=")}
     if len(named) < len(subtrees):
         faults.append(Fault(subtrees.line, "only `name=...` is allowed at the top level: MPICH stops"))
-    # Without `main`, subtrees replace those that the library's own `main` calls.
+    # Without `main`, the subtrees replace those that the library's own `main` calls.
     main: Any = named.get("main") or Located(
         {
             f"collective={name.removesuffix('-auto')}": f"call={name}"
@@ -67,7 +67,7 @@ def read_subtrees(path: Path, subtrees: Located, known: Known) -> TuningFile:
 
 
 def _inlined(tree: Any, named: dict[str, Any], called: tuple[str, ...], line: int, faults: list[Fault]) -> Located:
-    """A subtree with those that it calls in their places, and with MPICH 5.0's conditions; *called* are those that lead to it."""
+    """Return a subtree in which calls are replaced by the called subtrees, with MPICH 5.0's conditions; *called*: the chain of calls."""
     found = Located()
     found.line = line
     if isinstance(tree, Located):
@@ -91,18 +91,18 @@ def _inlined(tree: Any, named: dict[str, Any], called: tuple[str, ...], line: in
 
 
 def _old_condition(key: str) -> str:
-    """A key of MPICH 5.1 as MPICH 5.0 has it: bounds as <= and >, other conditions as OLD_CONDITIONS."""
+    """Convert a key of MPICH 5.1 to MPICH 5.0's form: bounds as <= and >, other conditions by OLD_CONDITIONS."""
     bound = re.fullmatch(r"(!?)([a-z_]+)(\(|<=?|>=?)(\d+)\)?", key)
     if not bound:
         return "comm_size=any" if key.endswith("(any)") else OLD_CONDITIONS.get(key, key)
     negated, name, sign, number = bound.groups()
-    # Upper bounds include their number.
+    # Upper bounds are inclusive.
     limit = int(number) - (sign in ("<", ">="))
     return f"{name}{'>' if (sign[0] == '>') != bool(negated) else '<='}{limit}"
 
 
 def _walk(tree: Located, rule: FileRule, known: Known, faults: list[Fault]) -> Iterator[FileRule]:
-    """The leaves below a tree, in the order in which MPICH tries them."""
+    """Yield the leaves below a tree, in the order in which MPICH tries them."""
     keys = [key.replace(" ", "") for key in tree]
     for key, below in zip(keys, tree.values(), strict=True):
         if not isinstance(below, Located):
@@ -118,7 +118,7 @@ def _walk(tree: Located, rule: FileRule, known: Known, faults: list[Fault]) -> I
             continue  # collectives between two groups of ranks are not studied here
         name, _, value = key.partition("=")
         try:
-            # What is left after `yes` has no condition of its own.
+            # `no` after `yes` covers everything else, so it adds no condition.
             narrowed = rule if value == "no" and f"{name}=yes" in keys[: keys.index(key)] else _narrowed(rule, key)
         except ValueError:
             faults.append(Fault(below.line, f"unknown condition {key!r}: MPICH stops"))
@@ -133,7 +133,7 @@ def _walk(tree: Located, rule: FileRule, known: Known, faults: list[Fault]) -> I
 
 
 def _narrowed(rule: FileRule, key: str) -> FileRule:
-    """The rule with one condition more. Raises ValueError for one that MPICH does not have."""
+    """Return the rule with one more condition. Raises ValueError for a condition that MPICH does not have."""
     if key.endswith("any"):
         return rule
     limit = re.fullmatch(r"(comm_size|avg_msg_size|total_msg_size|comm_avg_ppn)(<=?|>)(\d+)", key)
@@ -141,12 +141,12 @@ def _narrowed(rule: FileRule, key: str) -> FileRule:
         name, sign, number = limit.groups()
         within = Span(int(number) + 1) if sign == ">" else Span(0, int(number) - (sign == "<"))
         if name == "comm_size":
-            return replace(rule, ranks=_both(rule.ranks, within))
+            return replace(rule, ranks=_intersection(rule.ranks, within))
         if name == "comm_avg_ppn":
-            return replace(rule, ppn=_both(rule.ppn, within))
+            return replace(rule, ppn=_intersection(rule.ppn, within))
         total = name == "total_msg_size"
         if rule.sizes == ALL or rule.total == total:
-            return replace(rule, sizes=_both(rule.sizes, within), total=total)
+            return replace(rule, sizes=_intersection(rule.sizes, within), total=total)
     elif key.removeprefix("!") not in NEW_CONDITIONS and not re.fullmatch(
         r"count(<=\d+|<pow2)|(comm_size|comm_type|comm_hierarchy|is_\w+)=\w+", key
     ):
@@ -154,7 +154,7 @@ def _narrowed(rule: FileRule, key: str) -> FileRule:
     return rule if key == "comm_type=intra" else replace(rule, conditions=(*rule.conditions, key))
 
 
-def _both(one: Span, other: Span) -> Span:
+def _intersection(one: Span, other: Span) -> Span:
     highs = [high for high in (one.high, other.high) if high is not None]
     return Span(max(one.low, other.low), min(highs) if highs else None)
 

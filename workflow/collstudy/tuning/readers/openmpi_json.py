@@ -1,4 +1,4 @@
-"""Open MPI 6.0's JSON rules."""
+"""Read Open MPI 6.0's JSON rules."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from collstudy.tuning.tuningfile import ALL, Fault, FileRule, Span, TuningFile, 
 
 
 def read_openmpi_json(path: Path, found: Located, known: Known) -> TuningFile:
-    """Open MPI 6.0's format, as its reader takes it, which differs from its schema (tuned_dynamic_file_schema.json)."""
+    """Read Open MPI 6.0's format like its own reader, which differs from its schema (tuned_dynamic_file_schema.json)."""
     rules: list[FileRule] = []
     faults: list[Fault] = []
     known = known if known.release >= (6,) else Known(known.catalogue, "6.0")

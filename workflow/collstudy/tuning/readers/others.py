@@ -1,4 +1,4 @@
-"""Intel MPI's variables, NCCL's CSV."""
+"""Read Intel MPI's variables and NCCL's CSV."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from collstudy.tuning.writers import INTEL
 
 
 def read_intel(path: Path, text: str, known: Known) -> TuningFile:
-    """`I_MPI_ADJUST_<OP>=<number>[:<sizes>[@<ranks>]][;...]`, as in a shell or as arguments of mpirun."""
+    """Read `I_MPI_ADJUST_<OP>=<number>[:<sizes>[@<ranks>]][;...]`, as in a shell or as arguments of mpirun."""
     rules: list[FileRule] = []
     faults: list[Fault] = []
     for line, words in enumerate(text.splitlines(), 1):
@@ -47,7 +47,7 @@ def _intel_part(line: int, collective: str, part: str, known: Known, faults: lis
 
 
 def _intel_span(low: int | None, high: int | None) -> Span:
-    """Intel writes 2147483647 for no end."""
+    """Return the span; Intel MPI uses 2147483647 for no limit."""
     if low is None:
         return ALL
     high = low if high is None else high
@@ -65,7 +65,7 @@ def _intel_name(collective: str, number: str, known: Known) -> str | None:
 
 
 def read_nccl(path: Path, text: str, known: Known) -> TuningFile:
-    """`colltype,minbytes,maxbytes,algorithm,protocol,channels,nNodes,nRanks[,numPipeOps[,regBuff]]`."""
+    """Read lines `colltype,minbytes,maxbytes,algorithm,protocol,channels,nNodes,nRanks[,numPipeOps[,regBuff]]`."""
     rules: list[FileRule] = []
     faults: list[Fault] = []
     for line, words in enumerate(text.splitlines(), 1):
@@ -98,7 +98,7 @@ def read_nccl(path: Path, text: str, known: Known) -> TuningFile:
             FileRule(
                 line, collective, f"{fields[3]} {fields[4]}" + (f", {channels} channels" if channels >= 0 else ""), same, (),
                 Span(ranks, ranks) if ranks >= 0 else ALL, Span(low, None if high >= 2**63 - 1 else high),
-                # NCCL counts the larger of what a rank sends and receives (ncclFuncMaxSendRecvCount).
+                # NCCL uses the larger of the bytes that a rank sends and receives (ncclFuncMaxSendRecvCount).
                 collective == "allgather", Span(nodes, nodes) if nodes >= 0 else ALL, conditions=tuple(further),
             )
         )  # fmt: skip

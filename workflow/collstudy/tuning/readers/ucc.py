@@ -1,4 +1,4 @@
-"""UCC's tuning string, as src/coll_score of UCC 1.10 (August 2026) reads it."""
+"""Read UCC's tuning string, as src/coll_score of UCC 1.10 (August 2026) does."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from collstudy.tuning.readers.known import Known
 from collstudy.tuning.rules import TOTAL_BYTES
 from collstudy.tuning.tuningfile import ALL, Fault, FileRule, Span, TuningFile, general_faults
 
-#: The same algorithm in UCC's tl/ucp, where the catalogue has one.
+#: Catalogue's name -> the same algorithm in UCC's tl/ucp, where there is one.
 UCC = {
     "allgather": {"ring": "ring", "neighbor_exchange": "neighbor", "bruck": "bruck", "sparbit": "sparbit"},
     "allreduce": {"ring": "ring"},
     "alltoall": {"pairwise": "pairwise", "bruck": "bruck"},
     "bcast": {"knomial": "knomial"},
 }
-#: Collectives of UCC whose sizes count the data of all ranks, as Open MPI's do (ucc_coll_utils.c, ucc_coll_args_msgsize).
+#: Collectives for which UCC's sizes count the data of all ranks, like Open MPI's (ucc_coll_utils.c, ucc_coll_args_msgsize).
 #: Its reduce_scatter counts one rank's part, which no other format does.
 UCC_TOTAL = TOTAL_BYTES
 MEMORY = {"": 1, "b": 1, "k": 2**10, "kb": 2**10, "m": 2**20, "mb": 2**20, "g": 2**30, "gb": 2**30}
-#: The algorithms of tl/ucp, in the order of their numbers (`ucc_info -A`); of other collectives none can be chosen.
+#: The algorithms of tl/ucp in the order of their numbers (`ucc_info -A`); for other collectives none can be selected.
 ALGORITHMS = {
     "allgather": ("knomial", "ring", "neighbor", "bruck", "sparbit", "linear", "batched"),
     "allgatherv": ("ring", "knomial"),
@@ -34,15 +34,15 @@ ALGORITHMS = {
     "reduce": ("knomial", "dbt", "srg"),
     "reduce_scatter": ("ring", "knomial"),
 }
-#: The score of what tl/ucp does by itself, and of tokens without one.
+#: The score of tl/ucp's own choices, and of tokens without a score.
 OWN_SCORE = 10
 IGNORED = "UCC ignores the whole variable"
 
 
 def read_ucc(path: Path, text: str, known: Known) -> TuningFile:
-    """`UCC_TL_UCP_TUNE=<collectives>:<sizes>:[<ranks>]:@<algorithm>:<score>#...`, in a file perhaps below a section.
+    """Read `UCC_TL_UCP_TUNE=<collectives>:<sizes>:[<ranks>]:@<algorithm>:<score>#...`, which may be in a section of a file.
 
-    A section gives the processors and teams for which its lines are: `[vendor=amd model=rome team_size=2 ppn=1 nnodes=2]`.
+    A section states for which processors and teams its lines apply: `[vendor=amd model=rome team_size=2 ppn=1 nnodes=2]`.
     """
     section: dict[str, str] = {}
     scored: list[tuple[FileRule, float]] = []
@@ -62,7 +62,7 @@ def read_ucc(path: Path, text: str, known: Known) -> TuningFile:
     for own in sections:
         for (one, _), (other, _) in combinations(own, 2):
             if (
-                one.conditions == other.conditions and _meet(one, other)
+                one.conditions == other.conditions and _overlap_except_size(one, other)
                 and _before(one.sizes.low, other.sizes.high) and _before(other.sizes.low, one.sizes.high)
             ):  # fmt: skip
                 faults.append(
@@ -78,11 +78,11 @@ def read_ucc(path: Path, text: str, known: Known) -> TuningFile:
 
 
 def _both_hold(sections: list[list[tuple[FileRule, float]]]) -> Iterator[Fault]:
-    """Notes of sections that also apply to the teams of an earlier one: UCC keeps them in a hash table."""
+    """Yield notes on sections that also apply to the teams of an earlier section: UCC keeps sections in a hash table."""
     seen = set()
     for before, after in combinations(sections[1:], 2):
         for (one, _), (other, _) in product(before, after):
-            if {*one.conditions} <= {*other.conditions} and _meet(one, other) and other.line not in seen:
+            if {*one.conditions} <= {*other.conditions} and _overlap_except_size(one, other) and other.line not in seen:
                 seen.add(other.line)
                 text = f"the section of line {one.line} also applies there: UCC uses either"
                 yield Fault(other.line, text, note=True)
@@ -93,22 +93,22 @@ def _in_section(rule: FileRule, section: dict[str, str]) -> FileRule:
     for key, name in (("team_size", "ranks"), ("ppn", "ppn"), ("nnodes", "nodes")):
         if re.fullmatch(r"\d+(-(\d+|inf))?", section.get(key, "")):
             low, _, high = section[key].partition("-")
-            spans[name] = Span(int(low), _end(high or low))
+            spans[name] = Span(int(low), _upper_bound(high or low))
     further = [f"{key}={value}" for key, value in section.items() if key not in ("team_size", "ppn", "nnodes")]
     if "ranks" in spans and rule.ranks != ALL:
-        spans["ranks"] = _both(spans["ranks"], rule.ranks)
+        spans["ranks"] = _intersection(spans["ranks"], rule.ranks)
     return replace(rule, **spans, conditions=(*rule.conditions, *further))
 
 
-def _both(one: Span, other: Span) -> Span:
+def _intersection(one: Span, other: Span) -> Span:
     highs = [span.high for span in (one, other) if span.high is not None]
     return Span(max(one.low, other.low), min(highs) if highs else None)
 
 
-def _meet(one: FileRule, other: FileRule) -> bool:
-    """Whether some call is for both, but for its size."""
+def _overlap_except_size(one: FileRule, other: FileRule) -> bool:
+    """Return whether some call matches both rules, regardless of its size."""
     spans = ((one.ranks, other.ranks), (one.nodes, other.nodes), (one.ppn, other.ppn))
-    return one.collective == other.collective and not any(_both(*pair).empty for pair in spans)
+    return one.collective == other.collective and not any(_intersection(*pair).empty for pair in spans)
 
 
 def _before(low: int, high: int | None) -> bool:
@@ -116,15 +116,16 @@ def _before(low: int, high: int | None) -> bool:
 
 
 def _with_own_limits(rule: FileRule, score: float, scored: list[tuple[FileRule, float]]) -> FileRule:
-    """The sizes that are its own: a limit shared with a neighbour belongs to the higher score, of equal ones to the later sizes.
+    """Return the rule with the sizes that it really has: a limit shared with a neighbour belongs to the higher score or, for
+    equal scores, to the larger sizes.
 
-    The neighbour is another token, or what UCC does by itself.
+    The neighbour is another token, or tl/ucp's own choice.
     """
     low, high = rule.sizes
     near = [
         (other.sizes, its)
         for other, its in scored
-        if other is not rule and other.conditions == rule.conditions and _meet(rule, other)
+        if other is not rule and other.conditions == rule.conditions and _overlap_except_size(rule, other)
     ]
     if low and score < max((its for sizes, its in near if sizes.high == low), default=OWN_SCORE):
         low += 1
@@ -148,7 +149,7 @@ def _token(line: int, token: str, known: Known, faults: list[Fault]) -> Iterator
         elif field.lower().split(",")[0] in ("host", "cuda", "cuda_managed", "rocm", "rocm_managed"):
             conditions.append(f"memory {field}")
         elif field.startswith("[") and field.endswith("]") and all(_is_bounds(one) for one in bounds):
-            ranks = [Span(int(one[0]), _end(one[-1])) for one in bounds]
+            ranks = [Span(int(one[0]), _upper_bound(one[-1])) for one in bounds]
         elif all(len(one) == 2 and _memory(one[0]) is not None and _memory(one[1]) is not None for one in bounds):
             sizes = [
                 Span(int(_memory(a) or 0), None if b.lower() == "inf" else int(_memory(b) or 0)) for a, b in bounds
@@ -170,7 +171,7 @@ def _token(line: int, token: str, known: Known, faults: list[Fault]) -> Iterator
 
 
 def _algorithm(line: int, token: str, collective: str, word: str, faults: list[Fault]) -> tuple[str, str | None]:
-    """UCC's name of the algorithm that a token names by name or number, and this project's."""
+    """Return UCC's name of the algorithm that a token gives by name or number, and the catalogue's name (or None)."""
     if not word:
         return "scored", "default"
     names = ALGORITHMS.get(collective, ())
@@ -187,11 +188,11 @@ def _is_bounds(one: list[str]) -> bool:
     return len(one) <= 2 and one[0].isdecimal() and (one[-1].isdecimal() or one[-1].lower() == "inf")
 
 
-def _end(text: str) -> int | None:
+def _upper_bound(text: str) -> int | None:
     return None if text.lower() == "inf" else int(text)
 
 
 def _memory(text: str) -> float | None:
-    """UCC's sizes: 4k, 1m, inf; None for something else."""
+    """Convert UCC's sizes (4k, 1m, inf) to bytes; None for other texts."""
     found = re.fullmatch(r"(\d+)([kmgb]{0,2})", text.lower())
     return float("inf") if text.lower() == "inf" else int(found[1]) * MEMORY.get(found[2], 1) if found else None
