@@ -1,7 +1,7 @@
 # The chapter on extrapolation: its tables, figures and sentences.
 
 extrapolation_words <- c(
-  messages = "message model", messages_anchored = "message model, anchored", last_value = "last value",
+  messages = "message model", messages_anchored = "anchored message model", last_value = "last value",
   log_linear = "log-linear in the nodes"
 )
 

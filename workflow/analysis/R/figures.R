@@ -303,7 +303,8 @@ figures_fits <- function(results, collective) {
     )
     figure(
       collective, paste0("fit-", slug(algorithm)), plot_fit(results, collective, algorithm, model), paste0(
-        "Measured latency (\u00b5s) and the fit with the 95 % interval of its mean. Mean error on the fitted cells: ",
+        if (results$study$simulated) "Simulated" else "Measured", " latency (\u00b5s) and the fit with the 95 % ",
+        "interval of its mean. Mean error on the fitted cells: ",
         and_list(paste(format_pct(here$mape_pct), label_mapping(here$mapping, results$study))), ".",
         drawn_note(filter(rows_to_fit(results, collective), .data$algorithm == .env$algorithm))
       ),

@@ -216,6 +216,12 @@ describe_selection <- function(results) {
 
 model_word <- function(model) unname(coalesce(model_labels()[model], model))
 
+#' A model within a sentence: "the hop model", but "Hockney"
+#' @noRd
+model_in_text <- function(model) {
+  if (model %in% names(model_words)) paste("the", lower_first(model_word(model))) else model_word(model)
+}
+
 #' Models that need ping-pongs only
 #' @noRd
 models_of_pingpongs <- function() setdiff(names(models_of_messages), "loggp_fitted")
@@ -246,16 +252,16 @@ describe_picks <- function(selection) {
   best <- filter(picks, .data$model != "library_default")[1, ]
   physical <- filter(picks, .data$model %in% models_of_pingpongs())
   paste0(
-    "Selecting the algorithm with the lowest latency predicted by ", model_word(best$model), " finds the fastest one ",
-    "other than the default in ", format_pct(best$right), " of the cells; the selected algorithms are ",
-    format_pct(best$regret), " slower than that one (geometric mean)",
+    "Selecting the algorithm with the lowest latency predicted by ", model_in_text(best$model), " finds the fastest ",
+    "algorithm other than the default in ", format_pct(best$right), " of the cells; the selected algorithms are ",
+    format_pct(best$regret), " slower than the fastest one (geometric mean)",
     if (nrow(physical) > 0) paste0(
-      ", those selected by ", model_word(physical$model[1]), ", which needs only ping-pongs, ",
+      ", those selected by ", model_in_text(physical$model[1]), ", which needs only ping-pongs, ",
       format_pct(physical$regret[1])
     ), ".",
     if (nrow(default) > 0) paste0(
       " The library's default is ", format_pct(abs(default$regret)), if (default$regret < 0) " faster" else " slower",
-      " than it."
+      " than the fastest other algorithm."
     )
   )
 }
