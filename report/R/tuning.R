@@ -26,8 +26,8 @@ show_shared <- function(study) {
   if (NROW(table) == 0) return(invisible(NULL))
   emit_table(paste0("tbl-", study$id, "-tuning-shared"), table, caption_of(study, paste(
     "Additional time if one decision serves all placements (mapping and number of nodes) with the same number of processes,",
-    "relative to the fastest algorithm of each placement: the cost of a tuning file that selects by the number of ranks but not by",
-    "placement. Shapes: number of placements. The values are upper bounds, because the minimum over noisy latencies is biased low."
+    "relative to the fastest algorithm of each placement: the cost of a tuning file that does not distinguish placements. Shapes:",
+    "number of placements. The values are upper bounds, because the minimum over noisy latencies is biased low."
   )))
 }
 

@@ -249,8 +249,8 @@ figures_atlas <- function(results) {
   found <- summarise_atlas(atlas_rows(results))
   if (nrow(found) == 0) return(list())
   list(figure("atlas", "default", plot_atlas(results), paste(
-    "A cell is one collective, mapping, process count and message size; their number is in parentheses. Dot: geometric",
-    "mean. Tick: median. Thick line: median to 90th percentile. Thin line: to the 99th percentile."
+    "A cell is one collective, mapping, process count and message size; in parentheses: number of cells. Dot:",
+    "geometric mean. Tick: median. Thick line: median to 90th percentile. Thin line: to the 99th percentile."
   ), height = 1.5 + 0.32 * nrow(found) + 0.4 * n_distinct(found$machine)))
 }
 

@@ -83,7 +83,7 @@ describe_decision <- function(results, collective) {
       if (length(counts) > 0) paste0(
         ": ", and_list(paste0(names(counts), " (", format_number(as.vector(counts), 6), ")"))
       ), if (any(winners$tied != "")) paste0(
-        "; in ", format_number(sum(winners$tied != ""), 6), " cells it is tied with others"
+        "; in ", format_number(sum(winners$tied != ""), 6), " the fastest is tied with others"
       ), "."
     ),
     describe_absent(results, collective, winners),
@@ -224,7 +224,7 @@ describe_mappings <- function(results, rows) {
     slice_min(.data$latency_us, n = 1, with_ties = FALSE)
   counts <- sort(table(as.character(best$mapping)), decreasing = TRUE)
   paste0(
-    "With ", most, " processes, the lowest latency of any algorithm other than the default is reached when mapped ",
+    "With ", most, " processes, the lowest latency (without the default) is reached mapped ",
     and_list(paste0(label_mapping(names(counts), results$study), " at ", counts, " of ", nrow(best), " sizes")), "."
   )
 }

@@ -139,9 +139,9 @@ figures_of_import <- function(results) {
   if (nrow(agreement) == 0) return(list())
   panels <- nrow(distinct(agreement, .data$collective, .data$mapping))
   list(figure("import", "agreement", plot_agreement(results, agreement), paste(
-    "Difference |a / b - 1| between the latencies a and b of two sources in the same cell: median over the algorithms",
-    "that both measured; the largest value where there are more than two sources. Differences between algorithms below",
-    "this noise floor are not confirmed by a second author."
+    "Colour: |a / b - 1| of the latencies a and b of two sources, median over the algorithms that both measured (with",
+    "more than two sources, the largest value). A difference between algorithms below this noise floor is not",
+    "confirmed by a second author."
   ), width = 9.5, height = 1.5 + 2.6 * ceiling(panels / 3)))
 }
 

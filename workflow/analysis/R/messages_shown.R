@@ -216,10 +216,11 @@ describe_selection <- function(results) {
 
 model_word <- function(model) unname(coalesce(model_labels()[model], model))
 
-#' A model within a sentence: "the hop model", but "Hockney"
+#' A model within a sentence: "the hop model", but "Hockney" and "log-interpolation"
 #' @noRd
 model_in_text <- function(model) {
-  if (model %in% names(model_words)) paste("the", lower_first(model_word(model))) else model_word(model)
+  if (!model %in% names(model_words)) return(model_word(model))
+  paste0(if (model != "interpolation") "the ", lower_first(model_word(model)))
 }
 
 #' Models that need ping-pongs only

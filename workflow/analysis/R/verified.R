@@ -81,7 +81,7 @@ describe_regret <- function(folder) {
       capitalised(collective_word(first$collective[i])), ", rules ", first$split[i], " processes and tested on the ",
       format_number(here$cells[1], 6), " cells of the other process counts: the tuned rules are ", mean[["tuned"]],
       " slower than the best measured algorithm (geometric mean; more than ",
-      format_pct(here$p99_pct[here$policy == "tuned"]), " in one cell of a hundred), the default ",
+      format_pct(here$p99_pct[here$policy == "tuned"]), " in 1 % of the cells), the default ",
       mean[["default"]], ", the best single algorithm other than the default (",
       gsub("_", " ", here$algorithm[here$policy == "best-single"]), ") ", mean[["best-single"]], "."
     )
