@@ -13,7 +13,7 @@ show_provenance <- function(report) {
   )
   facts <- facts[nzchar(facts)]
   made <- data.frame(part = names(facts), version = unname(facts))
-  emit_table("tbl-provenance", made, "Software and machine that made this report.")
+  emit_table("tbl-provenance", made, "Software and machine that rendered this report.")
   rows <- do.call(rbind, lapply(Filter(has_results, report$studies), function(study) {
     how <- study$about$provenance
     data.frame(
@@ -45,14 +45,14 @@ processor_name <- function() {
 show_claims <- function(studies) {
   rows <- do.call(rbind, lapply(Filter(has_results, studies), claims_of))
   if (NROW(rows) == 0) return(paragraph("This report makes no claims, because no study has results."))
-  caption <- "Each sentence that states a result, where it is shown, and the command that reproduces it."
+  caption <- "Each sentence that states a result (claim), the figures and tables that show it, and the command that reproduces it."
   screen_only(TRUE, emit_table("tbl-claims", rows, caption, raw = names(rows), whole = 300))
   paper_only(paragraph(
     "The HTML pages of this report list ", count_of(nrow(rows), "claim"), ", each with the figure that shows it and the command that reproduces it."
   ))
 }
 
-#' The claims of a study with references to what the report shows of them.
+#' The claims of a study, with references to the figures, tables or sections that show them.
 claims_of <- function(study) {
   parts <- parts_of(study)
   front <- list(list(sentences = study$sentences[study$sentences$section %in% "answer", ], floats = c(
@@ -69,7 +69,7 @@ claims_of <- function(study) {
   }))
 }
 
-#' Of the labels of figures, tables and sections those that the report has; the chapter where it has none.
+#' The labels of figures, tables and sections that are in the report; that of the chapter where none is.
 shown_of <- function(study, floats) {
   chapter <- paste0("sec-", study$id)
   section <- grepl("^sec-", floats) & !study$chapter$bare
@@ -79,25 +79,29 @@ shown_of <- function(study, floats) {
 
 show_cells <- function(studies) {
   cells <- do.call(rbind, lapply(studies, function(s) s$cells[cell_columns]))
-  if (is.null(cells)) return(paragraph("No study has cells yet."))
+  if (is.null(cells)) return(paragraph("No study has configurations yet."))
   statuses <- c("measured", "failed", "unproved", "missing")
   counts <- as.data.frame.matrix(table(cells$study, factor(cells$status, union(statuses, unique(cells$status)))))
-  screen_only(nrow(counts) > paper_rows, emit_table("tbl-cells", cbind(study = rownames(counts), counts), "Cells by status."))
+  screen_only(nrow(counts) > paper_rows, emit_table("tbl-cells", cbind(study = rownames(counts), counts), paste(
+    "Number of configurations by status. A configuration is one algorithm, mapping and number of processes, with all message sizes."
+  )))
   if (nrow(counts) > paper_rows) {
     totals <- colSums(counts)
     paper_only(paragraph("The studies have ", collanalysis::and_list(paste(
       format(totals, big.mark = ",", trim = TRUE), ifelse(names(totals) == "unproved", "not verified", names(totals))
-    )), " cells; the HTML pages list them by study."))
+    )), " configurations (algorithm, mapping and number of processes); the HTML pages list them by study."))
   }
   bad <- cells[cells$status != "measured", ]
-  if (nrow(bad) == 0) return(paragraph("Every cell was measured or simulated at every size."))
+  if (nrow(bad) == 0) return(paragraph("Every configuration was measured or simulated at every size."))
   groups <- group_cells(bad)
   if (nrow(groups) > paper_rows) {
-    paper_only(paragraph(count_of(nrow(bad), "cell"), " without a usable number; the HTML pages list them with reasons."))
+    paper_only(paragraph(
+      "Configurations without a usable number at every size: ", format(nrow(bad), big.mark = ","), "; the HTML pages list them with their reasons."
+    ))
   }
   screen_only(nrow(groups) > paper_rows, emit_table("tbl-cells-without", groups, paste(
-    "Every cell without a usable number, or without one at every size, and the reason. One row covers all",
-    "process counts with the same reason; each study's", code("cells.csv"), "has a row for each."
+    "Configurations without a usable number at every size, and the reason. One row covers all process counts with the",
+    "same reason; each study's", code("cells.csv"), "has a row for each."
   ), labels = do.call(c, lapply(studies, algorithm_labels)), whole = 300))
 }
 
@@ -111,7 +115,7 @@ runs <- function(numbers) {
   paste(vapply(groups, words, ""), collapse = ", ")
 }
 
-#' One row for the cells that differ in their number of processes alone.
+#' One row for all cells that differ only in their number of processes.
 group_cells <- function(cells) {
   cells$reason[is.na(cells$reason)] <- ""
   key <- do.call(paste, c(cells[setdiff(cell_columns, "processes")], sep = "\r"))
@@ -138,12 +142,12 @@ show_files <- function(report) {
   stored <- length(list.files(file.path(report$results, "cells"), "[.]json$", recursive = TRUE))
   if (stored == 0) return(invisible(NULL))
   paragraph(
-    "Beside them, ", code(file.path(report$results_label, "cells")), " has ", count_of(stored, "file"), ", one for ",
-    "each cell that was launched: its definition, and every launch with its command, environment, versions and numbers."
+    "In addition, ", code(file.path(report$results_label, "cells")), " has ", count_of(stored, "file"), ", one for ",
+    "each launched configuration: its definition, and every launch with its command, environment, versions and numbers."
   )
 }
 
-#' What could not be shown anywhere above: the last word of the report.
+#' The last section of the report: what it could not show.
 show_problems <- function(studies) {
   problems <- unique(unlist(c(
     lapply(studies, function(study) study$problems), lapply(studies, function(study) study$chapter$problems)

@@ -1,6 +1,6 @@
-# A study of applications: their traces, and the replays of these.
+# A study of applications: their traces, and replays of the traces.
 
-#' What was traced where, what each application is, and what is not here.
+#' The traced applications, how they were traced and replayed, and what is left out.
 show_applications <- function(study) {
   about <- study$about
   how <- about$provenance
@@ -12,13 +12,13 @@ show_applications <- function(study) {
       ", with this project's trace library preloaded."
     ),
     if (isTRUE(how$oversubscribed)) paste(
-      "The ranks shared its cores. This does not change their calls; elapsed time includes waiting for a core, so",
+      "The ranks shared its cores. This does not change their calls, but elapsed time includes waiting for a core, so",
       "the replays use the processor time between calls as computing time."
     ),
     if (nzchar(how$simulator)) paste0(
       "The replays are simulated by ", md(with_version(how$simulator, how$simulator_version)),
-      ": the same calls in the same order, on a simulated machine; ",
-      "all of their results are labelled as simulated."
+      ": the same calls in the same order, on a simulated machine. ",
+      "All results of replays are labelled as simulated."
     )
   )
   paragraph(paste(sentences, collapse = " "))
@@ -35,21 +35,22 @@ show_applications <- function(study) {
   show_status(study)
 }
 
-#' The program that is tuned: how it was run.
+#' How the tuned program was run.
 show_program <- function(study) {
   about <- study$about
   emit("## How it was measured {#sec-", study$id, "-how}")
   paragraph(
     "The program ran unmodified on ", md(machine_text(about$machine)), " with ",
     md(with_version(about$provenance$mpi, about$provenance$mpi_version)), ", as ", code(about$program$command), ": once with this ",
-    "project's trace library, and ", about$program$runs, " times each with and without it. The cells that it uses were ",
-    "then measured with ", md(with_version(about$provenance$suite %or% "no benchmark", about$provenance$suite_version)),
-    ", in rounds, weighted by their share of the run time."
+    "project's trace library to record its calls, and ", about$program$runs, " times each with and without the library to ",
+    "measure its overhead. The cells that the program uses were then measured in rounds with ",
+    md(with_version(about$provenance$suite %or% "no benchmark", about$provenance$suite_version)),
+    ", weighted by their share of the run time."
   )
   show_status(study)
 }
 
-#' What the runs with the tuning file came to.
+#' The results of the runs with the tuning file.
 show_trial <- function(study) {
   emit("## The program with the tuning file {#sec-", study$id, "-trial}")
   if (nrow(study$tuned) > 0) paragraph(paste(md(study$tuned$text), collapse = " "))
@@ -59,17 +60,17 @@ show_trial <- function(study) {
     emit("```\n", result[2], "\n```")
   }
   show_drawing(study, "pairs", "Time of the program with and without the tuning file", paste(
-    "Runs without and with the tuning file; lines join the runs of a pair, which were launched one after the other in",
-    "random order."
+    "Runs without and with the tuning file. A line joins the two runs of a pair, which were launched one after the other",
+    "in random order."
   ))
   judged <- read_table(file.path(study$folder, "tables", "tuning-judged.csv"))
   if (NROW(judged) > 0) emit_table(paste0("tbl-", study$id, "-judged"), judged, caption_of(study, paste(
-    "Speed-up with the tuning file: median over the pairs, with the interval from order statistics. Collectives: time in",
-    "collective calls, mean over ranks, in runs with the trace library."
+    "Speed-up with the tuning file: median over the pairs of runs, with the interval from order statistics. Collectives:",
+    "time in collective calls, mean over ranks, in runs with the trace library."
   )))
   ran <- read_table(file.path(study$folder, "tables", "tuning-ran.csv"))
   if (NROW(ran) > 0) emit_table(paste0("tbl-", study$id, "-ran"), ran[setdiff(names(ran), "known_by")], caption_of(study, paste(
-    "What ran in the program without (default) and with the tuning file (tuned), by communicator and collective, as in",
-    "./study what-ran."
+    "Algorithms that ran in the program without (default) and with the tuning file (tuned), by communicator and",
+    "collective, as printed by ./study what-ran."
   )))
 }

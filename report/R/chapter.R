@@ -1,9 +1,9 @@
-# The chapters, and what every one begins with: the question, and how it was measured.
+# The chapters, and their common beginning: the question, the answer, and how it was measured.
 
-#' Where a new page begins (workflow/collstudy/publish/pages.py)
+#' Marks the beginning of a new HTML page (workflow/collstudy/publish/pages.py)
 page_break <- "<!-- page -->"
 
-#' The studies with their chapters (`chapter`, see recall_chapter()), several made at a time.
+#' The studies with their chapters added (`chapter`, see recall_chapter()); several are made in parallel.
 knit_chapters <- function(studies) {
   made <- parallel::mclapply(studies, recall_chapter, mc.cores = parallel::detectCores(), mc.preschedule = FALSE)
   Map(function(study, chapter) {
@@ -19,13 +19,13 @@ knit_chapters <- function(studies) {
   }, studies, made)
 }
 
-#' The markdown of all chapters. Not printed: what a chunk prints is kept line by line, which takes seconds.
+#' The markdown of all chapters, returned and not printed: knitr keeps printed output line by line, which takes seconds.
 text_of_chapters <- function(studies) {
   text <- vapply(studies, function(study) study$chapter$text, "")
   knitr::asis_output(paste0("\n", page_break, "\n", text, "\n", collapse = ""))
 }
 
-#' A chapter as it was made of the same files, or made now
+#' The cached chapter made from the same files, or a new one
 #' @return List: `text` (markdown), `files` (raw content by path), `shown` (labels of its figures and tables), and what
 #'   show_chapter() returns.
 recall_chapter <- function(study) {
@@ -53,13 +53,13 @@ recall_chapter <- function(study) {
   chapter
 }
 
-#' @return List: `bare` (TRUE: without a generated chapter), `problems` (what the own text asked for in vain).
+#' @return List: `bare` (TRUE: without a generated chapter), `problems` (what the study's own text refers to and is missing).
 show_chapter <- function(study) {
   template <- if (!has_results(study)) "missing" else if (!is.null(study$silent)) "silent" else
     study$about$chapter %or% "collectives"
   path <- file.path("chapters", paste0(template, ".qmd"))
   if (!file.exists(path)) stop(sprintf("study %s asks for chapter template %s, which does not exist", study$name, path))
-  # What the text of one's own shows and lacks: its functions note it here, as knitr returns nothing but text.
+  # The functions that the study's own text calls note here what it shows and what is missing; knitr only returns text.
   study$own <- new.env()
   own <- if (template != "missing") read_own(own_file(study))
   if (!is.null(own)) {
@@ -98,11 +98,11 @@ show_simulated <- function(study) {
   how <- study$about$provenance
   callout("important", "Simulated numbers", paste0(
     "Every number of this study was computed by ", md(with_version(how$simulator, how$simulator_version)),
-    " from a description of the machine; none was measured. Measurements with which they are compared are labelled as such."
+    " from a description of the machine; none was measured. Measurements shown for comparison are labelled as such."
   ))
 }
 
-#' The heading, where a text of one's own has not put it there already, and the question.
+#' The heading (unless the study's own text has it already), the question and the answer.
 show_chapter_head <- function(study) {
   if (!isTRUE(study$headed)) {
     emit("# ", md(study_title(study)), " {#sec-", study$id, "}")
@@ -112,7 +112,7 @@ show_chapter_head <- function(study) {
   show_study_answer(study)
 }
 
-#' What the study found, before how: its sentences, and the table that they are from.
+#' The answer of the study: its sentences, and the table with their numbers.
 show_study_answer <- function(study) {
   if (!is.null(study$silent)) return(paragraph(md(study$silent)))
   found <- study$sentences$text[study$sentences$section %in% "answer"]
@@ -126,12 +126,12 @@ show_study_answer <- function(study) {
   )]
   table$collective <- vapply(as.character(table$collective), collective_title, "")
   emit_table(label_of("tbl", study, "answer"), table, caption_of(study, paste(
-    "How often the library's default is the fastest or tied with it, and its regret: its slow-down against the fastest",
-    "algorithm of the cell. Best single algorithm: the one with the smallest regret if it were used for every cell."
+    "How often the library's default is the fastest algorithm or tied with it, and its regret: slow-down against the fastest",
+    "algorithm of the cell. Best single algorithm: the one with the smallest regret if it were used in every cell."
   )))
 }
 
-#' Sentences without the study's title at their beginning, where the title stands before them already.
+#' Sentences without the study's title at their beginning, for places that already show the title.
 without_title <- function(study, text) {
   text <- as.character(text)
   titled <- startsWith(text, study_title(study))
@@ -174,20 +174,20 @@ repeat_sentence <- function(study) {
   if (is.null(how$iterations)) return(NULL)
   loop <- paste0(
     "the mean over the ranks of each rank's mean over ", range_words(how$iterations), " iterations, after ",
-    range_words(how$warmup %or% 0), " for warm-up"
+    range_words(how$warmup %or% 0), " warm-up iterations"
   )
   if (study$simulated) {
     return(paste0(
       "A latency is ", loop, ". ", barrier_sentence(unlist(how$barriers)),
-      "The simulation is deterministic, so each cell is launched once."
+      "The simulation is deterministic, so each configuration is launched once."
     ))
   }
   launches <- unlist(how$launches %or% 1)
-  paste0("A launch gives ", loop, "; a latency is the median over ", range_words(launches), " launches of its cell.",
+  paste0("The result of a launch is ", loop, "; a latency is the median over ", range_words(launches), " launches.",
          stop_sentence(study))
 }
 
-#' The barrier between calls, where it is not the library's default: its exit skew biases the latency.
+#' Sentence on the barrier between calls, if it is not the library's default, because its exit skew biases the latency.
 barrier_sentence <- function(barriers) {
   if (length(barriers) == 0) return(NULL)
   paste0(
@@ -202,21 +202,23 @@ range_words <- function(values) {
   if (values[1] == values[2]) text[1] else paste(text, collapse = " to ")
 }
 
-#' Which rule ended the launches of the cells.
+#' Sentence on the rules that ended the launches of the cells.
 stop_sentence <- function(study) {
   stops <- table(study$cells$stop)
   width <- study$about$provenance$ci_width_pct
   if (length(stops) == 0 || is.null(width)) return("")
   words <- c(
     narrow = paste0("because the 95\\ % interval of the median was narrower than ", width, "\\ %"),
-    limit = "at the limit of launches"
+    limit = "at the maximum number of launches"
   )
   known <- intersect(names(words), names(stops))
   if (length(known) == 0) return("")
-  paste0(" Launching stopped ", collanalysis::and_list(paste0(words[known], " in ", vapply(stops[known], count_of, "", "cell"))), ".")
+  paste0(" Launching stopped ", collanalysis::and_list(
+    paste0(words[known], " in ", vapply(stops[known], count_of, "", "configuration"))
+  ), ".")
 }
 
-#' What the import found, counted: nothing is dropped in silence.
+#' Sentences with the counts of the import, so that nothing is dropped silently.
 import_sentence <- function(import) {
   counts <- c(Filter(function(x) is.numeric(x) && length(x) == 1, import), import$problems)
   if (length(counts) == 0) return(NULL)
@@ -227,19 +229,19 @@ import_sentence <- function(import) {
   }, "")
   sources <- unlist(import$sources)
   paste0(
-    "Of the import: ", collanalysis::and_list(words), ".",
-    if (length(sources) > 1) paste0(" Measured by ", collanalysis::and_list(md(sources)), "; the value of each counts as one launch of the cell."),
+    "Import: ", collanalysis::and_list(words), ".",
+    if (length(sources) > 1) paste0(" Measured by ", collanalysis::and_list(md(sources)), "; the value of each author counts as one launch."),
     if (length(import$statistics)) paste0(" A latency is ", collanalysis::and_list(statistic_words[unlist(import$statistics)]), "."),
     paste(left_out, collapse = "")
   )
 }
 
-#' What the words of the column `statistic` mean.
+#' The values of the column `statistic` in words.
 statistic_words <- c(
   mean_over_ranks = "the mean over the ranks of each rank's mean over iterations",
-  mean_over_ranks_median = "the median over the calls of a launch of the mean over the ranks",
-  slowest_rank = "the mean over iterations of the slowest rank's time",
-  slowest_rank_median = "the median over the calls of a launch of the slowest rank's time"
+  mean_over_ranks_median = "the mean over the ranks, median over the calls of a launch",
+  slowest_rank = "the time of the slowest rank, mean over iterations",
+  slowest_rank_median = "the time of the slowest rank, median over the calls of a launch"
 )
 
 grid_table <- function(study) {
@@ -265,7 +267,7 @@ values_text <- function(values, text = as.character) {
 show_status <- function(study) {
   cells <- study$cells
   if (is.null(cells)) {
-    lost <- paste0("The file ", code("cells.csv"), " is missing, so unmeasured cells cannot be listed.")
+    lost <- paste0("The file ", code("cells.csv"), " is missing, so configurations without a number cannot be listed.")
     callout("warning", "No list of cells", lost)
     return(invisible(NULL))
   }
@@ -285,6 +287,7 @@ show_status <- function(study) {
   counts <- table(bad$status)
   callout("warning", "Configurations without a number", paste0(
     format(nrow(bad), big.mark = ","), " of ", format(nrow(cells), big.mark = ","),
-    " configurations have no usable number, or not at every size: ", collanalysis::and_list(paste(counts, status_word(names(counts)))), ". @sec-cells lists them with their reasons."
+    " configurations have no usable number, or none at some sizes: ", collanalysis::and_list(paste(counts, status_word(names(counts)))),
+    ". @sec-cells lists them with their reasons."
   ))
 }

@@ -1,4 +1,4 @@
-# Figures: copied into the build folder, with a widget beside those that readers can turn.
+# Figures, copied into the build folder, with interactive widgets for some of them.
 
 label_of <- function(kind, study, id) paste0(kind, "-", study$id, "-", collanalysis::slug(id))
 
@@ -9,8 +9,8 @@ caption_of <- function(study, caption) {
   md(trimws(caption))
 }
 
-#' Copy a figure into the build folder (short names without blanks) and give its font a fallback: an SVG names the font
-#' of the machine that drew it, which a reader's machine need not have.
+#' Copy a figure into the build folder (short names without blanks) and add fallback fonts: an SVG names the font of the
+#' machine that drew it, which a reader's machine may lack.
 stage_figure <- function(study, file) {
   from <- file.path(study$folder, file)
   if (!file.exists(from) || file.size(from) == 0) return(NULL)
@@ -28,7 +28,7 @@ stage_figure <- function(study, file) {
   place
 }
 
-#' The file for the page: a picture of dots where the analysis found the drawing too heavy for browsers.
+#' The file for the HTML page: the PNG where the analysis found the SVG too large for browsers.
 file_for_page <- function(study, file) {
   dots <- sub("[.]svg$", ".png", file)
   if (file.exists(file.path(study$folder, dots))) dots else file
@@ -37,7 +37,7 @@ file_for_page <- function(study, file) {
 #' @param widest Largest share of the text's width on paper.
 show_figure <- function(study, row, id = label_of("fig", study, row$id), caption = caption_of(study, row$caption),
                         widest = 1) {
-  # A text of one's own shows it already.
+  # The study's own text shows it already.
   if (id %in% study$own$labels) return(invisible(NULL))
   image <- stage_figure(study, row$file)
   if (is.null(image)) {
@@ -63,8 +63,8 @@ figure_attributes <- function(row, width) {
   sprintf("width=%.0f%% fig-alt=\"%s\" alt=\"%s\"", 100 * width, alt, alt)
 }
 
-#' Share of the text's width (6.5 inches) that leaves a figure 3.2 inches high, or at most 7.2 inches where that would
-#' make it narrower than four fifths.
+#' Share of the text's width (6.5 inches) with which a figure is 3.2 inches high or, if that were narrower than four fifths,
+#' at most 7.2 inches high.
 paper_width <- function(row) {
   # A damaged index has texts here.
   if (!is.numeric(row$height_in) || !is.numeric(row$width_in)) return(1)
@@ -74,7 +74,7 @@ paper_width <- function(row) {
   if (two_on_a_page >= 0.8) min(1, two_on_a_page) else min(1, 7.2 / (6.5 * aspect))
 }
 
-#' The widget goes beside its static picture, which stays for print, for the PDF and for browsers without WebGL.
+#' Emit the widget of a figure. Its static picture stays for print, for the PDF and for browsers without WebGL.
 #' One copy of plotly.js serves all of them (stage_widget_library(); workflow/collstudy/publish/pages.py loads it where needed).
 emit_widget <- function(study, file) {
   path <- file.path(study$folder, file)

@@ -1,5 +1,5 @@
-# The front page: question, answer, figure, table, what to do, how far to trust it, studies. What it says is computed in
-# collanalysis (describe_front()); here it is put on the page.
+# The front page: question, answer, figure, table, what to do, how far to trust it, studies. Its content is computed in
+# collanalysis (describe_front()) and formatted here.
 
 show_question <- function(report) {
   question <- report$front$question %or% "No study has results yet, so there is no question to answer."
@@ -33,7 +33,7 @@ show_front_table <- function(front) {
   ), raw = "machine", headers = headers)
 }
 
-#' The figure of the study of all machines; without one, the decision map of the study that tells most.
+#' The figure of the study of all machines; without one, the decision map of the most informative study.
 show_front_figure <- function(studies) {
   atlas <- Filter(function(s) identical(s$about$chapter, "atlas") && nrow(s$figures) > 0, studies)
   if (length(atlas) > 0) {
@@ -57,7 +57,7 @@ decision_maps <- function(study) {
 
 show_advice <- function(report) {
   advice <- report$front$advice
-  # What a program gained counts for itself: its own runs judged.
+  # The gain of a program is shown by itself, because its own runs judged it.
   programs <- Filter(function(study) length(study$about$program) > 0 && nrow(study$tuned) > 0, report$studies)
   for (study in programs) {
     paragraph("**", md(study$about$program$label), ".** ", md(tail(study$tuned$text, 1)), " (@sec-", study$id, "-trial)")
@@ -87,7 +87,7 @@ show_advice <- function(report) {
     emit(paste0("```\n", advice$ask, "\n```"))
   }
   paragraph("On another machine, ", code("./study probe"), " drafts the description of the machine and ", code("./study new"),
-    " a study that measures it and decides its rules.")
+    " drafts a study that measures it and decides its rules.")
 }
 
 show_trust <- function(report) {
@@ -100,7 +100,7 @@ show_trust <- function(report) {
 }
 
 show_studies <- function(report) {
-  # On paper what many studies found would fill pages between the contents and what they list.
+  # In print, the findings of many studies would fill pages before the table of contents.
   many <- length(report$studies) > paper_rows
   screen_only(many, emit(paste(vapply(report$studies, study_line, "", report), collapse = "\n")))
   if (many) paper_only(paragraph("Each of the ", length(report$studies), " chapters begins with its study's question and answer."))

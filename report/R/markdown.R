@@ -1,4 +1,4 @@
-# Markdown that Quarto and plain pandoc understand alike.
+# Markdown that Quarto and plain pandoc both understand.
 
 one_line <- function(x) trimws(gsub("[[:space:]]+", " ", enc2utf8(as.character(x))))
 

@@ -1,5 +1,5 @@
-# A chapter that somebody wrote: config/studies/<study>.qmd, knitted before the generated chapter or in its place. The
-# functions that such a text uses are documented in docs/adding.md.
+# Chapters written by hand: config/studies/<study>.qmd, knitted before the generated chapter or in its place. docs/adding.md
+# documents the functions that such a text can call.
 
 own_file <- function(study) {
   path <- file.path("own", paste0(study$name, ".qmd"))
@@ -39,7 +39,7 @@ show_own <- function(study, own) {
   emit("")
 }
 
-#' Note what a text asks for and the study does not have; the report says it where it should stand, and in the appendix.
+#' Note something that a text refers to and the study lacks; the report shows the message in its place and in the appendix.
 own_lack <- function(study, ...) {
   message <- paste0("config/studies/", study$name, ".qmd: ", ...)
   study$own$problems <- c(study$own$problems, message)
@@ -57,7 +57,7 @@ own_data <- function(study, table) {
   NULL
 }
 
-#' A number with its unit. `...`: the values that single out one row, such as collective = "bcast".
+#' A number with its unit. `...`: values of columns that select one row, such as collective = "bcast".
 own_number <- function(study, table, column, ..., digits = 3) {
   data <- own_data(study, table)
   lack <- function(...) paste0("**", md(own_lack(study, ...)), "**")
@@ -114,10 +114,10 @@ own_table <- function(study, id, ..., columns = NULL, caption = NULL) {
   study$own$labels <- c(study$own$labels, label_of("tbl", study, id))
 }
 
-#' "@fig-..." or "@tbl-...", for a reference in the text.
-#' "a, b and c", or that there is none.
+#' "there are a, b and c", or "there are none".
 or_none <- function(names) if (length(names) == 0) "there are none" else paste("there are", collanalysis::and_list(sort(names)))
 
+#' "@fig-..." or "@tbl-...", for a reference in the text.
 own_reference <- function(study, id) {
   if (id %in% study$figures$id) return(paste0("@", label_of("fig", study, id)))
   if (id %in% study$tables$id) return(paste0("@", label_of("tbl", study, id)))

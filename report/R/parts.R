@@ -4,7 +4,7 @@
 #' @param key Last part of the heading's label; NULL: no heading.
 #' @param sections Sections of the figures and tables.
 #' @param said Sections of the sentences.
-#' @param on_paper What is printed: "all", the "figure" and the text, the "text", or "nothing". The pages have all.
+#' @param on_paper What is printed: "all", the "figure" and the text, the "text", or "nothing". The HTML pages have all.
 part <- function(study, title, key, sections, said = sections, depth = 2, on_paper = "all") {
   figures <- study$figures[study$figures$section %in% sections, ]
   tables <- study$tables[study$tables$section %in% sections, ]
@@ -16,7 +16,7 @@ part <- function(study, title, key, sections, said = sections, depth = 2, on_pap
   )
 }
 
-#' Labels of figures and tables that are there.
+#' Labels of the figures and tables whose files exist.
 floats_of <- function(study, figures, tables) {
   figures <- figures[is_there(study, figures$file), ]
   tables <- tables[is_there(study, tables$file), ]
@@ -80,13 +80,13 @@ parts_of_collectives <- function(study) {
   )
 }
 
-#' Sections that a chapter shows in a part of their own before the collectives.
+#' Sections that a chapter shows in separate parts before the collectives.
 own_sections <- function(study) switch(study$about$chapter %or% "", tuning = "sampling", components = "components", character())
 
 parts_of_collective <- function(study, collective) {
   suffix <- list(latency = c("", "/levels"), wins = "/wins", models = "/models")
-  # The part on the accuracy of the models sums up those of each collective; where there are many collectives, the map of
-  # the fastest stands for each.
+  # The part on the accuracy of the models summarises the models of each collective. With many collectives, only the
+  # decision map of each is printed.
   on_paper <- c(
     latency = "text", wins = if (length(collectives_shown(study)) > most_tabled) "figure" else "all",
     models = if (any(study$sentences$section == "believe")) "nothing" else "text"
@@ -102,7 +102,7 @@ parts_of_collective <- function(study, collective) {
   head <- part(study, collective_title(collective), collanalysis::slug(collective), character())
   head$none <- if (length(parts) == 0) "There are no figures and tables for this collective."
   shown <- c(list(head), parts)
-  # Of a study that decides for many collectives, decisions and their verification are printed.
+  # For a study that decides for many collectives, only decisions and their verification are printed.
   if (identical(study$about$chapter, "tuning") && length(collectives_shown(study)) > most_tabled) {
     shown <- lapply(shown, function(part) replace(part, "on_paper", "nothing"))
   }
@@ -130,14 +130,15 @@ parts_of_traces <- function(study) {
         on_paper = if ("gain" %in% study$sentences$section) "text" else "all"
       ),
       part(study, "What faster collectives could gain", "account", "account"),
-      part(study, "What decisions gain", "gain", "gain"), part(study, "Traffic between ranks", "pairs", "pairs")
+      part(study, "Gain from the decisions", "gain", "gain"), part(study, "Traffic between ranks", "pairs", "pairs")
     )),
     if (length(overview$floats) + nrow(overview$sentences) > 0) list(overview),
-    Filter(Negate(is_empty), dynamic), Filter(has_content, list(part(study, "What helps", "helps", "replays")))
+    Filter(Negate(is_empty), dynamic),
+    Filter(has_content, list(part(study, "Effect of other algorithms, mappings and networks", "helps", "replays")))
   )
 }
 
-#' The parts, and on paper how many of their figures and tables are not printed.
+#' Show the parts and, in print, how many of their figures and tables are left out.
 show_parts <- function(study, parts = parts_of(study)) {
   left <- vapply(parts, function(part) show_part(study, part), c(figure = 0L, table = 0L))
   left <- rowSums(matrix(left, 2, dimnames = list(c("figure", "table"), NULL)))
@@ -150,18 +151,18 @@ show_parts <- function(study, parts = parts_of(study)) {
 
 #' Show one part; returns the numbers of figures and tables that are not on paper.
 show_part <- function(study, part) {
-  # What the beginning of the chapter says is not said again beside the figures and tables that show it.
+  # Sentences of the chapter's beginning are not repeated with the figures and tables that show them.
   answers <- study$sentences$text[study$sentences$section %in% "answer"]
   repeated <- !is_empty(part) & part$sentences$text %in% answers
   part$sentences <- part$sentences[!repeated, ]
-  # On paper one figure stands for a collective, the map of the fastest where there is one, and tables that fill pages are
-  # left to the data package. The figure of all machines is on the front page.
+  # In print, a collective has one figure, its decision map if there is one, and long tables are left to the data package.
+  # The figure of all machines is on the front page.
   atlas <- identical(study$about$chapter, "atlas")
   long <- vapply(part$tables$file, function(file) NROW(read_table(file.path(study$folder, file))) > paper_rows, TRUE)
   on_paper <- seq_len(nrow(part$figures)) == 1 & part$on_paper %in% c("all", "figure") & !atlas
   tables_on_paper <- !long & part$on_paper == "all" & !(atlas & part$tables$id %in% "atlas-import-checks")
   nothing <- !any(on_paper, tables_on_paper) && nrow(part$sentences) == 0
-  # A part without figures and tables is the heading of those that follow.
+  # A part without figures and tables is the heading of the parts that follow.
   screen_only(part$on_paper == "nothing" || (nothing && !is_empty(part)), {
     if (!is.null(part$key)) emit(strrep("#", part$depth), " ", md(part$title), " {#sec-", study$id, "-", part$key, "}")
     if (!is.null(part$none)) paragraph(part$none)
@@ -182,24 +183,24 @@ show_part <- function(study, part) {
   c(figure = sum(!on_paper), table = sum(!tables_on_paper))
 }
 
-#' Label of the first figure or table of a part, of those on paper where there are any.
+#' Label of the first figure or table of a part; of a printed one if there is any.
 first_float <- function(study, part, on_paper, tables_on_paper) {
   printed <- c(label_of("fig", study, part$figures$id[on_paper]), label_of("tbl", study, part$tables$id[tables_on_paper]))
   head(c(intersect(printed, part$floats), part$floats), 1)
 }
 
-#' A paragraph, or a list where there are many sentences.
+#' A paragraph, or a list if there are many sentences.
 show_sentences <- function(text) {
   if (length(text) > 3) emit(paste0("- ", md(text), collapse = "\n")) else if (length(text)) paragraph(paste(md(text), collapse = " "))
 }
 
-#' The most rows of a table that is printed.
+#' Largest number of rows of a table that is printed.
 paper_rows <- 15
 
-#' The most collectives of a study of which each has tables on paper.
+#' Largest number of collectives of a study with which the tables of each are printed.
 most_tabled <- 2
 
-#' What is on the pages alone, where `only` says so.
+#' Show something only on the HTML pages if `only` is TRUE.
 screen_only <- function(only, shown) {
   if (only) emit("::: {.content-visible when-format=\"html\"}")
   force(shown)

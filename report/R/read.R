@@ -1,9 +1,9 @@
-# What the report reads of a study's results (docs/files.md). Values are passed on; nothing is remembered elsewhere.
+# Reading of a study's results for the report (docs/files.md). Values are passed on; there are no globals.
 
-# JSON has empty lists and texts where there is nothing.
+# Missing values in JSON may be empty lists or texts.
 `%or%` <- function(x, y) if (is.null(x) || length(x) == 0) y else x
 
-#' The report: what publish/building.py says of it (report.json), the folder in which it is built, and its studies.
+#' The report: the content of report.json (from publish/building.py), the folder in which it is built, and its studies.
 read_report <- function() {
   report <- jsonlite::fromJSON("report.json", simplifyVector = TRUE)
   # knitr changes the folder while it knits a chapter; files that we make belong beside index.qmd.
@@ -30,8 +30,8 @@ read_table <- function(path) {
   if (is.null(table) || ncol(table) == 0) NULL else table
 }
 
-#' One study: its study.json (NULL when there is none yet), cells, sentences, the indexes of its figures and tables, and what
-#' of them cannot be shown (`problems`), so that nothing disappears silently.
+#' One study: its study.json (NULL when there is none yet), cells, sentences, the indexes of its figures and tables, and
+#' those of them that cannot be shown (`problems`), so that nothing disappears silently.
 read_shown <- function(report, name) {
   folder <- file.path(report$results, name)
   json <- file.path(folder, "study.json")
@@ -85,5 +85,5 @@ is_there <- function(study, files) {
 
 study_title <- function(study) one_line(study$about$title %or% study$name)
 
-#' Whether there is anything to show: the description alone is written before anything is measured.
+#' TRUE if the study has measurements; its description is written before.
 has_results <- function(study) !is.null(study$about) && file.exists(file.path(study$folder, "measurements.csv"))

@@ -18,7 +18,7 @@ decimals_of <- function(x, name) {
   if (max(x) < 1) 3 else if (grepl("_us$", name) || max(x) >= 10) 2 else 3
 }
 
-#' An error above this says only that the model does not hold there.
+#' Larger errors are shown as "> 100,000": they only show that the model does not hold.
 most_pct <- 1e5
 
 format_column <- function(x, name) {
@@ -36,7 +36,7 @@ special_headers <- c(
   size_bytes = "Message size", n = "Matrix order", size_class = "Message size", process_class = "Processes",
   from_processes = "From (processes)", to_processes = "To (processes)", from_seconds = "Fewest processes (s)",
   to_seconds = "Most processes (s)", median_seconds = "Median (s)", max_seconds = "Largest (s)",
-  max_seconds_per_size = "Largest of a message size (s)", peak_memory_mb = "Peak memory (MB)",
+  max_seconds_per_size = "Largest per message size (s)", peak_memory_mb = "Peak memory (MB)",
   default_best_pct = "Default fastest or tied (%)", slower = "Cells in which it is slower",
   default_geometric_mean_pct = "Regret of the default, geometric mean (%)", default_mean_pct = "Arithmetic mean (%)",
   default_median_pct = "Median (%)", default_p90_pct = "90th percentile (%)", default_p99_pct = "99th percentile (%)",
@@ -71,7 +71,7 @@ header_of <- function(name) {
   vapply(name, one, "", USE.NAMES = FALSE)
 }
 
-#' The names that readers should see for the algorithms of a study, by name and by name with parameters.
+#' The labels of the algorithms of a study, by name and by name with parameters.
 algorithm_labels <- function(study) {
   labels <- character()
   for (collective in study$about$collectives) {
@@ -85,7 +85,7 @@ algorithm_labels <- function(study) {
   labels
 }
 
-#' Algorithms and their parameters, which files have in two columns, as one column of labels.
+#' Join algorithms and their parameters, which files have in two columns, in one column of labels.
 join_variants <- function(table, labels) {
   columns <- c(parameters = "algorithm", winner_parameters = "winner", runner_up_parameters = "runner_up")
   for (column in intersect(names(columns), names(table))) {
@@ -138,8 +138,8 @@ format_words <- function(column, name, labels) {
   column
 }
 
-#' Columns that say nothing: empty ones, the study, the collective and the rule of ties (which the caption has) where they
-#' are the same in every row, and `simulated` where nothing is.
+#' Drop columns without information: empty ones, the study, the collective and the rule for ties (which is in the caption)
+#' if they are the same in every row, and `simulated` if nothing is simulated.
 drop_columns <- function(table) {
   empty <- vapply(table, function(column) all(is.na(column)), TRUE)
   same <- vapply(table, function(column) length(unique(column)) <= 1, TRUE) & names(table) %in% c("study", "collective", "tested")
@@ -147,8 +147,8 @@ drop_columns <- function(table) {
   table[!(empty | same | measured)]
 }
 
-#' Headers as markdown. In a table that is wider than a line of print each one is broken so that it is no wider than the
-#' cells below it: typst gives all columns the same share of a line that is too short for them.
+#' Headers as markdown. In a table that is wider than a printed line, each header is broken so that it is no wider than the
+#' cells below it, because typst gives all columns the same share of a line that is too short.
 break_headers <- function(headers, shown) {
   width <- vapply(shown, function(column) max(0L, nchar(column), na.rm = TRUE), 1L)
   if (sum(pmax(width, nchar(headers)) + 3) <= 110) return(md(headers))
@@ -160,8 +160,8 @@ break_headers <- function(headers, shown) {
   mapply(one, headers, width, USE.NAMES = FALSE)
 }
 
-#' A data frame as a pipe table: numbers to the right, the width of the dashes as the width of the column (where a
-#' renderer uses that at all). `raw` names columns that already are markdown.
+#' A data frame as a pipe table: numbers are right-aligned, and the number of dashes gives the width of the column (for
+#' renderers that use it). `raw` names columns that already are markdown.
 pipe_table <- function(table, labels = character(), raw = character(), headers = header_of(names(table))) {
   right <- vapply(table, is.numeric, TRUE)
   shown <- format_cells(table, headers, labels)
@@ -176,8 +176,8 @@ pipe_table <- function(table, labels = character(), raw = character(), headers =
   )
 }
 
-#' A numbered table. Wide ones scroll inside their box in HTML and are set smaller in the PDF; long ones are cut (in the
-#' PDF sooner), and then say where the rest is. Up to `whole` rows are never cut.
+#' A numbered table. Wide tables scroll in HTML and are set smaller in the PDF. Tables with more than `whole` rows are cut
+#' (in the PDF sooner); the caption then tells where the rest is.
 emit_table <- function(id, table, caption, labels = character(), raw = character(), headers = header_of(names(table)),
                        most = c(html = 300, pdf = 10), whole = 60, file = NULL) {
   emit("::: {#", id, "}")
@@ -196,7 +196,7 @@ emit_table <- function(id, table, caption, labels = character(), raw = character
   emit(":::")
 }
 
-#' "The first 20 of 400 rows; all of them are in ...", for the format that shows fewer.
+#' "The first 20 of 400 rows; all of them are in ...", for the formats that cut the table.
 cut_note <- function(rows, most, file) {
   where <- if (is.null(file)) "" else paste0("; all of them are in ", code(file))
   one <- function(limit, visible) {

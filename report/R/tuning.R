@@ -1,6 +1,6 @@
 # The parts of the tuning chapter; its numbers are computed in the package collanalysis.
 
-#' Section on what was decided and judged; `study` may be any study with tables/tuning-regret.csv.
+#' Table of the regret of the decisions; `study` may be any study with tables/tuning-regret.csv.
 show_regret <- function(study) {
   table <- read_table(file.path(study$folder, "tables", "tuning-regret.csv"))
   if (is.null(table) || nrow(table) == 0) return(invisible(NULL))
@@ -20,18 +20,18 @@ show_regret <- function(study) {
   if (nrow(short) <= paper_rows) paper_only(show(short, "-tuning-regret-paper"))
 }
 
-#' What one file for all placements would lose.
+#' Table of the additional time if one file served all placements.
 show_shared <- function(study) {
   table <- read_table(file.path(study$folder, "tables", "tuning-shared.csv"))
   if (NROW(table) == 0) return(invisible(NULL))
   emit_table(paste0("tbl-", study$id, "-tuning-shared"), table, caption_of(study, paste(
-    "Additional time of one decision for all placements (mapping, nodes) with the same number of processes over the fastest",
-    "algorithm of each placement: the loss of a file that depends only on the number of ranks. An upper bound: the minimum over noisy",
-    "latencies is biased low."
+    "Additional time if one decision serves all placements (mapping and number of nodes) with the same number of processes,",
+    "relative to the fastest algorithm of each placement: the cost of a tuning file that does not distinguish placements. Shapes:",
+    "number of placements. The values are upper bounds, because the minimum over noisy latencies is biased low."
   )))
 }
 
-#' What was decided, and how good it is; `key` makes the label of the heading.
+#' Section on the decisions and their regret; `key` is part of the label of the heading.
 show_decided <- function(study, title, key) {
   emit("## ", title, " {#sec-", study$id, "-", key, "}")
   if (nrow(study$tuned) > 0) emit(paste0("- ", md(study$tuned$text), collapse = "\n"))
@@ -40,7 +40,7 @@ show_decided <- function(study, title, key) {
   show_sampling(study)
 }
 
-#' For chapters of other kinds: a section where the study was decided and judged.
+#' The section on tuning for chapters of other kinds, if the study has decisions.
 show_tuned <- function(study) {
   decided <- file.exists(file.path(study$folder, "tables", "tuning-regret.csv"))
   if (decided || nrow(study$tuned) > 0) show_decided(study, "Tuning", "tuning")
@@ -49,11 +49,12 @@ show_tuned <- function(study) {
 show_sampling <- function(study) {
   show_drawing(study, "sampling", "Regret against the share of measurement time", paste(
     "Regret over the whole grid (geometric mean) of rules decided on a sample, against the share of the grid's measurement",
-    "time that the sample takes: mean and standard deviation over random samples. Dashed: the library's default. Dotted: 2.5 %."
+    "time that the sample takes. Line and band: mean and standard deviation over random samples. Dashed: the library's default.",
+    "Dotted: 2.5 %."
   ))
 }
 
-#' A figure of the folder `tuning`, which has no index, where it is there.
+#' Show a figure of the folder `tuning`, which has no index, if it exists.
 show_drawing <- function(study, id, title, caption) {
   row <- data.frame(
     id = id, file = paste0("tuning/", id, ".svg"), title = title, caption = caption, width_in = 7,
@@ -66,9 +67,10 @@ show_verification <- function(study) {
   table <- read_table(file.path(study$folder, "tables", "tuning-verified.csv"))
   if (NROW(table) == 0) return(invisible(NULL))
   emit_table(paste0("tbl-", study$id, "-verification"), table, caption_of(study, paste(
-    "Fresh launches of the default and of the rules file, interleaved. Regret is relative to the fastest known algorithm of the cell;",
-    "speed-up is the geometric mean over the cells whose rule is not the default. State before slower rules were withdrawn.",
-    if (study$simulated) "Simulations are deterministic: only cells not used to decide add information." else ""
+    "Interleaved fresh launches of the default and of the rules file. Regret is relative to the fastest known algorithm of the",
+    "cell; speed-up is the geometric mean over the cells whose rule is not the default. The table shows the state before slower",
+    "rules were withdrawn.",
+    if (study$simulated) "Simulations are deterministic, so only cells not used to decide add information." else ""
   )))
 }
 
@@ -79,7 +81,7 @@ show_withdrawn <- function(study) {
     return(invisible(NULL))
   }
   screen_only(nrow(table) > paper_rows, emit_table(paste0("tbl-", study$id, "-withdrawn"), table, caption_of(
-    study, "Rules that were slower than the default in fresh launches: withdrawn, and the files written again."
+    study, "Rules that were slower than the default in fresh launches. They were withdrawn, and the files were written again."
   )))
   if (nrow(table) > paper_rows) {
     paper_only(paragraph(count_of(nrow(table), "rule"), " were slower than the default in fresh launches and withdrawn."))
@@ -92,15 +94,15 @@ show_check <- function(study) {
     paragraph("The files are not checked, because no Open MPI was available.")
     return(invisible(NULL))
   }
-  # How a row was found: the library was asked, or its messages were counted, as they all were by earlier versions.
+  # A row comes from asking the library or, as all rows of earlier versions, from counting its messages.
   asked <- table$asked %or% FALSE
   said <- function(rows, how, what) {
     if (nrow(rows) == 0) return(NULL)
     paste0(
       md(rows$mpi[1]), " was ", how, " at ", nrow(rows), " sizes around the boundaries of the ",
-      "rules; at ", sum(rows$agrees), " it ", what, " the algorithm that the file names, and at ",
-      sum(rows$tells_apart), " of them every other algorithm of the same entry differs in that, so that agreement is ",
-      "conclusive."
+      "rules; at ", sum(rows$agrees), " of them it ", what, " the algorithm that the file names. At ",
+      sum(rows$tells_apart), " of the sizes, every other algorithm of the same entry would have given another result, so ",
+      "agreement is conclusive there."
     )
   }
   paragraph(paste(c(

@@ -1,4 +1,4 @@
-# How a reader sees the names of collectives and products.
+# Labels of collectives and products.
 
 shown_titles <- c(
   collanalysis::collective_titles(), latency = "Point-to-point latency",
@@ -11,7 +11,7 @@ collective_title <- function(name) {
   collanalysis::capitalised(name)
 }
 
-# Names that the machine and suite files use, as people write them.
+# Labels of the names in machine and suite files.
 product_names <- c(
   openmpi = "Open MPI", mpich = "MPICH", impi = "Intel MPI", osu = "OSU Micro-Benchmarks",
   "smpi-openmpi" = "SMPI"
@@ -35,5 +35,5 @@ with_version <- function(name, version) {
   if (is.na(note)) text else paste0(text, " (", note, ")")
 }
 
-#' The status of a cell in words: what did not run as it was forced, or where, is stored as `unproved`.
+#' The status of a cell in words; `unproved`: the forced algorithm or the placement could not be verified.
 status_word <- function(status) sub("^unproved$", "not verified", status)

@@ -1,14 +1,14 @@
-# What faster collectives could gain a traced application at most: how long its ranks wait for the last one to arrive at
-# a collective, which no algorithm changes, and how long the collective takes after that.
+# Upper bound on the run time that faster collectives could save in a traced application. The time in a collective is
+# split into the wait for the last rank to arrive, which no algorithm changes, and the time after that.
 
-#' Below this share of the run time, collectives are not worth tuning.
+#' Share of the run time (%) below which collectives are not worth tuning
 #' @noRd
 little_pct <- 1
 
 #' Collective operations of a trace
 #'
-#' The n-th collective of a communicator is one operation of all of its ranks. Its transfer begins when the last rank
-#' arrives and ends when the last rank returns; what a rank spends in the call before is waiting.
+#' The n-th collective of each rank on a communicator is one operation. Its transfer begins when the last rank arrives
+#' and ends when the last rank returns; the time that a rank spends in the call before that is waiting.
 #'
 #' @param trace List from [read_trace()].
 #' @return Tibble, one row per blocking operation on a communicator of several ranks: ranks, communicator, operation,
@@ -27,17 +27,18 @@ read_operations <- function(trace) {
     collective_operations()
 }
 
-#' The same of calls
+#' Collective operations from calls
 #'
 #' @param calls Tibble, one row per collective call of each rank on communicators of several ranks: rank, operation,
 #'   communicator, ranks (of the communicator), size_bytes, start_us, end_us.
+#' @return Tibble as [read_operations()].
 #' @noRd
 collective_operations <- function(calls) {
   calls |>
     group_by(.data$rank, .data$communicator) |>
     mutate(number = row_number()) |>
     ungroup() |>
-    # A non-blocking one moves its data after the call.
+    # Non-blocking collectives move their data after the call.
     filter(!startsWith(.data$operation, "i")) |>
     group_by(.data$communicator, .data$number) |>
     mutate(last_us = max(.data$start_us), waiting_us = pmin(.data$end_us, .data$last_us) - .data$start_us) |>
@@ -64,15 +65,15 @@ label_class <- function(size_bytes) {
 
 run_us <- function(trace) trace$about$trace$seconds * 1e6
 
-#' The account of an application: its collectives, and what each could gain
+#' The account of an application: its collectives, and the run time that each could save at most
 #'
 #' @inheritParams read_operations
-#' @return Tibble, a row per number of ranks of the communicator, operation and class of message sizes, most to gain
+#' @return Tibble, a row per number of ranks of the communicator, operation and class of message sizes, largest gain
 #'   first: ranks, communicators (their number), operation, size_bytes (lower end of the class: 0, 1, 2, 4, ...),
 #'   operations, time_pct, waiting_pct, transfer_pct (of the run time, mean over all ranks), gain_pct (of the run time:
 #'   the time in which at least one such operation transfers), spread_us and transfer_us (medians over operations: from
-#'   the first arrival to the last, and from that to the last return), typical_bytes (the message size up to which half
-#'   of the time of these transfers is spent). No rows for a partial trace.
+#'   the first arrival to the last, and from that to the last return), typical_bytes (half of the transfer time is spent
+#'   on messages up to this size). No rows for a partial trace.
 #' @noRd
 account_of <- function(trace) {
   if (!isTRUE(trace$about$trace$complete)) return(tibble())
@@ -83,7 +84,7 @@ account_of <- function(trace) {
 #' @noRd
 class_start <- function(size_bytes) ifelse(size_bytes < 1, 0, 2^floor(log2(pmax(size_bytes, 1))))
 
-#' The smallest value up to which half of the weight is
+#' Weighted median: the smallest value at or below which half of the weight lies
 #' @noRd
 weighted_median <- function(values, weights) {
   order <- order(values)
@@ -111,14 +112,14 @@ account_rows <- function(operations, ranks, run_us) {
     arrange(desc(.data$gain_pct))
 }
 
-#' The most that all collectives together could gain, in percent of the run time
+#' The run time (%) that all collectives together could save at most
 #' @noRd
 most_gain_pct <- function(trace) {
   found <- read_operations(trace)
   100 * covered(found$start_us, found$end_us) / run_us(trace)
 }
 
-#' Accounts of all applications; NULL where ranks shared cores, because then times are not those of the collectives
+#' Accounts of all applications; NULL where ranks shared cores, because the times then include waiting for a core
 #' @noRd
 accounts <- function(results) {
   if (isTRUE(results$study$provenance$oversubscribed)) return(NULL)
@@ -129,11 +130,11 @@ accounts <- function(results) {
   if (nrow(found) > 0) found
 }
 
-#' The cells that a program uses: `sampling/cells.csv`
+#' Write the cells that a program uses: `sampling/cells.csv`
 #'
 #' @param folder Folder `results/<study>` with `program.json` (docs/files.md).
-#' @return The path. The file has the rows of [account_of()], and `trace`, the digest of the trace; none where all
-#'   collectives together could gain less than `worth_pct` of program.json, or where there is no complete trace.
+#' @return The path. The file has the rows of [account_of()] and a column `trace`, the digest of the trace. It has no
+#'   rows where all collectives together could save less than `worth_pct` of program.json, or without a complete trace.
 #' @examples
 #' folder <- file.path(tempdir(), "program", "study")
 #' dir.create(folder, recursive = TRUE)
@@ -158,10 +159,10 @@ write_account <- function(folder) {
 
 account_columns <- paste(
   "Blocking collectives on communicators of several ranks. Waiting: until the last rank arrives; transfer: the rest of",
-  "the time in the call; both as a mean over the ranks, of the run time. Largest gain: the time in which at least one",
-  "rank is still in the call after the last one has arrived, which a perfect algorithm would save if waiting stayed",
-  "the same. Spread: time from the first arrival to the last; transfer_us: from that to the last return (medians over",
-  "operations); typical_bytes: the message size up to which half of the time of the transfers is spent."
+  "the time in the call; both in percent of the run time, mean over the ranks. Gain: upper bound, the time in which at",
+  "least one rank is still in the call after the last one has arrived; a perfect algorithm would save it if waiting",
+  "stayed the same. Spread: from the first arrival to the last; transfer (\u00b5s): from the last arrival to the last",
+  "return (medians over operations). Typical size: half of the transfer time is spent on messages up to this size."
 )
 
 tables_of_accounts <- function(results) {
@@ -174,7 +175,7 @@ figures_of_accounts <- function(results) {
   found <- accounts(results)
   if (is.null(found)) return(list())
   list(figure("account", "cells", plot_account(found), paste(
-    "Share of the run time in the collectives with the largest possible gain.", account_columns
+    "Share of the run time spent in the collectives with the largest possible gain.", account_columns
   ), height = 2 + 1.8 * n_distinct(found$application)))
 }
 
@@ -199,7 +200,7 @@ plot_account <- function(found) {
     labs(title = "Share of the run time spent in collectives") + theme_study()
 }
 
-#' What faster collectives could gain, in sentences
+#' Sentences on the run time that faster collectives could save
 #'
 #' @param results List from [read_results()].
 #' @return Character vector, a sentence for each application with a complete trace; none where ranks shared cores.
@@ -214,8 +215,7 @@ describe_accounts <- function(results) {
     if (most < little_pct) {
       return(paste0(
         application$label, " on ", application$ranks, " ranks spends hardly any time in collectives: perfect ones ",
-        "would ",
-        "save at most ", format_pct(most), " of its run time, so tuning is not worthwhile."
+        "would save at most ", format_pct(most), " of its run time, so tuning is not worthwhile."
       ))
     }
     first <- rows[1, ]

@@ -1,10 +1,11 @@
-#' Put the latencies of a simulated study beside those of a measured one
+#' Join the latencies of a simulated study with those of a measured one
 #'
 #' @param results List from [read_results()]: the simulated study.
-#' @param measured The same of the measured one. Default: the study that `analysis.compare` names, in the folder beside.
+#' @param measured The results of the measured study. Default: the study that `analysis.compare` names, in the folder
+#'   next to the simulated one.
 #' @return Tibble, one row for each cell and size that both have: collective, algorithm, mapping, processes, size_bytes,
-#'   simulated_us, measured_us, ratio (simulated / measured) and held_out (`analysis.compare.fitted` does not
-#'   name the algorithm: the machine was not fitted to it). No rows where the measured study has no results here.
+#'   simulated_us, measured_us, ratio (simulated / measured) and held_out (TRUE: the machine was not fitted to the
+#'   algorithm, `analysis.compare.fitted` does not name it). No rows where the measured study has no results here.
 #' @noRd
 compare_studies <- function(results, measured = read_compared(results)) {
   none <- tibble(
@@ -15,7 +16,7 @@ compare_studies <- function(results, measured = read_compared(results)) {
   fitted <- results$study$analysis$compare$fitted
   fitted <- paste(rep(names(fitted), lengths(fitted)), unlist(fitted))
   short <- function(medians) {
-    # Applications and ladders are compared in chapters of their own, with what the machines' difference means there.
+    # Applications and ladders are compared in their own chapters, which explain the differences between the machines.
     medians <- filter(medians, !.data$collective %in% c(point_to_point, applications))
     mutate(medians[c(cell_keys, "latency_us")], across(c("collective", "algorithm", "mapping"), as.character))
   }
@@ -40,18 +41,17 @@ read_compared <- function(results) {
   read_measured(folder)
 }
 
-#' How far the simulation is from the measurement
+#' Accuracy of the simulation against the measurement
 #'
-#' Errors are |simulated / measured - 1|. Agreement and regret are those of choosing an algorithm by simulation, among
-#' the algorithms that both studies have in the cell: regret is how much slower the chosen one was measured to be than
-#' the measured fastest, and its geometric mean is of the ratio. They belong to all algorithms together, so a row of one
-#' algorithm has none.
+#' Errors are |simulated / measured - 1|. Agreement and regret describe the choice of an algorithm by simulation, among
+#' the algorithms that both studies have in the cell. Regret is the measured slow-down of the chosen algorithm against
+#' the one measured as fastest; its geometric mean is that of the ratios. Both refer to all algorithms together, so rows
+#' of a single algorithm have none.
 #'
 #' @param compared Tibble from [compare_studies()].
-#' @return Tibble: collective, algorithm (or `all`: of those held out where there are any, without the default), mapping
-#'   (or `all`), held_out, cells, median_abs_error_pct, p90_abs_error_pct,
-#'   bias (geometric mean of simulated / measured),
-#'   winner_agreement_pct, geometric_mean_regret_pct.
+#' @return Tibble: collective, algorithm (or `all`: those of [whole()]), mapping (or `all`), held_out, cells,
+#'   median_abs_error_pct, p90_abs_error_pct, bias (geometric mean of simulated / measured), winner_agreement_pct,
+#'   geometric_mean_regret_pct.
 #' @noRd
 summarise_accuracy <- function(compared) {
   parts <- bind_rows(
@@ -77,8 +77,8 @@ summarise_accuracy <- function(compared) {
     arrange(desc(.data$collective == "bcast"), .data$algorithm != "all", .data$algorithm, .data$mapping != "all")
 }
 
-#' The rows that "all" means: no default, whose choice of algorithm is a second thing to be right about, and, where
-#' there are any, only what the machine was not fitted to.
+#' The rows that "all" stands for: without the default, whose latency also depends on which algorithm it selects, and
+#' only algorithms that the machine was not fitted to, if there are any
 #' @noRd
 whole <- function(compared) {
   compared |>
@@ -87,7 +87,7 @@ whole <- function(compared) {
     ungroup()
 }
 
-#' For each cell: is the simulated winner the measured one, and what does the simulated one cost?
+#' For each cell: is the fastest algorithm the same in simulation and measurement, and the regret of the simulated one
 #' @noRd
 choose_by_simulation <- function(compared) {
   compared |>
@@ -106,7 +106,7 @@ rank_correlation <- function(one, other) {
   stats::cor(one, other, method = "spearman")
 }
 
-#' Say where the simulation can be trusted, from the comparison alone
+#' Sentences on where the simulation is accurate, from the comparison with measurements
 #'
 #' @inheritParams compare_studies
 #' @return Sentences.
@@ -128,10 +128,11 @@ accuracy_sentences <- function(rows, study) {
       capitalised(collective_word(collective)), ": the simulated latency of ", format_number(all$cells, 6), " cells",
       if (all$held_out) " of algorithms that the machine was not fitted to" else "", " has an error of ",
       format_pct(all$median_abs_error_pct), " in the median and more than ", format_pct(all$p90_abs_error_pct),
-      " in one of ten.",
+      " in a tenth of the cells.",
       if (!is.na(all$geometric_mean_regret_pct)) paste0(
-        " Choosing by simulation selects the measured fastest algorithm in ", format_pct(all$winner_agreement_pct),
-        " of the cells, with a regret of ", format_pct(all$geometric_mean_regret_pct), " (geometric mean)."
+        " The algorithm with the lowest simulated latency is the one measured as fastest in ",
+        format_pct(all$winner_agreement_pct), " of the cells; its regret is ",
+        format_pct(all$geometric_mean_regret_pct), " (geometric mean)."
       )
     ),
     trust_sentence(rows), extreme_sentence(rows, study), mistake_sentence(rows, study)
@@ -142,7 +143,7 @@ size_class <- function(bytes) {
   cut(bytes, c(0, 64, 8192, Inf), c("up to 64 B", "of 128 B to 8 KiB", "of 16 KiB and more"))
 }
 
-#' The parts (algorithm x size class) whose median error is at most 20 %, and the others
+#' Sentence on the parts (algorithm x size class) with a median error of at most 20 %, and on the others
 #' @noRd
 trust_sentence <- function(rows) {
   parts <- whole(rows) |>
@@ -159,7 +160,7 @@ trust_sentence <- function(rows) {
   )
 }
 
-#' The best and the worst of mapping x size class, of the rows that `all` means
+#' Sentence on the algorithm, mapping and size class with the smallest and the largest error, over the rows of [whole()]
 #' @noRd
 extreme_sentence <- function(rows, study) {
   rows <- whole(rows)
@@ -184,10 +185,10 @@ tables_accuracy <- function(results) {
   if (nrow(compared) == 0) return(list())
   c(list(listed(
     "accuracy", NULL, summarise_accuracy(compared), paste(
-      "Simulated against measured latency: |simulated / measured - 1| over the cells that both have. `all`: without",
-      "the default and, where there are any, only algorithms to which the machine was not fitted (held out);",
-      "winner agreement and regret refer to choosing among all algorithms by simulation. Bias is the geometric mean of",
-      "simulated / measured; regret is the geometric mean of the slow-down of the simulated choice."
+      "Error of the simulated latencies, |simulated / measured - 1|, over the cells that both studies have. All:",
+      "without the default, and only algorithms that the machine was not fitted to (held out), if there are any.",
+      "Winner agreement and regret refer to choosing among all algorithms by simulation: the share of cells in which",
+      "the choice was measured as fastest, and its slow-down (geometric mean). Bias: mean of simulated / measured."
     )
   )), tables_of_choice(results, compared))
 }
@@ -198,7 +199,7 @@ figures_accuracy <- function(results) {
   list(
     figure(
       "accuracy", "ratio", plot_ratio(compared, results$study),
-      "Median and middle 80 % over the numbers of processes; 1 is exact, the dotted lines are a factor of 2.", 9, 9
+      "Line: median over the numbers of processes; band: middle 80 %. 1 is exact; dotted: a factor of 2.", 9, 9
     ),
     figure(
       "accuracy", "processes", plot_ratio_processes(compared, results$study),
@@ -206,7 +207,7 @@ figures_accuracy <- function(results) {
     ),
     figure(
       "accuracy", "ranks", plot_rank_correlation(compared, results$study),
-      "Rank correlation (Spearman) of simulated and measured latencies of a cell's algorithms: 1 is the same order."
+      "Spearman rank correlation between simulated and measured latencies of a cell's algorithms: 1 is the same order."
     )
   )
 }

@@ -1,7 +1,7 @@
-# How much of a simulation's error and regret is the measurement's own: another measurement of the same cells is no
-# simulation, and still differs.
+# How much of a simulation's error and regret is due to noise of the measurement: a second measurement of the same cells
+# differs, too.
 
-#' The measured numbers of a study's cells one by one: each launch, or each author's number
+#' The single measurements of a study's cells: each launch of each author
 #' @noRd
 replicates_of <- function(measured) {
   measured$launches |>
@@ -15,9 +15,9 @@ replicates_of <- function(measured) {
 
 #' Two measurements of the same cells, and the simulation of these cells
 #'
-#' Of every two measurements of one cell by different authors, or where a collective has one author, of different
-#' launches, each is once the one that predicts and once the one that judges. The simulation predicts for the same
-#' judges.
+#' The pairs are measurements of one cell by different authors or, if a collective has one author, different launches.
+#' In each pair, each measurement serves once as the prediction (`other`) and once as the reference (`judge`). The
+#' simulation is compared with the same references.
 #'
 #' @param compared Tibble from [compare_studies()].
 #' @param measured List from [read_results()] of the measured study.
@@ -40,13 +40,14 @@ pair_replicates <- function(compared, measured) {
     ungroup()
 }
 
-#' Noise and model: errors and regret of another measurement and of the simulation, on the same cells and algorithms
+#' Noise and model error: errors and regret of a second measurement and of the simulation, on the same cells and
+#' algorithms
 #'
 #' @inheritParams pair_replicates
-#' @return Tibble: collective, mapping (or `all`), between, cells (with two algorithms or more that both measured),
+#' @return Tibble: collective, mapping (or `all`), between, cells (with at least two algorithms that both measured),
 #'   pairs (of their measurements), other_error_pct and simulated_error_pct (medians), other_regret_pct and
-#'   simulated_regret_pct (geometric means), model_regret_pct (what the simulation's has beyond the other measurement's,
-#'   at least 0).
+#'   simulated_regret_pct (geometric means), model_regret_pct (regret of the simulation beyond that of the other
+#'   measurement, at least 0).
 #' @noRd
 summarise_noise <- function(compared, measured) {
   none <- tibble(
@@ -83,7 +84,7 @@ summarise_noise <- function(compared, measured) {
   bind_rows(none, found)
 }
 
-#' Which wrong choices cost most
+#' The wrong choices of the simulation, most costly first
 #'
 #' @inheritParams pair_replicates
 #' @return Tibble: collective, mapping, chosen (by simulation), fastest (measured), cells, geometric_mean_regret_pct,
@@ -113,20 +114,20 @@ tables_of_choice <- function(results, compared) {
   noise <- summarise_noise(compared, read_compared(results))
   list(
     if (nrow(noise) > 0) listed("accuracy", "noise", noise, paste(
-      "Noise and model: what another measurement of the same cells (of another author, or another launch) is off, and",
-      "costs when the algorithm is chosen by it, and the same of the simulation, on the same cells and algorithms.",
-      "Errors are medians, regret is the geometric mean; model: regret of the simulation beyond that of another",
+      "Noise and model error: error of a second measurement of the same cells (by another author, or another launch)",
+      "and regret of choosing the algorithm by it, and the same for the simulation, on the same cells and algorithms.",
+      "Errors are medians, regrets geometric means. Model: regret of the simulation beyond that of the second",
       "measurement."
     )),
     listed("accuracy", "mistakes", summarise_mistakes(compared), paste(
-      "Wrong choices of the simulation: what it chose, what was measured to be fastest, and the share of the logarithm",
-      "of all regret of the collective (%)."
+      "Wrong choices of the simulation: the algorithm that it chose, the one measured as fastest, and the share (%) of",
+      "the summed logarithmic regret of the collective."
     ))
   ) |>
     purrr::compact()
 }
 
-#' The wrong choices that cost most, in a sentence
+#' Sentence on the most costly wrong choices
 #' @noRd
 mistake_sentence <- function(rows, study) {
   mistakes <- summarise_mistakes(rows)
@@ -136,15 +137,16 @@ mistake_sentence <- function(rows, study) {
   names <- unique(c(mistakes$chosen, mistakes$fastest))
   share <- map_dbl(names, function(name) sum(mistakes$share_pct[mistakes$chosen == name | mistakes$fastest == name]))
   paste0(
-    "The wrong choice that costs most is ", said(first$chosen), " in place of ", said(first$fastest), ", mapped ",
-    label_mapping(first$mapping, study), ": ", count_cells_word(first$cells), " with ", format_pct(first$share_pct),
-    " of all regret; wrong choices of or against ", said(names[which.max(share)]), " have ", format_pct(max(share)), "."
+    "The wrong choice that costs most is ", said(first$chosen), " instead of ", said(first$fastest), ", mapped ",
+    label_mapping(first$mapping, study), ": ", format_pct(first$share_pct), " of all regret, in ",
+    count_cells_word(first$cells), ". All wrong choices that involve ", said(names[which.max(share)]),
+    " make up ", format_pct(max(share)), "."
   )
 }
 
 count_cells_word <- function(count) paste(count, if (count == 1) "cell" else "cells")
 
-#' Noise and model, in a sentence
+#' Sentence on noise and model error
 #' @noRd
 noise_sentences <- function(results, compared, collective) {
   measured <- read_compared(results)
@@ -154,14 +156,14 @@ noise_sentences <- function(results, compared, collective) {
   if (nrow(noise) == 0) {
     return(paste0(
       capitalised(collective_word(collective)), ": no cell has two algorithms that were measured twice, so the part ",
-      "of the error and the regret that is noise is unknown."
+      "of the error and of the regret that is due to noise is unknown."
     ))
   }
   paste0(
-    "Noise and model: ", noise$cells, " cells have algorithms that two ", noise$between, " measured. These differ by ",
-    format_pct(noise$other_error_pct), " (median), and choosing the algorithm by one of them has a regret of ",
-    format_pct(noise$other_regret_pct), " on the other (geometric mean); among the same algorithms the simulation is ",
-    format_pct(noise$simulated_error_pct), " off and has a regret of ", format_pct(noise$simulated_regret_pct),
-    ", of which ", format_pct(noise$model_regret_pct), " is the model's."
+    "Noise and model: ", noise$cells, " cells have algorithms that two ", noise$between, " measured. These ",
+    "measurements differ by ", format_pct(noise$other_error_pct), " (median); choosing the algorithm by one of them ",
+    "has a regret of ", format_pct(noise$other_regret_pct), " on the other (geometric mean). For the same algorithms, ",
+    "the simulation has an error of ", format_pct(noise$simulated_error_pct), " and a regret of ",
+    format_pct(noise$simulated_regret_pct), ", of which ", format_pct(noise$model_regret_pct), " is due to the model."
   )
 }

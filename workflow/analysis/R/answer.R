@@ -1,12 +1,12 @@
-# The answer of a study: is the default good enough, and would one algorithm do?
+# The answer of a study: regret of the default, and of using a single algorithm everywhere.
 
-#' The front page's table: is the default good enough, and would one algorithm do?
+#' Regret of the default and of the best single algorithm, by collective and mapping
 #'
 #' @param results List from [read_results()].
 #' @return Tibble, one row per collective and mapping: collective, mapping, default_best_pct (cells in which the default
-#'   is fastest or tied, see [decide_winners()]), slower (cells in which it is slower), default_ with each of
-#'   [summarise_slowdown()]'s columns (the default's regret over all compared cells), cells (compared), best_single (the
-#'   algorithm with the smallest geometric mean of regret among those measured in every compared cell),
+#'   is fastest or tied, see [decide_winners()]), slower (cells in which it is slower), the columns of
+#'   [summarise_slowdown()] with the prefix default_ (regret over all compared cells), cells (compared), best_single
+#'   (the algorithm with the smallest geometric mean of regret among those measured in every compared cell),
 #'   best_single_geometric_mean_pct, best_single_mean_pct.
 #' @noRd
 summarise_answer <- function(results) {
@@ -20,7 +20,7 @@ answer_collectives <- function(results) {
     default_p90_pct = numeric(), default_p99_pct = numeric(), default_max_pct = numeric(), cells = integer(),
     best_single = character(), best_single_geometric_mean_pct = numeric(), best_single_mean_pct = numeric()
   )
-  # A chapter of its own compares by other rules, and says so there.
+  # Chapters with their own question compare by other rules, which they explain.
   if (!is.null(own_chapter(results))) return(none)
   bind_rows(none, map_dfr(collectives_of(results), function(collective) answer_collective(results, collective)))
 }
@@ -67,20 +67,19 @@ summarise_single <- function(results, collective, winners) {
 
 tables_of_answer <- function(results) {
   list(listed("answer", NULL, summarise_answer(results), paste(
-    "How often the library's default is the fastest or tied with it, and its regret over all cells, tied ones",
-    "included.",
-    slowdown_note, "Best single: the algorithm with the smallest mean slow-down if used for every cell."
+    "How often the library's default is the fastest algorithm or tied with it, and its regret over all cells (ties",
+    "included).", slowdown_note, "Best single: the algorithm with the smallest mean slow-down if used for all cells."
   )), listed("answer", "collectives", summarise_by_collective(results), paste(
-    "The default's regret by collective; slower: the share of the cells in which it is more than 5 % slower than the",
-    "best measured algorithm.", slowdown_note
+    "Regret of the default by collective. Slower: the share of the cells in which the default is more than 5 % slower",
+    "than the best measured algorithm.", slowdown_note
   )))
 }
 
-#' The default's regret by collective, all mappings together, by the rule of the chapter on all machines
+#' Regret of the default by collective over all mappings, computed as in the chapter on all machines
 #'
 #' @param results List from [read_results()].
 #' @return Columns of [summarise_atlas()], and best_other (the algorithm other than the default with the smallest regret
-#'   among those measured in most cells) with best_other_geometric_mean_pct. No rows for a chapter of its own.
+#'   among those measured in most cells) with best_other_geometric_mean_pct. No rows for an [own_chapter()].
 #' @noRd
 summarise_by_collective <- function(results) {
   none <- mutate(summarise_atlas(atlas_rows(list(rows = results$rows[0, ]))),
@@ -104,7 +103,7 @@ summarise_by_collective <- function(results) {
   ), by = "collective")
 }
 
-#' The answer of a study in sentences
+#' Sentences with the answer of a study
 #'
 #' @param results List from [read_results()].
 #' @return Character vector, one sentence each.
@@ -119,24 +118,26 @@ describe_answer <- function(results) {
   vapply(split(answer, factor(answer$collective, unique(answer$collective))), function(rows) {
     paste0(
       study_name(results), ", ", collective_word(rows$collective[1]),
-      ": the default is the fastest or tied with it in ",
-      per_mapping(rows, format_pct(rows$default_best_pct), results$study), " of the cells",
-      slower_words(results, rows$collective[1]), "."
+      ": the default is the fastest algorithm, or tied with it, in ",
+      per_mapping(rows, format_pct(rows$default_best_pct), results$study), " of the cells.",
+      slower_words(results, rows$collective[1])
     )
   }, "", USE.NAMES = FALSE)
 }
 
-#' How much slower the default is in the cells in which it is slower; nothing is said of those in which it is tied
+#' A sentence on the cells in which the default is slower, and not tied with the fastest algorithm; empty without any
 #' @noRd
 slower_words <- function(results, collective) {
   winners <- decide_winners(results, collective)
   slower <- summarise_slowdown(1 + winners$default_regret_pct[winners$default_is %in% "slower"] / 100)
   if (slower$cells == 0) return("")
-  if (slower$cells == 1) return(paste0("; in the other one it is ", format_pct(slower$max_pct), " slower"))
+  if (slower$cells == 1) return(paste0(" In the other cell it is ", format_pct(slower$max_pct), " slower."))
   paste0(
-    "; in the other ", format_number(slower$cells), " cells it is slower by ", format_pct(slower$geometric_mean_pct),
-    " (geometric mean; arithmetic mean ", format_pct(slower$mean_pct), "), by more than ", format_pct(slower$p90_pct),
-    " in one cell of ten, at most by ", format_pct(slower$max_pct)
+    " In the other ", format_number(slower$cells), " cells it is slower by ", format_pct(slower$geometric_mean_pct),
+    " (geometric mean; arithmetic mean ", format_pct(slower$mean_pct), ")",
+    # A tenth of fewer cells is less than one.
+    if (slower$cells >= 10) paste0(", by more than ", format_pct(slower$p90_pct), " in a tenth of them,"),
+    " and by at most ", format_pct(slower$max_pct), "."
   )
 }
 

@@ -1,11 +1,11 @@
-# Traced applications and their replays: what is read and summarised. Paths in study.json are relative to the
-# results folder, which holds the study's folder beside `traces/` and `replays/`.
+# Traced applications and their replays: reading and summaries. Paths in study.json are relative to the results folder,
+# which holds the study's folder, `traces/` and `replays/`.
 
 point_to_point_calls <- c(
   "send", "ssend", "bsend", "rsend", "recv", "sendrecv", "isend", "issend", "ibsend", "irsend", "irecv", "probe",
   "wait", "test"
 )
-# Calls that move no data of the application.
+# Calls that transfer no data of the application.
 silent_calls <- c("init", "finalize", "communicator")
 
 operation_class <- function(operation) {
@@ -39,7 +39,7 @@ read_trace <- function(folder) {
   path <- file.path(folder, "calls.csv.gz")
   if (!file.exists(path)) return(NULL)
   about <- jsonlite::read_json(file.path(folder, "about.json"))
-  # Warnings become errors: a table that was cut off must not look like a shorter run.
+  # Warnings become errors, so that a truncated table does not pass for a shorter run.
   calls <- withCallingHandlers(
     readr::read_csv(path, col_types = call_columns, lazy = FALSE, progress = FALSE),
     warning = function(w) stop(path, ": ", conditionMessage(w), call. = FALSE)
@@ -66,13 +66,12 @@ message_size <- function(calls, ranks) {
   ))
 }
 
-#' Operations of a trace: how often, how much, how long
+#' Operations of a trace: number, bytes and time
 #'
 #' @param trace List from [read_trace()].
 #' @return Tibble, one row per operation: operation, collective (logical), calls (of all ranks), operations (each
-#'   collective counted once for all ranks that take part: the most calls of any rank), sent_bytes (in the send
-#'   buffers of all ranks), median_bytes and largest_bytes (of the message size), time_us (in the call, mean over
-#'   ranks).
+#'   collective counted once for all participating ranks: the most calls of any rank), sent_bytes (in the send buffers
+#'   of all ranks), median_bytes and largest_bytes (of the message size), time_us (in the call, mean over ranks).
 #' @noRd
 summarise_operations <- function(trace) {
   ranks <- trace$about$trace$ranks
@@ -101,11 +100,11 @@ summarise_sizes <- function(trace) {
     count(.data$operation, .data$size_bytes, name = "calls")
 }
 
-#' Time of each rank by kind
+#' Time of each rank in computation, collectives and point-to-point calls
 #'
 #' @inheritParams summarise_operations
-#' @return Tibble: rank, kind (compute, collectives, point to point), wall_us (time on the clock; compute is all that
-#'   is between calls), cpu_us (processor time).
+#' @return Tibble: rank, kind (compute, collectives, point to point), wall_us (elapsed time; compute is all time between
+#'   calls), cpu_us (processor time).
 #' @noRd
 summarise_time <- function(trace) {
   calls <- filter(trace$calls, .data$operation != "communicator")
@@ -130,7 +129,7 @@ summarise_time <- function(trace) {
 #' @param folder Folder of a replay (`results/replays/...`).
 #' @return A list: `about` (the content of `about.json`: makespan_us, messages, interval_us, ...), `ports`, `links`
 #'   (bytes, saturated_us and held_us of each link and interval in which bytes crossed it), `intervals`, `operations`,
-#'   `pairs` (see workflow/native/fattree/traffic.cpp). NULL where there is none.
+#'   `pairs` (see workflow/native/fattree/traffic.cpp). NULL where there is no replay or it failed.
 #' @noRd
 read_replay <- function(folder) {
   if (!file.exists(file.path(folder, "links.csv.gz"))) return(NULL)
@@ -146,14 +145,14 @@ read_replay <- function(folder) {
   )
 }
 
-#' One line on a replay
+#' Summary of a replay
 #'
 #' @param replay List from [read_replay()].
-#' @return Tibble with one row: makespan_us; communication_us (time in MPI, mean over ranks); network_bytes (that left
-#'   the hosts); peak_load_pct (of the link's bandwidth, the busiest link between switches and hosts in its busiest
-#'   interval); saturated_us (the longest time in which any one link was full with several messages); held_us (that
-#'   time of all links, multiplied by the number of messages less one); latency_us and unloaded_us (of a message,
-#'   mean, and what it would be on an empty network).
+#' @return Tibble with one row: makespan_us; communication_us (time in MPI, mean over ranks); network_bytes (sent by the
+#'   hosts); peak_load_pct (load of the busiest link in its busiest interval, of its bandwidth); saturated_us (longest
+#'   time in which several messages used the full bandwidth of one link); held_us (that time summed over all links,
+#'   times the number of messages minus one); latency_us and unloaded_us (mean time of a message, and what it would be
+#'   on an empty network).
 #' @noRd
 summarise_replay <- function(replay) {
   links <- left_join(replay$links, replay$ports, "link")
@@ -171,7 +170,7 @@ summarise_replay <- function(replay) {
   )
 }
 
-#' The collective that an application sends most bytes with in a replay
+#' Bytes, messages and time of each class of operation in a replay
 #'
 #' @inheritParams summarise_replay
 #' @return Tibble with a row per operation class, most bytes first: operation, bytes, messages, time_us (mean over
@@ -191,13 +190,13 @@ dominating_collective <- function(replay) {
   if (nrow(rows) == 0) NA_character_ else rows$operation[1]
 }
 
-#' Everything of a study's applications
+#' Read the traces and replays of a study's applications
 #'
 #' @param study List from [read_study()].
-#' @param applications Those of study.json, or the program of one.
+#' @param applications The applications of study.json, or its program in a list.
 #' @return A list by application: name, label, description, ranks, `trace` ([read_trace()]) and `replays`, a list of
-#'   the replays of study.json with `replay` ([read_replay()]) and `timed` ([read_timed_replay()]) added. What is not
-#'   there is NULL.
+#'   the replays of study.json with `replay` ([read_replay()]) and `timed` ([read_timed_replay()]) added; NULL for those
+#'   that do not exist.
 #' @noRd
 read_applications <- function(study, applications = study$applications) {
   root <- results_root(study)
@@ -217,7 +216,7 @@ default_replay <- function(application) {
   if (length(found)) found[[1]] else NULL
 }
 
-#' The label of the machine of a replay, within a sentence that says that it is simulated
+#' The label of the machine of a replay, for sentences that already say that it is simulated
 #' @noRd
 replay_machine <- function(results, machine) {
   entries <- unlist(map(unname(results$applications), "replays"), recursive = FALSE)
@@ -225,7 +224,7 @@ replay_machine <- function(results, machine) {
   within_text(plain_machine(if (length(label) == 0 || is.na(label)) machine else label))
 }
 
-#' Results of each replay of a study, with those of the default on the same machine
+#' Results of each replay of a study, and their change against the default replay
 #'
 #' @inheritParams read_applications
 #' @return Tibble: application, machine, replay (its label), mapping, the columns of [summarise_replay()], and
@@ -257,7 +256,7 @@ summarise_replays <- function(results) {
     ungroup()
 }
 
-#' What is known of each trace
+#' Summary of each trace
 #'
 #' @inheritParams read_applications
 #' @return Tibble: application, ranks, calls, seconds (from MPI_Init to MPI_Finalize), mpi_wall_pct, mpi_cpu_pct

@@ -11,15 +11,14 @@ tables_of_applications <- function(results) {
   if (nrow(replays) > 0) replays <- mutate(replays, application = unname(labels[.data$application]))
   tables <- list(
     listed("applications", "traces", summarise_traces(results), paste(
-      "The traced applications: calls of all ranks, time from MPI_Init to MPI_Finalize, share of the ranks' time and",
-      "of their processor time that is inside MPI calls, collective operations (one for all ranks that take part),",
-      "bytes in send buffers.", oversubscribed_note(results$study)
+      "The traced applications: calls of all ranks, time from MPI_Init to MPI_Finalize, share of the ranks' elapsed",
+      "and processor time spent in MPI calls, collective operations (counted once for all participating ranks), bytes",
+      "in send buffers.", oversubscribed_note(results$study)
     )),
     listed("applications", "operations", operations, paste(
-      "MPI operations of the applications: calls of all ranks, operations (a collective counted once for its ranks),",
-      "bytes",
-      "in the send buffers of all ranks, median and largest message (per pair of ranks for all-to-all, per rank for",
-      "gather, scatter and allgather), time in the call (mean over ranks).", oversubscribed_note(results$study)
+      "MPI operations of the applications: calls of all ranks, operations (a collective counts once for its ranks),",
+      "bytes in the send buffers of all ranks, median and largest message (per pair of ranks for all-to-all, per rank",
+      "for gather, scatter and allgather), time in the call (mean over ranks).", oversubscribed_note(results$study)
     ))
   )
   tables <- c(tables, tables_of_accounts(results), tables_of_gain(results))
@@ -42,10 +41,9 @@ tables_of_applications <- function(results) {
 
 replay_columns <- function() {
   paste(
-    "Communication: time in MPI calls, mean over ranks. Peak load: the busiest link in its busiest interval, of its",
-    "bandwidth. Saturated: the longest time in which a link was fully used by several messages. Held: that time summed",
-    "over",
-    "all links, multiplied by the number of messages minus one (those that would queue)."
+    "Communication: time in MPI calls, mean over ranks. Peak load: load of the busiest link in its busiest interval,",
+    "in percent of its bandwidth. Saturated: the longest time in which several messages used the full bandwidth of one",
+    "link. Held: that time summed over all links, times the number of messages minus one (those that would queue)."
   )
 }
 
@@ -56,7 +54,7 @@ oversubscribed_note <- function(study) {
 
 # Sentences ----------------------------------------------------------------------------------------------------------
 
-#' What the applications do, in sentences
+#' Sentences on the MPI calls of the applications
 #'
 #' @param results List from [read_results()].
 #' @return Character vector, a sentence for each application.
@@ -83,11 +81,11 @@ describe_applications <- function(results) {
   })
 }
 
-#' How even the traffic between pairs of ranks is, in sentences
+#' Sentences on how evenly the traffic is distributed over pairs of ranks
 #'
 #' @inheritParams describe_applications
-#' @return Character vector: for each application the share of the bytes of collectives that the busiest sender has,
-#'   against that of even traffic.
+#' @return Character vector: for each application the share of pairs that collectives use, and the bytes of the busiest
+#'   sender relative to the average rank.
 #' @noRd
 describe_pairs <- function(results) {
   unlist(map(unname(results$applications), function(application) {
@@ -108,7 +106,7 @@ describe_pairs <- function(results) {
   }))
 }
 
-#' What the replays show of the network, in sentences
+#' Sentences on the load of the network in the replays
 #'
 #' @inheritParams describe_applications
 #' @return Character vector.
@@ -124,22 +122,21 @@ describe_congestion <- function(results) {
       filter(.data$interval == worst$interval, .data$bytes > 0) |>
       slice_max(.data$bytes, n = 1, with_ties = FALSE)
     paste0(
-      application$label, " (simulated): over the ", format_time(one$makespan_us), " of the replay a message takes ",
-      format_us(one$latency_us), " on average, ", format_us(one$unloaded_us),
-      " on an empty network; at worst, in the interval at ", format_time(worst$start_us), ", ",
-      format_number(worst$latency_us / worst$unloaded_us), " times that of an empty network",
-      if (nrow(cause)) paste0(" (most of its bytes are of ", operation_class(cause$operation), ")"),
-      ". The busiest link carries ", format_pct(one$peak_load_pct), " of its bandwidth in its busiest interval of ",
+      application$label, " (simulated): over the ", format_time(one$makespan_us), " of the replay, a message takes ",
+      format_us(one$latency_us), " on average, and ", format_us(one$unloaded_us),
+      " on an empty network; in the worst interval, at ", format_time(worst$start_us), ", it takes ",
+      format_number(worst$latency_us / worst$unloaded_us), " times as long as on an empty network",
+      if (nrow(cause)) paste0(" (most bytes belong to ", operation_class(cause$operation), ")"),
+      ". The busiest link uses ", format_pct(one$peak_load_pct), " of its bandwidth in its busiest interval of ",
       format_us(entry$replay$about$interval_us), "."
     )
   }))
 }
 
-#' What another algorithm or mapping gains, in sentences
+#' Sentences on the gain from another algorithm or mapping
 #'
 #' @inheritParams describe_applications
-#' @return Character vector: for each application the dominating collective, and the best and the worst that was
-#'   tried.
+#' @return Character vector: for each application the collective with most bytes and the best alternative.
 #' @noRd
 describe_alternatives <- function(results) {
   replays <- summarise_replays(results)

@@ -1,25 +1,25 @@
-# All machines at once (`chapter: atlas`): where the library's default is wrong, and whether a rule of one machine helps
-# on another.
+# All machines together (`chapter: atlas`): where the library's default is not the fastest algorithm, and whether a
+# selection rule from one machine helps on another.
 
-#' Every algorithm of every place with its latency over the best of the place
+#' Latency of every algorithm over the best of its place
 #'
 #' A place is a machine, collective, mapping (with processes per node), number of processes (three or more) and message
-#' size where the default and another algorithm have a latency. Launches and authors of one machine count together.
+#' size where the default and another algorithm have a latency. Launches and authors of one machine are pooled.
 #'
 #' @param results List from [read_results()] of a study that gathers others.
 #' @return Tibble: machine, simulated, collective, mapping, processes, size_bytes, algorithm, latency_us, slowdown,
-#'   gain (log of the default's latency over this one's), rank_class and size_class (the powers of two and of four that
-#'   are nearest: what a rule for all machines can tell apart).
+#'   gain (log of the default's latency over this one's), rank_class and size_class (nearest power of two and of four:
+#'   the resolution of a rule for all machines).
 #' @noRd
 atlas_rows <- function(results) {
   if (!is.null(results$atlas)) return(results$atlas)
-  # Of many columns few: rows are copied several times.
+  # Only the columns that are used, because the rows are copied several times.
   used <- c(
     "machine", "simulated", "collective", "algorithm", "parameters", "mapping", "nodes", "processes", "size_bytes",
     "latency_us", "flag"
   )
   rows <- label_machines(results$rows[used], results$study$machine_labels)
-  # Two ranks send one message whatever the algorithm is called.
+  # Between two ranks all algorithms send the same message.
   rows <- rows[!rows$collective %in% c(point_to_point, applications) & rows$processes > 2, ]
   rows <- bind_rows(rows[0, ], map(unname(split(rows, rows$machine)), rows_in_place))
   if (nrow(rows) == 0) return(mutate(rows, slowdown = numeric(), gain = numeric()))
@@ -42,7 +42,7 @@ atlas_rows <- function(results) {
     )
 }
 
-#' Machines by their labels; by their names where two of them share one
+#' Replace the names of machines by their labels, except where two machines share a label
 #' @noRd
 label_machines <- function(rows, labels) {
   labels <- unlist(labels)
@@ -51,11 +51,11 @@ label_machines <- function(rows, labels) {
   mutate(rows, machine = coalesce(unname(labels[.data$machine]), .data$machine))
 }
 
-#' By how much the default is wrong, by machine and collective
+#' Slow-down of the default by machine and collective
 #'
 #' @param rows Tibble from [atlas_rows()].
-#' @return Tibble: machine, simulated, collective, slower_pct (cells in which the default is more than 5 % slower than
-#'   the best: what two authors of one machine differ by), columns of [summarise_slowdown()].
+#' @return Tibble: machine, simulated, collective, slower_pct (share of cells in which the default is more than 5 %
+#'   slower than the best; two authors of one machine differ by as much), columns of [summarise_slowdown()].
 #' @noRd
 summarise_atlas <- function(rows) {
   filter(rows, .data$algorithm == "default") |>
@@ -67,9 +67,9 @@ summarise_atlas <- function(rows) {
     arrange(.data$simulated, .data$machine, desc(.data$geometric_mean_pct))
 }
 
-#' The rule that machines teach: for each collective, class of ranks and class of sizes the algorithm with the largest
-#' mean gain over the default, each machine with the same weight; the default where that gain is not clear (two standard
-#' errors over the cells) or some machine would lose by it
+#' Fit one selection rule to machines: for each collective, class of ranks and class of sizes the algorithm with the
+#' largest mean gain over the default, all machines with equal weight; the default where that gain is not clear (two
+#' standard errors over the cells) or where the algorithm is slower than the default on one of the machines
 #' @noRd
 learn_rule <- function(rows) {
   keys <- c("collective", "rank_class", "size_class")
@@ -92,7 +92,8 @@ learn_rule <- function(rows) {
     select(all_of(keys), "algorithm")
 }
 
-#' What a rule comes to; where it says nothing, or names what was not measured in the cell, the default stays
+#' Rows of the algorithm that a rule selects in each cell; the default where the rule has no entry or names an algorithm
+#' without a latency in the cell
 #' @noRd
 judge_rule <- function(rows, rule) {
   cell <- c("machine", "collective", "mapping", "processes", "size_bytes")
@@ -101,12 +102,12 @@ judge_rule <- function(rows, rule) {
   bind_rows(chosen, default)
 }
 
-#' What one rule for all machines is worth, and one that was learned on the others
+#' Slow-down of the default, of one rule for all machines and of a rule that was fitted to the other machines
 #'
 #' @param rows Tibble from [atlas_rows()].
 #' @return Tibble: machine, simulated, policy (default; one rule for all machines; rule of the other machines), cells,
 #'   geometric_mean_pct, mean_pct, median_pct, p90_pct, p99_pct, max_pct, changed_pct (cells that do not use the
-#'   default). Only collectives that two machines have take part.
+#'   default). Only collectives that at least two machines have are included.
 #' @noRd
 summarise_one_rule <- function(rows) {
   shared <- distinct(rows, .data$machine, .data$collective) |> count(.data$collective) |> filter(.data$n > 1)
@@ -133,12 +134,12 @@ summarise_one_rule <- function(rows) {
   bind_rows(found)
 }
 
-#' Do winners agree between machines? For cells of two machines with the same collective, mapping, ranks and size, and
-#' the algorithms that both measured there
+#' Agreement between machines on the fastest algorithm, over cells of two machines with the same collective, mapping,
+#' ranks and size, among the algorithms that both have there
 #'
 #' @param rows Tibble from [atlas_rows()].
-#' @return Tibble: machine, other, collective, cells, same_winner_pct, winner_costs_pct (geometric mean of how much
-#'   slower than the best the other machine's winner is on this machine), default_costs_pct (the same of the default).
+#' @return Tibble: machine, other, collective, cells, same_winner_pct, winner_costs_pct (slow-down on this machine of
+#'   the other machine's fastest algorithm, geometric mean), default_costs_pct (slow-down of the default).
 #' @noRd
 summarise_winner_agreement <- function(rows) {
   machines <- unique(rows$machine)
@@ -173,24 +174,24 @@ tables_atlas <- function(results) {
   rows <- atlas_rows(results)
   made <- list(
     listed("atlas", "default", summarise_atlas(rows), paste(
-      "Regret of the library's default by machine and collective; slower: the share of the cells in which it is more",
-      "than 5 % slower than the best measured algorithm.", slowdown_note
+      "Regret of the library's default by machine and collective. Slower: the share of the cells in which the default",
+      "is more than 5 % slower than the best measured algorithm.", slowdown_note
     )),
     listed("atlas", "one-rule", summarise_one_rule(rows), paste(
-      "One rule for all machines (by collective, power of two of ranks and power of four of bytes), fitted to all",
-      "machines or to all others (leave one machine out). The default is kept unless the gain over it is clear",
-      "on every machine of the fit."
+      "Regret of one selection rule for all machines (by collective, nearest power of two of the ranks and nearest",
+      "power of four of the message size), fitted to all machines or only to the other ones. The rule keeps the",
+      "default unless another algorithm is clearly faster on average and slower on none of the machines fitted to."
     )),
     listed("atlas", "agreement", summarise_winner_agreement(rows), paste(
-      "Agreement of winners between machines, in cells with the same collective, mapping, ranks and size. Costs are",
-      "geometric",
-      "means over the best algorithm of the machine: of the other machine's winner, and of the default."
+      "Agreement between machines on the fastest algorithm (winner) in cells with the same collective, mapping, number",
+      "of ranks and message size. Costs: slow-down on the machine (geometric mean) of the other machine's winner and",
+      "of the default."
     ))
   )
   c(made, tables_guidelines(results), tables_of_gathered(results))
 }
 
-#' The default's regret on every machine, one line for each collective
+#' Figure of the default's regret on every machine, one line for each collective
 #'
 #' @param results List from [read_results()].
 #' @return ggplot: point = geometric mean, thick line from the median to the 90th, thin line to the 99th percentile.
@@ -201,7 +202,7 @@ plot_atlas <- function(results) {
     where = machine_name(.data$machine, .data$simulated),
     collective = collective_word(.data$collective)
   )
-  # The worst machine on top, as in the answer, and within each machine the worst collective.
+  # The machine with the largest regret is on top, as in the answer; so is the worst collective of each machine.
   by_machine <- map_dbl(split(rows, rows$where), function(part) pooled_regret(part$geometric_mean_pct, part$cells))
   rows$where <- factor(rows$where, names(sort(by_machine, decreasing = TRUE)))
   rows$line <- factor(seq_len(nrow(rows)), rev(seq_len(nrow(rows))))
@@ -232,10 +233,10 @@ plot_atlas <- function(results) {
     theme(strip.text.y = element_text(angle = 0, hjust = 0))
 }
 
-#' What the figure shows, in a line
+#' Title of the figure: its largest slow-down
 #' @noRd
 atlas_title <- function(rows) {
-  # As on the front page, a handful of cells is no extreme of a machine.
+  # As on the front page, collectives with few cells do not count as extremes.
   if (any(rows$cells >= few_cells)) rows <- rows[rows$cells >= few_cells, ]
   worst <- rows[which.max(rows$geometric_mean_pct), ]
   paste0(
@@ -248,34 +249,34 @@ figures_atlas <- function(results) {
   found <- summarise_atlas(atlas_rows(results))
   if (nrow(found) == 0) return(list())
   list(figure("atlas", "default", plot_atlas(results), paste(
-    "A cell is one collective, mapping, process count and message size; in brackets their number. Dot: geometric mean;",
-    "tick: median; thick line: to the 90th percentile; thin line: to the 99th (for few cells: to the slowest)."
+    "A cell is one collective, mapping, process count and message size; in parentheses: number of cells. Dot:",
+    "geometric mean. Tick: median. Thick line: median to 90th percentile. Thin line: to the 99th percentile."
   ), height = 1.5 + 0.32 * nrow(found) + 0.4 * n_distinct(found$machine)))
 }
 
-#' The front page's sentences
+#' Sentences on the default's regret, one for each machine
 #' @noRd
 describe_atlas_answer <- function(results) {
   found <- summarise_atlas(atlas_rows(results))
   if (nrow(found) == 0) return("No machine has cells with both the default and another algorithm.")
-  # The first sentence stands for the study on the front page: that of the machine with most cells.
+  # The front page shows the first sentence, so it is that of the machine with most cells.
   machines <- names(sort(tapply(found$cells, found$machine, sum), decreasing = TRUE))
   map_chr(split(found, factor(found$machine, machines)), function(rows) {
     worst <- rows[which.max(rows$geometric_mean_pct), ]
     paste0(
-      machine_name(worst$machine, worst$simulated), ": the default is slower than the best measured ",
-      "algorithm by ", format_pct(worst$geometric_mean_pct), " for ", collective_word(worst$collective),
+      machine_name(worst$machine, worst$simulated), ": the default is slower than the best measured algorithm, most ",
+      "for ", collective_word(worst$collective), ", by ", format_pct(worst$geometric_mean_pct),
       " (geometric mean over ", format_number(worst$cells, 6), " cells",
-      if (worst$cells >= few_cells) paste0("; by more than ", format_pct(worst$p90_pct), " in one of ten"), ")",
+      if (worst$cells >= few_cells) paste0("; by more than ", format_pct(worst$p90_pct), " in a tenth of them"), ")",
       if (nrow(rows) > 1) paste0(
-        ", and least, by ", format_pct(min(rows$geometric_mean_pct)), ", for ",
-        collective_word(rows$collective[which.min(rows$geometric_mean_pct)])
+        ", and least for ", collective_word(rows$collective[which.min(rows$geometric_mean_pct)]), ", by ",
+        format_pct(min(rows$geometric_mean_pct))
       ), "."
     )
   }) |> unname()
 }
 
-#' What one rule is worth and whether winners agree, in sentences
+#' Sentences on one rule for all machines, and on the agreement between machines on the fastest algorithm
 #' @noRd
 describe_atlas <- function(results) {
   rows <- atlas_rows(results)
@@ -287,16 +288,17 @@ describe_atlas <- function(results) {
   )
   c(
     paste0(
-      wide$machine, ", in the collectives shared with other machines: the default is ", format_pct(wide$default),
-      " slower than the best algorithm, one rule for all machines ", format_pct(wide[["one rule for all machines"]]),
-      ", a rule fitted to the other machines ", format_pct(wide[["rule of the other machines"]]),
-      " (geometric means)."
+      wide$machine, ", collectives shared with other machines: the default is ", format_pct(wide$default),
+      " slower than the best algorithm, one rule fitted to all machines ",
+      format_pct(wide[["one rule for all machines"]]), " and a rule fitted to the other machines ",
+      format_pct(wide[["rule of the other machines"]]), " (geometric means)."
     ),
     if (nrow(agreement) > 0) paste0(
-      capitalised(collective_word(agreement$collective)), ": on ", within_text(agreement$machine),
-      " the winner is that of ", within_text(agreement$other), " in ", format_pct(agreement$same_winner_pct), " of ",
-      format_number(agreement$cells, 6), " common cells; the other machine's winner costs ",
-      format_pct(agreement$winner_costs_pct), ", the default ", format_pct(agreement$default_costs_pct), "."
+      capitalised(collective_word(agreement$collective)), ": the fastest algorithm on ", within_text(agreement$machine),
+      " is also the fastest on ", within_text(agreement$other), " in ", format_pct(agreement$same_winner_pct), " of ",
+      format_number(agreement$cells, 6), " common cells. Used on ", within_text(agreement$machine), ", the choice of ",
+      within_text(agreement$other), " is ", format_pct(agreement$winner_costs_pct), " slower than the fastest, the ",
+      "default ", format_pct(agreement$default_costs_pct), " (geometric means)."
     )
   )
 }

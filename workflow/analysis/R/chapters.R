@@ -1,8 +1,9 @@
-# Studies whose chapter asks a question of its own: their tables, figures and sentences are made here and in
-# topology_aware.R, pipelining.R, components.R, starts.R and mapping_policies.R, in place of those of the general
-# chapter. So are those of sampled studies (rounds.R): most of their cells lack algorithms to compare.
+# Studies whose chapter has its own question: their tables, figures and sentences come from here and from
+# topology_aware.R, pipelining.R, components.R, starts.R and mapping_policies.R instead of those of the general chapter.
+# The same holds for sampled studies (rounds.R), because most of their cells lack algorithms to compare.
 
-#' What a chapter of its own makes; NULL for the general chapters
+#' The functions that make the tables, figures, answer and sentences of a chapter with its own question; NULL for the
+#' general chapters
 #' @noRd
 own_chapter <- function(results) {
   if (!is.null(results$study$program)) {
@@ -56,17 +57,17 @@ own_chapter <- function(results) {
   )
 }
 
-#' The cells of a study with where they ran, and when the last rank was done
+#' The cells of a study with the latency of the slowest rank
 #'
-#' Rooted collectives let most ranks go early, so the mean over ranks, which the benchmark prints first, says little
+#' In rooted collectives most ranks return early, so the mean over ranks, which the benchmark reports first, says little
 #' about the operation. Here a latency is that of the slowest rank: the maximum over ranks of each rank's mean over
 #' iterations.
 #'
 #' @param results List from [read_results()].
 #' @return Tibble, one row per cell and size: collective, algorithm (with its parameters where they vary), mpi, mapping,
 #'   nodes, processes, ppn (processes per node), size_bytes, latency_us (median over launches), low_us and high_us
-#'   (range), launches, setup_us (making communicators; NA where nothing was made) and left_pct (calls that went to
-#'   the MPI library).
+#'   (range), launches, setup_us (creation of communicators; NA where none was created) and left_pct (share of calls
+#'   that were left to the MPI library).
 #' @noRd
 read_slowest <- function(results) {
   rows <- filter(results$rows, !is.na(.data$latency_us))
@@ -86,7 +87,7 @@ read_slowest <- function(results) {
 
 slowest_note <- "Latency is that of the slowest rank."
 
-#' Geometric mean: ratios average to the ratio of the averages' logarithms
+#' Geometric mean
 #' @noRd
 geometric_mean <- function(x) exp(mean(log(x)))
 

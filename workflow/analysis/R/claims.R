@@ -1,8 +1,8 @@
-# A study of the machine of [derin2025], checked against the claims that were published.
+# The published claims of [derin2025], checked with a study of the same machine.
 
 # Each claim: the published wording, the criterion applied, the cells that it covers, and whether it holds in each of
 # them. `d` has one row per number of processes and size, a column for each algorithm (us), and `model`, a list of the
-# published models (us) by algorithm. "Similar", "agrees" and "higher" need a threshold; the report gives none.
+# published models (us) by algorithm. "Similar", "agrees" and "higher" need a threshold, which the publication lacks.
 claim <- function(words, counted, cells, holds) list(words = words, counted = counted, cells = cells, holds = holds)
 
 least <- function(d, names) do.call(pmin, d[names])
@@ -88,10 +88,10 @@ published_claims <- list(
   )
 )
 
-#' The claims of Derin (2025) about a collective, evaluated over the cells of a study of the same machine
+#' Check the claims of Derin (2025) about a collective on the cells of a study of the same machine
 #'
-#' The report prints figures and sentences but no latencies of collectives, so no error can be computed: only whether
-#' its claims about order and shape hold here as well.
+#' The publication has figures and sentences but no latencies of collectives as numbers, so no error can be computed:
+#' only whether its claims about order and shape also hold here.
 #'
 #' @param results List from [read_results()].
 #' @param collective bcast or reduce.
@@ -136,13 +136,13 @@ tables_of_claims <- function(results, collective) {
   if (nrow(judged) == 0) return(NULL)
   list(listed(collective, "published-claims", judged, paste0(
     capitalised(collective_word(collective)), simulated_note(results$study), ": the claims of @derin2025, and the ",
-    "share of the cells that each covers in which it holds here. The claims are qualitative; `counted` gives the ",
-    "criterion ",
-    "applied. No latency of a collective on these nodes was published, so this is not an error of the simulation."
+    "share of the covered cells in which each holds here. The claims are qualitative; the column Counted gives the ",
+    "criterion applied. No latency of a collective on these nodes was published, so this is not an error of the ",
+    "simulation."
   )))
 }
 
-#' The claims of Derin (2025) in a sentence
+#' Sentence on the claims of Derin (2025)
 #' @noRd
 describe_claims <- function(results, collective) {
   judged <- judge_published_claims(results, collective)

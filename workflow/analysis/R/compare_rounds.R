@@ -1,35 +1,34 @@
-#' Which algorithms of a cell are slower than its fastest, by what the launches of a round say
+#' Test which algorithms of a cell are slower than the fastest one, within rounds
 #'
-#' The launches of one round ran one after another on the same nodes: their ratio does not feel what drifts from round
-#' to round. For every algorithm of a cell the logarithms of its ratios to the fastest algorithm (lowest median) are
-#' tested against zero, two-sided. Without rounds (`round` is NA) the launches of two algorithms are two independent
-#' samples.
+#' The launches of one round ran one after another on the same nodes, so drift between rounds cancels in their ratio.
+#' For every algorithm of a cell, the logarithms of its ratios to the fastest algorithm (lowest median) are tested
+#' against zero, two-sided. Without rounds (`round` is NA), the launches of two algorithms are two independent samples.
 #'
-#' - With so many rounds that it can reach the level, the test is Wilcoxon's signed-rank test, which needs no
-#'   distribution: two launches of a round are exchangeable where the algorithms are equally fast, so the logarithm of
-#'   their ratio is symmetric.
-#' - With fewer it is a t-test of the mean whose variance is pooled over the neighbouring message sizes (two on either
-#'   side) of the same two algorithms. Sizes of one launch are correlated, so the degrees of freedom are divided by
-#'   1 + (m - 1) r^2 with r^2 the mean squared correlation between the m sizes. The pooled variance is never taken below
-#'   half of the cell's own.
-#' - Holm's step-down over the algorithms of the cell starts from all pairs of algorithms, not from those with the
-#'   fastest, because the fastest was chosen on the same launches.
+#' - With enough rounds to reach the level, the test is Wilcoxon's signed-rank test, which assumes no distribution: two
+#'   launches of a round are exchangeable if the algorithms are equally fast, so the logarithm of their ratio is
+#'   symmetric.
+#' - With fewer rounds, it is a t-test of the mean whose variance is pooled over the neighbouring message sizes (two on
+#'   either side) of the same two algorithms. Sizes of one launch are correlated, so the degrees of freedom are divided
+#'   by 1 + (m - 1) r^2, with r^2 the mean squared correlation between the m sizes. The pooled variance is at least half
+#'   of the cell's own.
+#' - Holm's step-down procedure over the algorithms of the cell starts from the number of all pairs of algorithms, not
+#'   only those with the fastest, because the fastest was chosen on the same launches.
 #'
 #' @param rows Tibble of launches of one collective: algorithm, mapping, processes, size_bytes, launch, round,
 #'   latency_us.
-#' @param level Probability of calling any algorithm of a cell slower that is not.
+#' @param level Probability that any algorithm of a cell is called slower although it is not.
 #' @return Tibble, one row per cell (mapping x processes x size_bytes) and algorithm but the fastest: mapping,
-#'   processes, size_bytes, algorithm, fastest, rounds (pairs; launches of the algorithm that has fewer where there
-#'   are no rounds), ratio (median over the rounds of latency over the fastest's), low, high (distribution-free 95 %
+#'   processes, size_bytes, algorithm, fastest, rounds (number of pairs; without rounds, the smaller number of
+#'   launches), ratio (of the latency to that of the fastest, median over rounds), low, high (distribution-free 95 %
 #'   interval of that median, [summarise_launches()]), test (signed-rank, t, none), p_value (after Holm), slower
-#'   (p_value at most `level` and ratio above 1). Cells where fewer than two algorithms have two launches or more are
-#'   not in it.
+#'   (p_value at most `level` and ratio above 1). Cells in which fewer than two algorithms have at least two launches
+#'   are left out.
 #' @noRd
 compare_rounds <- function(rows, level = 0.05) {
   rows <- rows[is.finite(rows$latency_us) & rows$latency_us > 0, ]
   if (nrow(rows) == 0) return(no_comparisons())
   if (!"round" %in% names(rows)) rows$round <- NA_character_
-  # The sizes of one such part were swept by the same launches.
+  # The launches of one part swept all its message sizes.
   part <- as.integer(vctrs::vec_group_id(rows[c("mapping", "processes")]))
   paired <- !part %in% part[is.na(rows$round)]
   unit <- rank_within(part, ifelse(paired, vctrs::vec_group_id(rows$round), rows$launch))
@@ -39,7 +38,7 @@ compare_rounds <- function(rows, level = 0.05) {
     part = part, unit = unit, size = size, s = rank_within(part, size), a = match(rows$algorithm, algorithms),
     log = log(rows$latency_us)
   )
-  # Parts with the same number of launches are compared as one matrix, of so many parts that it stays small.
+  # Parts with the same number of launches are compared in one matrix; the number of parts in it is limited.
   launches <- as.integer(tapply(unit, part, max))
   alike <- vctrs::vec_group_id(tibble(paired = paired, launches[part], (cumsum(tabulate(part)) %/% 1e5)[part]))
   found <- map_dfr(split(seq_along(part), alike), function(here) compare_parts(values[here, ], paired[here[1]], level))
@@ -79,7 +78,7 @@ rank_within <- function(group, value) {
 #'
 #' @param values Tibble: part, unit (round, or launch without rounds), size, s (number of the size in its part), a
 #'   (number of the algorithm), log (of the latency).
-#' @param paired Are launches of different algorithms with the same unit a pair?
+#' @param paired TRUE: launches of different algorithms with the same unit form a pair.
 #' @return Tibble, one row per comparison: part, size, a, fastest, rounds, ratio, low, high, test, p_value.
 #' @noRd
 compare_parts <- function(values, paired, level) {
@@ -87,7 +86,7 @@ compare_parts <- function(values, paired, level) {
   part <- match(values$part, parts)
   sizes <- max(values$s)
   algorithms <- sort(unique(values$a))
-  # One column per part, algorithm and size; two empty sizes on either side stand for neighbours that are not there.
+  # One column per part, algorithm and size; two empty sizes on either side stand for missing neighbours.
   column <- function(s, a, part) s + 2L + (sizes + 4L) * ((a - 1L) + length(algorithms) * (part - 1L))
   logs <- matrix(NA_real_, max(values$unit), (sizes + 4L) * length(algorithms) * length(parts))
   logs[cbind(values$unit, column(values$s, match(values$a, algorithms), part))] <- values$log
@@ -138,17 +137,18 @@ median_interval <- function(values) {
   )
 }
 
-#' Holm's adjustment within groups, each of which starts from more hypotheses than are looked at
+#' Holm's adjustment within groups, for more hypotheses than there are p-values
 #'
-#' @param group Integer: which p-values belong together.
+#' @param group Integer: the group of each p-value.
 #' @param p P-values; NA stays NA.
-#' @param hypotheses For each: those of its group.
+#' @param hypotheses For each p-value: number of hypotheses of its group.
+#' @return The adjusted p-values.
 #' @noRd
 holm_within <- function(group, p, hypotheses) {
   order <- order(group, p)
   step <- sequence(rle(group[order])$lengths)
   adjusted <- pmin(1, (hypotheses[order] - step + 1) * p[order])
-  # Never below the one before in the group.
+  # An adjusted p-value is never below the previous one of its group.
   for (k in seq_len(max(step, 0))[-1]) {
     here <- which(step == k)
     adjusted[here] <- pmax(adjusted[here - 1], adjusted[here])
@@ -156,11 +156,13 @@ holm_within <- function(group, p, hypotheses) {
   adjusted[order(order)]
 }
 
-#' Differences of two samples without pairs: each launch of the one over the mean of the other, so that the mean is the
-#' difference of means; the variance of that mean is that of two samples, put in by scaling the deviations
+#' Differences of two unpaired samples, in the form of paired ones
 #'
-#' @param a,b Matrices, each column a sample whose missing values are its last ones.
-#' @return Matrix of as many values in each column as the smaller sample has, none below two.
+#' The mean of the values is the difference of the two means; their deviations are scaled so that the variance of that
+#' mean is the one for two independent samples.
+#'
+#' @param a,b Matrices, one sample per column with its missing values at the end.
+#' @return Matrix with as many values in each column as the smaller sample has; none if it has fewer than two.
 #' @noRd
 unpaired_differences <- function(a, b) {
   n_a <- colSums(!is.na(a))
@@ -182,14 +184,13 @@ unpaired_differences <- function(a, b) {
 
 deviations <- function(values) values - rep(colMeans(values, na.rm = TRUE), each = nrow(values))
 
-#' Wilcoxon's signed-rank test of each column, two-sided and exact; zeros are kept as half for and half against (Pratt
-#' 1959)
+#' Exact two-sided p-value of Wilcoxon's signed-rank test for each column; zeros count half for either sign (Pratt 1959)
 #' @noRd
 signed_rank_p <- function(values) {
   n <- colSums(!is.na(values))
   size <- abs(values)
   order <- order(col(size), size)
-  # Equal sizes share their mean rank; missing values come last and count for nothing.
+  # Equal sizes share their mean rank; missing values are last and do not count.
   same <- vctrs::vec_group_id(tibble(column = c(col(size)), size = c(size))[order, ])
   rank <- size
   rank[order] <- (rowsum(c(row(size)), same) / tabulate(same))[same]
@@ -200,10 +201,10 @@ signed_rank_p <- function(values) {
   each$p[vctrs::vec_match(statistic, each[c("n", "extreme")])]
 }
 
-#' t-test of the mean of one column, its variance pooled with the neighbours'
+#' P-value of a t-test of the mean, with the variance pooled over neighbouring message sizes
 #'
-#' @param near Matrices of differences at the sizes below, at and above the one that is tested (in the middle); one
-#'   column per test.
+#' @param near List of matrices of differences at neighbouring sizes, that of the tested size in the middle; one column
+#'   per test.
 #' @noRd
 pooled_t_p <- function(near) {
   deviation <- map(near, function(values) replace(deviations(values), is.na(values), 0))
@@ -227,7 +228,7 @@ pooled_t_p <- function(near) {
   replace(p, n < 2, NA)
 }
 
-#' Made-up launches of one cell's algorithms, for the error and the power of [compare_rounds()]
+#' Random launches of one cell's algorithms, to find the error rate and the power of [compare_rounds()]
 #'
 #' @param slow Slow-down of each algorithm, such as `c(a = 1, b = 1.05)`.
 #' @param rounds Number of rounds.
@@ -236,9 +237,9 @@ pooled_t_p <- function(near) {
 #' @param family Distribution of a launch's log latency: `normal`; `skewed` (exponential); `heavy` (t with 3 degrees of
 #'   freedom); `outliers` (one launch in ten is up to three times as slow); `modes` (every third launch is 3 `noise`
 #'   slower).
-#' @param drift Standard deviation of what all launches of a round share.
-#' @param launch_share Share of the variance that the sizes of a launch have in common.
-#' @return Tibble as [compare_rounds()] takes it, one mapping and process count. Simulated, not measured.
+#' @param drift Standard deviation of the change of log latency from round to round, common to all launches of a round.
+#' @param launch_share Share of the variance that all sizes of a launch have in common.
+#' @return Tibble for [compare_rounds()], with one mapping and process count. Random numbers, not measured.
 #' @noRd
 simulate_rounds <- function(slow, rounds = 5, sizes = 7, noise = 0.03, family = "normal", drift = 0.1,
                             launch_share = 0) {
@@ -267,16 +268,16 @@ draw_noise <- function(n, family) {
 
 noise_families <- c("normal", "skewed", "heavy", "outliers", "modes")
 
-#' How often the rule of [compare_rounds()] calls an algorithm slower: the error of the first kind and the power
+#' Type I error and power of [compare_rounds()]
 #'
-#' Simulated launches ([simulate_rounds()]): four algorithms, of which one is slower by `difference_pct`; a cell counts
-#' as detected where that one is called slower, and as wrong where any of the three equally fast ones is.
+#' Random launches ([simulate_rounds()]) of four algorithms, one of which is slower by `difference_pct`; a cell counts
+#' as detected if that one is called slower, and as wrong if any of the three equally fast ones is.
 #'
 #' @param difference_pct By how much the fourth algorithm is slower, in percent.
 #' @param rounds Numbers of rounds.
 #' @param families Distributions, see [simulate_rounds()].
-#' @param repeats Simulated studies for each combination; each has seven cells (message sizes).
-#' @param seed Of the random numbers.
+#' @param repeats Number of random studies for each combination; each has seven cells (message sizes).
+#' @param seed Seed of the random numbers.
 #' @param ... Passed on to [simulate_rounds()].
 #' @return Tibble: family, rounds, difference_pct, cells, detected_pct (NA without a difference), wrong_pct.
 #' @noRd
@@ -288,7 +289,7 @@ simulate_power <- function(difference_pct = c(0, 2, 5, 10, 20, 50), rounds = c(3
   )
   bind_rows(pmap(grid, function(difference_pct, rounds, family) {
     slow <- c(a = 1, b = 1, c = 1, d = 1 + difference_pct / 100)
-    # Each simulated study stands as a process count of its own.
+    # Each random study has its own process count.
     launches <- map_dfr(seq_len(repeats), function(i) {
       mutate(simulate_rounds(slow, rounds, family = family, ...), processes = i)
     })
@@ -304,7 +305,7 @@ simulate_power <- function(difference_pct = c(0, 2, 5, 10, 20, 50), rounds = c(3
   }))
 }
 
-#' Power curve of the rule that compares launches within rounds
+#' Power of [compare_rounds()] against the size of the difference
 #'
 #' @param power Tibble from [simulate_power()].
 #' @return ggplot: share of cells in which the slower algorithm is found, by difference and number of rounds.

@@ -1,15 +1,15 @@
-# Components of Open MPI: which one should run a collective, and which algorithm then?
+# Components of Open MPI: the best component for a collective, and the gain from forcing an algorithm.
 
 #' The best component of each class of message sizes, and the best forced algorithm
 #'
-#' One choice for a whole class: the fastest of each single cell would be the luckiest of noisy ones.
+#' The choice is made for a whole class, because the fastest of each single cell would be biased by noise.
 #'
 #' @param results List from [read_results()]; algorithms that are a component have the key `component` in study.json.
 #' @return Tibble, one row per collective, mapping, nodes, processes and class of message sizes (`message_sizes`, from
 #'   and to): default_ran (the component that ran the default, or empty), component (the fastest in the geometric mean
-#'   of those measured at every size), default_slower_pct (additional time of the default), algorithm (the fastest that
-#'   is forced; NA where there is none), component_slower_pct (additional time of the component over it, negative where
-#'   the component is faster).
+#'   of those measured at every size), default_slower_pct (additional time of the default), algorithm (the fastest
+#'   forced algorithm; NA without one), component_slower_pct (additional time of the component over that algorithm,
+#'   negative where the component is faster).
 #' @noRd
 summarise_components <- function(results) {
   case <- c("collective", "mapping", "nodes", "processes", "class")
@@ -55,7 +55,7 @@ size_range <- function(from, to) {
   )
 }
 
-#' Which algorithms of a study are components?
+#' TRUE for each algorithm of a study that is a component
 #' @noRd
 is_component <- function(study, collective, algorithm) {
   known <- study$algorithms[study$algorithms$component != "", ]
@@ -74,9 +74,9 @@ ran_by_default <- function(results) {
 
 tables_components <- function(results) {
   list(listed("components", "choice", summarise_components(results), paste0(
-    "For each class of message sizes: the component that ran the default, the component that is the fastest in the ",
-    "geometric mean, how much slower than it the default is, the fastest forced algorithm, and how much slower than ",
-    "that the component is (negative where the component is faster). ", slowest_note
+    "For each class of message sizes: the component that ran the default, the fastest component (geometric mean), the ",
+    "slow-down of the default against it, the fastest forced algorithm, and the slow-down of the component against ",
+    "that algorithm (negative where the component is faster). ", slowest_note
   )))
 }
 
@@ -87,7 +87,7 @@ figures_components <- function(results) {
     own <- rows[rows$collective == collective, ]
     figure(
       collective, "components", plot_components(results, own, collective), paste0(
-        "Latency of each component, and of the fastest forced algorithm of each size (dotted). ", slowest_note
+        "Latency of each component, and of the fastest forced algorithm at each size (dotted). ", slowest_note
       ), 9, 2.2 + 2.3 * ceiling(n_distinct(own$nodes, own$processes) / 2)
     )
   })
@@ -126,7 +126,7 @@ plot_components <- function(results, rows, collective) {
 
 count_words <- function(number, noun) paste0(number, " ", noun, ifelse(number == 1, "", "s"))
 
-#' Best component and best algorithm: sentences of the whole study, and of each collective
+#' Sentences on the best component and the best algorithm, of the whole study and of each collective
 #'
 #' @param results List from [read_results()].
 #' @return Tibble as [said()].
@@ -136,12 +136,11 @@ sentences_of_components <- function(results) {
   lacking <- unlist(results$study$lacking)
   bind_rows(
     said("components", if (emulated(results)) paste0(
-      "The nodes are emulated on one computer: the components that run are those of several nodes, the latencies are ",
-      "not."
+      "The nodes are emulated on one computer: the same components run as on several nodes, but the latencies are not ",
+      "those of several nodes."
     ) else paste0(
-      "A component runs every collective that it implements, including the barriers between the timed calls: how ",
-      "evenly the ",
-      "ranks start is therefore part of the comparison."
+      "A component runs every collective that it implements, including the barriers between the timed calls, so the ",
+      "comparison includes how evenly the ranks start."
     ), claim = FALSE),
     said("components", c(
       if (length(lacking)) paste0(
@@ -175,14 +174,14 @@ describe_component <- function(own, name, results) {
     if (nrow(compared)) paste0(
       "The default", if (length(ran)) paste0(" (run by ", and_list(paste0("coll/", ran)), ")"), " is more than ",
       format_pct(tie), " slower than it in ", sum(compared$default_slower_pct > tie), " of ", cases(compared),
-      ", and takes ", format_times(mean_ratio(compared$default_slower_pct)), " as long in the geometric mean."
+      ", and takes ", format_times(mean_ratio(compared$default_slower_pct)), " as long (geometric mean)."
     ),
     if (nrow(forced)) paste0(
       "A forced algorithm is more than ", format_pct(tie), " faster than the fastest component in ", nrow(better),
       " of ", cases(forced),
       if (nrow(better)) paste0(
         ": ", and_list(label_algorithm(unique(better$algorithm), results$study, name)), "; there the component takes ",
-        format_times(mean_ratio(better$component_slower_pct)), " as long in the geometric mean"
+        format_times(mean_ratio(better$component_slower_pct)), " as long (geometric mean)"
       ), "."
     )
   )
@@ -192,7 +191,7 @@ describe_component <- function(own, name, results) {
 #' @noRd
 mean_ratio <- function(slower_pct) geometric_mean(1 + slower_pct / 100)
 
-#' Does the component matter more than the algorithm?
+#' Sentence on whether the choice of the component gains more than that of the algorithm
 #' @noRd
 describe_component_matters <- function(rows, results) {
   both <- rows[!is.na(rows$component_slower_pct) & !is.na(rows$default_slower_pct), ]
@@ -213,7 +212,7 @@ describe_component_matters <- function(rows, results) {
   )
 }
 
-#' Which component ran the default, where that is all that counts
+#' Sentence on the components that ran the default, for emulated nodes, whose latencies do not count
 #' @noRd
 describe_default_ran <- function(rows) {
   ran <- distinct(rows[rows$default_ran != "", ], .data$collective, .data$default_ran)

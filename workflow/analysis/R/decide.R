@@ -1,16 +1,16 @@
-#' Which algorithm wins each cell, and what ties with it
+#' The fastest algorithm (winner) of each cell, and those tied with it
 #'
-#' Where two algorithms have three launches or more, [compare_rounds()] decides: an algorithm that is not called slower
-#' is tied with the winner. Where one has fewer, the noise is not known: it is tied within a tolerance
-#' ([tie_tolerance()]). Two latencies that differ by at most 0.005 us, half the digit that OSU benchmarks print, are
-#' tied in any case.
+#' If two algorithms have at least three launches each, [compare_rounds()] decides: an algorithm that it does not call
+#' slower is tied with the winner. With fewer launches the noise is not known, and algorithms are tied within a
+#' tolerance ([tie_tolerance()]). Two latencies that differ by at most 0.005 us, half of the last digit that OSU
+#' benchmarks print, are always tied.
 #'
 #' @param results List from [read_results()].
 #' @param collective Name of a collective.
 #' @return Tibble, one row per mapping x processes x size with two algorithms or more: mapping, processes, size_bytes,
 #'   winner, winner_us, tied (other algorithms that are not slower, separated by ";"), runner_up, runner_up_us,
-#'   default_us, default_regret_pct (how much slower than the winner the default's latency is; 0 where it wins),
-#'   default_is (best, tied, slower, or empty where there is no default), tested (rounds, launches, tolerance: how the
+#'   default_us, default_regret_pct (slow-down of the default against the winner; 0 where the default is the winner),
+#'   default_is (best, tied, slower, or NA where there is no default), tested (rounds, launches, tolerance: how the
 #'   default, or without one the runner-up, was compared with the winner).
 #' @noRd
 decide_winners <- function(results, collective) {
@@ -50,7 +50,7 @@ find_winners <- function(results, collective) {
     relocate("tested", .after = "default_is")
 }
 
-#' For each algorithm of a cell: is it tied with the fastest (rank 1), and how was that found?
+#' Add whether each algorithm is tied with the fastest of its cell (`is_tied`), and how they were compared (`tested`)
 #' @noRd
 with_ties <- function(rows, results, collective) {
   launches <- results$launches
@@ -59,9 +59,9 @@ with_ties <- function(rows, results, collective) {
   compared <- compare_rounds(launches)
   keys <- c("mapping", "processes", "size_bytes", "algorithm")
   at <- vctrs::vec_match(mutate(rows[keys], across(where(is.factor), as.character)), compared[keys])
-  # The fastest of the launches that were compared may have a rival with a single launch.
+  # The fastest algorithm of the cell may have a single launch, and then is not among the compared ones.
   fastest <- as.character(rows$algorithm)[rows$rank == 1][match(rows$group, rows$group[rows$rank == 1])]
-  # Two launches show nothing that a test could find, however large the difference is.
+  # With two launches, no test can find a difference, however large it is.
   by_test <- !is.na(at) & compared$rounds[at] >= 3 & !is.na(compared$p_value[at]) & compared$fastest[at] == fastest
   tolerance <- 1 + tie_tolerance(results, collective) / 100
   within <- rows$latency_us <= rows$best_us * tolerance
@@ -72,10 +72,10 @@ with_ties <- function(rows, results, collective) {
   )
 }
 
-#' By how much two single launches may differ without a difference being claimed, in percent
+#' The difference (%) up to which two algorithms with few launches count as tied
 #'
-#' `analysis.tie_pct` (default 2 %), or the 90th percentile of how much the sources of the study's data differ in the
-#' same cell, if they are several and that is more.
+#' The value is `analysis.tie_pct` (default 2 %) or, if larger, the 90th percentile of the difference between the
+#' sources of the study's data in the same cell.
 #' @noRd
 tie_tolerance <- function(results, collective) {
   remember(results, paste("tie tolerance", collective), function() find_tolerance(results, collective))
@@ -106,7 +106,7 @@ summarise_tied <- function(rows) {
   tibble(group = as.integer(names(names)), tied = vapply(names, paste, "", collapse = ";", USE.NAMES = FALSE))
 }
 
-#' The algorithms that compete
+#' Medians of the algorithms that compete: all but those of `analysis.best_excludes`
 #' @noRd
 competing <- function(results, collective) {
   results$medians |>
@@ -119,23 +119,20 @@ competing <- function(results, collective) {
     )
 }
 
-#' The rule for ties, as a sentence
+#' Sentence on the rule for ties, for captions
 #' @noRd
 tie_rule <- function(results, collective) {
   launches <- results$launches[results$launches$collective == collective, ]
   most <- results$medians$launches[results$medians$collective == collective]
-  tolerance <- paste0("latencies within ", format_number(tie_tolerance(results, collective)), " %")
+  tolerance <- paste0("within ", format_number(tie_tolerance(results, collective)), " % of the fastest")
   if (max(most, 0) < 3) {
-    return(paste0(
-      "Tied with the fastest: ", tolerance, " of it, because the noise of so few launches is unknown."
-    ))
+    return(paste0("Algorithms ", tolerance, " count as tied, because the noise of so few launches is unknown."))
   }
-  pairs <- if (anyNA(launches$round)) "launches" else if (anyNA(launches$source)) "rounds" else "sources"
+  ratios <- paste("the latency ratios within", if (anyNA(launches$source)) "rounds" else "sources")
+  if (anyNA(launches$round)) ratios <- "the launches"
   paste0(
-    "Tied with the fastest: not significantly slower by the ratios within ", pairs,
-    " (5 % per cell; docs/methodology.md, section 5)",
-    if (min(most) < 3) paste0(
-      "; with fewer than three launches, ", tolerance, " of it"
-    ), "."
+    "Algorithms count as tied with the fastest unless a test of ", ratios,
+    " finds them slower (5 % level per cell; docs/methodology.md, section 5)",
+    if (min(most) < 3) paste0("; with fewer than three launches, those ", tolerance, " count as tied"), "."
   )
 }

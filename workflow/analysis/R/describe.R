@@ -18,7 +18,7 @@ range_pct <- function(values) {
   if (low == high) low else paste(sub(" %", "", low), "to", high)
 }
 
-#' Default against the best of the others, in sentences
+#' Sentences on the default against the best other algorithm
 #'
 #' @inheritParams describe_answer
 #' @param collective Name of a collective.
@@ -37,12 +37,12 @@ describe_default_vs_best <- function(results, collective) {
       format_number(sum(table$cells), 6), " cells (", format_pct(100 * sum(table$optimal) / sum(table$cells)), ")."
     ),
     paste0(
-      "In the mean over each class of mapping, message size and number of processes, the default is faster than the ",
-      "best other algorithm in ", better, " of ", nrow(table), " classes",
+      "Averaged over each class (mapping, message size and number of processes), the default is faster than the best ",
+      "other algorithm in ", better, " of ", nrow(table), " classes.",
       if (worst$mean_difference_us > 0) paste0(
-        "; its largest mean loss is ", format_us(worst$mean_difference_us), ", mapped ",
-        class_words(worst, results$study)
-      ), "."
+        " Its largest average loss is ", format_us(worst$mean_difference_us), ", mapped ",
+        class_words(worst, results$study), "."
+      )
     )
   )
 }
@@ -50,8 +50,9 @@ describe_default_vs_best <- function(results, collective) {
 class_words <- function(row, study) {
   paste0(
     label_mapping(row$mapping, study), " with ", tolower(row$size_class), " messages and ",
-    if (grepl("node", row$process_class)) "processes on " else "", tolower(row$process_class),
-    if (!grepl("node", row$process_class)) " processes"
+    if (grepl("node", row$process_class)) "processes on " else if (row$process_class == "Medium") "a medium number of ",
+    if (row$process_class != "Medium") tolower(row$process_class),
+    if (row$process_class == "Medium") "processes" else if (!grepl("node", row$process_class)) " processes"
   )
 }
 
@@ -60,25 +61,25 @@ describe_optimal <- function(results, collective) {
   slower <- paste0(table$not_optimal, " of ", table$optimal + table$not_optimal + table$zero_difference)
   differences <- summarise_differences(results, collective)
   paste0(
-    "The default is slower than the best of the others at ", per_mapping(table, slower, results$study),
-    " process counts; the largest loss is ", format_us(max(differences$difference_us, 0)), "."
+    "The default is slower than the best other algorithm at ", per_mapping(table, slower, results$study),
+    " process counts, by at most ", format_us(max(differences$difference_us, 0)), "."
   )
 }
 
-#' Which algorithm wins, in sentences
+#' Sentences on the fastest algorithm
 #'
 #' @inheritParams describe_default_vs_best
 #' @return Character vector.
 #' @noRd
 describe_decision <- function(results, collective) {
   winners <- decide_winners(results, collective)
-  if (nrow(winners) == 0) return("No cell was measured with two algorithms, so there is no winner.")
+  if (nrow(winners) == 0) return("No cell was measured with two algorithms, so no fastest one can be named.")
   alone <- winners[winners$tied == "", ]
   counts <- sort(table(label_algorithm(alone$winner, results$study, collective)), decreasing = TRUE)
   answer <- filter(summarise_answer(results), .data$collective == .env$collective)
   c(
     paste0(
-      format_number(nrow(alone), 6), " of ", format_number(nrow(winners), 6), " cells have a single winner",
+      format_number(nrow(alone), 6), " of ", format_number(nrow(winners), 6), " cells have a single fastest algorithm",
       if (length(counts) > 0) paste0(
         ": ", and_list(paste0(names(counts), " (", format_number(as.vector(counts), 6), ")"))
       ), if (any(winners$tied != "")) paste0(
@@ -88,7 +89,7 @@ describe_decision <- function(results, collective) {
     describe_absent(results, collective, winners),
     describe_flagged(results$study, collective),
     paste0(
-      "Best single algorithm for all cells of a mapping (geometric mean of its slow-down against the fastest): ",
+      "Best single algorithm for all cells of a mapping, and its slow-down against the fastest (geometric mean): ",
       and_list(paste0(
         answer$best_single, " mapped ", label_mapping(answer$mapping, results$study), " (",
         format_pct(answer$best_single_geometric_mean_pct), ")"
@@ -97,7 +98,7 @@ describe_decision <- function(results, collective) {
   )
 }
 
-#' Which algorithms did not take part in every cell that has a winner
+#' Which algorithms lack a latency in some of the compared cells
 #' @noRd
 describe_absent <- function(results, collective, winners) {
   cells <- c("mapping", "processes", "size_bytes")
@@ -106,14 +107,14 @@ describe_absent <- function(results, collective, winners) {
   absent <- nrow(winners) - taking_part[taking_part < nrow(winners)]
   if (length(absent) == 0) return(NULL)
   paste0(
-    "Winners are chosen among the algorithms that were measured. Cells that an algorithm lacks: ",
+    "Only algorithms with a latency in a cell compete there. Number of cells without a latency: ",
     and_list(paste0(
       label_algorithm(names(absent), results$study, collective), " (", format_number(as.vector(absent), 6), ")"
     )), "."
   )
 }
 
-#' Everything about default and decision, for the report's section on winners
+#' Sentences of the report's section on the fastest algorithm
 #'
 #' @inheritParams describe_default_vs_best
 #' @return Character vector.
@@ -123,7 +124,7 @@ describe_default <- function(results, collective) {
   c(describe_default_vs_best(results, collective), describe_decision(results, collective))
 }
 
-#' How good the models are, in sentences
+#' Sentences on the accuracy of the models
 #'
 #' @inheritParams describe_default_vs_best
 #' @return Character vector.
@@ -139,7 +140,7 @@ describe_models <- function(results, collective) {
       "latencies that it was fitted to is ", range_pct(fits$mape_pct), "."
     ),
     describe_errors(
-      errors, "held_out_mape_pct", "Interpolation, on process counts and message sizes that were left out of the fit"
+      errors, "held_out_mape_pct", "Interpolation to process counts and message sizes that were left out of the fit"
     ),
     describe_extrapolation(errors, results$study)
   )
@@ -158,8 +159,9 @@ describe_errors <- function(errors, column, start) {
   if (nrow(best) == 0) return(NULL)
   count <- sort(table(best$model), decreasing = TRUE)
   paste0(
-    start, ": the best model of each algorithm and mapping has a mean error of ", range_pct(best[[column]]),
-    ". That model is ", and_list(paste0("the ", lower_first(model_words[names(count)]), " (", count, "\u00d7)")), "."
+    start, ": the best model for each algorithm and mapping has a mean error of ", range_pct(best[[column]]),
+    ". How often each model is the best: ", and_list(paste0(lower_first(model_words[names(count)]), " (", count, ")")),
+    "."
   )
 }
 
@@ -176,18 +178,18 @@ describe_extrapolation <- function(errors, study) {
     describe_errors(
       filter(errors, .data$model != "interpolation"), "extrapolation_mape_pct",
       paste0(
-        "Extrapolation, fitted up to ", study$analysis$fit_up_to, " processes and compared with measurements of more"
+        "Extrapolation from at most ", study$analysis$fit_up_to, " processes to more"
       )
     ),
     paste0(
-      "In ", earns, " of ", nrow(both), " combinations of algorithm and mapping some model extrapolates better than ",
-      "the latency of the largest fitted process count, whose error is ", range_pct(both$last),
-      ". The best model is selected afterwards, so its errors are slightly optimistic."
+      "In ", earns, " of ", nrow(both), " combinations of algorithm and mapping, at least one model is more accurate ",
+      "than the latency at the largest fitted process count taken as constant, whose error is ", range_pct(both$last),
+      ". The best model is selected after the comparison, so its error is slightly optimistic."
     )
   )
 }
 
-#' Latency in sentences: extremes and what a mapping changes
+#' Sentences on latency: extremes and the best mapping
 #'
 #' @inheritParams describe_default_vs_best
 #' @return Character vector.
@@ -222,12 +224,12 @@ describe_mappings <- function(results, rows) {
     slice_min(.data$latency_us, n = 1, with_ties = FALSE)
   counts <- sort(table(as.character(best$mapping)), decreasing = TRUE)
   paste0(
-    "With ", most, " processes the fastest algorithm, other than the default, is mapped ",
+    "With ", most, " processes, the lowest latency (without the default) is reached mapped ",
     and_list(paste0(label_mapping(names(counts), results$study), " at ", counts, " of ", nrow(best), " sizes")), "."
   )
 }
 
-#' Barrier (or another collective without sizes) in sentences
+#' Sentences on the latency of a barrier (or another collective without message sizes)
 #'
 #' @inheritParams describe_default_vs_best
 #' @return Character vector.
@@ -244,17 +246,17 @@ describe_barrier <- function(results, collective = "barrier") {
   )
   name <- function(row) {
     algorithm <- label_algorithm(as.character(row$algorithm), results$study, collective)
-    paste(algorithm, label_mapping(row$mapping, results$study))
+    paste(algorithm, "mapped", label_mapping(row$mapping, results$study))
   }
   c(
     paste0(
-      "With ", most, " processes", simulated_note(results$study), " the fastest is ", name(first), " at ",
-      format_us(first$latency_us),
-      if (nrow(last) > 1) paste0(", the slowest ", name(final), " at ", format_us(final$latency_us)), "."
+      "With ", most, " processes", simulated_note(results$study), ", the fastest is ", name(first), " (",
+      format_us(first$latency_us), ")",
+      if (nrow(last) > 1) paste0(", the slowest ", name(final), " (", format_us(final$latency_us), ")"), "."
     ),
     if (nrow(slopes) > 0) paste0(
       "Each additional process adds ", per_mapping(slopes, format_us(slopes$estimate), results$study),
-      " to the linear algorithm."
+      " to the latency of the linear algorithm."
     )
   )
 }

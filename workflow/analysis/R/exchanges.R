@@ -1,5 +1,5 @@
-# Models of algorithms in whose steps many ranks send at once (halving, doubling, rings), and of those made of others:
-# their steps are read from exchanges.csv, which workflow/collstudy/study/exchanges.py describes.
+# Models of algorithms in whose steps many ranks send at once (halving, doubling, rings), and of algorithms composed of
+# other collectives. Their steps are read from exchanges.csv, which workflow/collstudy/study/exchanges.py describes.
 
 exchange_columns <- list(
   mpi = "c", collective = "c", algorithm = "c", parameters = "c", processes = "d", step = "d", from_bytes = "d",
@@ -7,9 +7,9 @@ exchange_columns <- list(
   times = "d", share = "d", combines = "l", call_collective = "c", call_algorithm = "c"
 )
 
-#' The exchanges of a study
-#' @return List by what ran ([exchange_key()]) of tibbles, one row per step, columns as in the file; no upper end of
-#'   sizes is Inf.
+#' Read the exchanges of a study
+#' @return List by algorithm and number of processes ([exchange_key()]) of tibbles, one row per step, columns as in the
+#'   file; an open upper end of sizes is Inf.
 #' @noRd
 read_exchanges <- function(folder) {
   rows <- readr::read_csv(
@@ -21,7 +21,7 @@ read_exchanges <- function(folder) {
 
 exchange_key <- function(what, processes) paste(what, processes, sep = "\r")
 
-#' The steps of an algorithm; NULL for one that is a tree, or not known
+#' The steps of an algorithm; NULL if it is a tree or not known
 #' @inheritParams sending_tree
 #' @noRd
 exchange_of <- function(study, mpi, collective, variant, processes) {
@@ -46,7 +46,7 @@ ends_of <- function(step, processes) {
   )
 }
 
-#' The ranks that stand aside, those that take part for them, and all that take part
+#' The ranks that are folded away (`aside`), those that act for them (`stay`), and all that take part (`taking_part`)
 #' @noRd
 fold_ranks <- function(step, processes) {
   pair <- seq_len(step$pairs) - 1
@@ -55,13 +55,14 @@ fold_ranks <- function(step, processes) {
   list(stay = stay, aside = aside, taking_part = setdiff(seq_len(processes) - 1, aside))
 }
 
-#' One step: messages that leave at the same time, at most one from each rank and at most one to each
+#' One step: messages sent at the same time, at most one from each rank and at most one to each rank
 #'
 #' @param place Matrix from [place_ranks()].
 #' @param from,to Ranks (from 0), one message each.
 #' @param costs,form As in [model_messages()].
-#' @return Function of `time` (us, one row per size and one column per rank: when each is ready), `bytes` (of a message,
-#'   for each size) and `combines` (the receiver adds what it gets to its own): `time` after the step.
+#' @return Function that returns `time` after the step. Its arguments: `time` (us, one row per size and one column per
+#'   rank: when each rank is ready), `bytes` (of a message, for each size), `combines` (TRUE: the receiver reduces the
+#'   message into its own data).
 #' @noRd
 step_of <- function(place, from, to, costs, form) {
   level <- pair_level(place, from, to)
@@ -82,7 +83,7 @@ step_of <- function(place, from, to, costs, form) {
   }
 }
 
-#' An algorithm that is not a tree, for sizes for which its steps are known; NA for others
+#' Time of an algorithm that is not a tree; NA for sizes at which its steps are not known
 #'
 #' @param launch,costs,form,seen As in [time_call()].
 #' @param steps Tibble from [exchange_of()].
@@ -109,7 +110,7 @@ time_steps <- function(launch, steps, size, costs, form, seen) {
   seen(time)
 }
 
-#' Calls after each other: each begins when the root of the one before is done
+#' Time of consecutive collective calls: each begins when the root of the previous one is done
 #' @noRd
 time_calls <- function(launch, calls, size, costs, form, seen) {
   at_root <- function(time) time[, 1]

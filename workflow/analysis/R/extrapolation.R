@@ -1,14 +1,14 @@
-# What few nodes say about many: costs of messages fitted to all algorithms and collectives on few nodes together, and
-# from them the latencies on more nodes. One rank per node.
+# Extrapolation from few nodes to many: message costs are fitted to all algorithms and collectives on few nodes
+# together, and predict the latencies on more nodes. One rank per node.
 
-#' The steps of an algorithm: messages that every rank sends, and how far
+#' The steps of an algorithm: messages that every rank sends, and the distance to the receiver
 #'
-#' Of ranks beyond a power of two, the first pairs fold before and after. What an algorithm does instead for sizes that
-#' are too small for it is left out.
+#' Beyond a power of two, the first pairs of ranks fold before and after. Other algorithms that the library runs instead
+#' for too small sizes are left out.
 #'
-#' @param size Message size as benchmarks count it (B; of an allgather a rank's part).
+#' @param size Message size as benchmarks count it (B; for allgather, the part of one rank).
 #' @return Tibble, one row per kind of step: `bytes` of a message, `distance` between the ranks (1: the next rank,
-#'   else the partner differs in this bit), `times`, `combines` (the receiver sums). NULL where they are not known.
+#'   else the partner differs in this bit), `times`, `combines` (the receiver reduces). NULL where they are not known.
 #' @noRd
 steps_of_call <- function(study, mpi, collective, algorithm, processes, size) {
   steps <- exchange_of(study, mpi, collective, variant_of(study, collective, algorithm), processes)
@@ -17,8 +17,8 @@ steps_of_call <- function(study, mpi, collective, algorithm, processes, size) {
   mutate(steps[c("distance", "times", "combines")], bytes = .env$size * .env$steps$share)
 }
 
-#' Vectors that a call allocates and whose pages are new each time: glibc gives back those above 32 MiB (mallopt(3),
-#' M_MMAP_THRESHOLD)
+#' Size of the temporary vectors whose pages are new in each call: glibc returns vectors above 32 MiB to the system when
+#' they are freed (mallopt(3), M_MMAP_THRESHOLD)
 #' @return Bytes.
 #' @noRd
 fresh_bytes <- function(collective, algorithm, processes, size) {
@@ -40,8 +40,8 @@ cost_words <- c(
   summed = "a byte that is reduced", fresh = "a byte of a temporary vector of more than 32 MiB"
 )
 
-#' What a call consists of, counted: the columns of the message model
-#' @return Numeric vector named by what is counted; NULL where the algorithm or where its ranks ran is not known.
+#' Count the messages and bytes of a call: the columns of the message model
+#' @return Numeric vector named by the counted quantity; NULL if the algorithm or its placement is not known.
 #' @noRd
 count_messages <- function(study, collective, algorithm, mapping, processes, size) {
   steps <- steps_of_call(study, mpi_of(study, collective, mapping), collective, algorithm, processes, size)
@@ -59,7 +59,7 @@ count_messages <- function(study, collective, algorithm, mapping, processes, siz
   )
 }
 
-#' Share of the ranks whose partner is in another unit of the outermost level
+#' Share of the ranks whose partner is in a different unit of the outermost level
 #' @noRd
 crossing_share <- function(study, place, distance) {
   remember(study, paste("crossing", nrow(place), distance, rlang::hash(place[, 1]), sep = "\r"), function() {
@@ -70,12 +70,12 @@ crossing_share <- function(study, place, distance) {
   })
 }
 
-#' Costs that are not negative and make the sum of |log(predicted / measured)| small
+#' Fit non-negative costs that make the sum of |log(predicted / measured)| small
 #'
-#' Least squares on the relative error, six times, each time with weights from the errors before.
+#' Six iterations of least squares on the relative error, with weights from the previous errors.
 #' @param counts Matrix, one row per cell.
 #' @param latency Vector (us).
-#' @return Named vector: us for each.
+#' @return Named vector: cost in us per unit of each column.
 #' @noRd
 fit_counts <- function(counts, latency) {
   scale <- pmax(apply(counts, 2, max), 1e-12)
@@ -89,7 +89,7 @@ fit_counts <- function(counts, latency) {
   cost / scale
 }
 
-#' Cells with what they consist of
+#' Cells with the counts of [count_messages()]
 #' @return List: `rows` (collective, algorithm, processes, size_bytes, latency_us) and `counts` (matrix, a row for
 #'   each).
 #' @noRd
@@ -107,7 +107,8 @@ count_cells <- function(results) {
   list(rows = rows[known, ], counts = do.call(rbind, counts[known]), left_out = distinct(rows[!known, 1:2]))
 }
 
-#' Numbers of nodes up to which the models are fitted: what the study asks for, and every larger one with two beyond it
+#' Numbers of nodes up to which models are fitted: that of the study (`fit_up_to`), and every larger measured one but
+#' the largest
 #' @noRd
 fitting_limits <- function(results) {
   counts <- sort(unique(counted_cells(results)$rows$processes))
@@ -117,10 +118,10 @@ fitting_limits <- function(results) {
 
 #' Predictions for more nodes than the models were fitted to
 #'
-#' `messages` is the message model. The others need latencies of the same algorithm, taken at the same size (between
-#' sizes linear in their logarithms, beyond the first and the last the nearest): `last_value` is that on the most
-#' nodes of the fit, `messages_anchored` is the message model times what it was wrong by there, `log_linear` the line
-#' of log latency over log nodes, where there are two numbers of nodes.
+#' `messages` is the message model. The other models need latencies of the same algorithm at the same size (interpolated
+#' linearly in the logarithms; outside the measured sizes, the nearest): `last_value` is the latency on the most nodes
+#' of the fit, `messages_anchored` the message model scaled by its error there, `log_linear` a line through log latency
+#' against log nodes, which needs two numbers of nodes.
 #'
 #' @param results List from [read_results()] of a study with one rank per node.
 #' @param fit_up_to Most nodes of the fit.
@@ -164,8 +165,8 @@ extrapolate_latency <- function(collective, algorithm, processes, size_bytes, kn
 }
 
 #' Costs of the message model
-#' @return Tibble: fitted_up_to, term (see `cost_words`; `bytes_to_N`: a byte of a message beyond the range before, up
-#'   to N), cost_ns, cells (of the fit).
+#' @return Tibble: fitted_up_to, term (see `cost_words`; `bytes_to_N`: a byte of a message in the range that ends at N),
+#'   cost_ns, cells (of the fit).
 #' @noRd
 summarise_message_costs <- function(results) {
   cells <- counted_cells(results)
@@ -184,8 +185,8 @@ extrapolations <- function(results) {
 
 #' Errors of the predictions for more nodes
 #'
-#' @return Tibble, one row per limit of the fit, collective, algorithm (or `all` of both), number of nodes (or NA:
-#'   all) and model: fitted_up_to, collective, algorithm, processes, times (processes / fitted_up_to), model, cells,
+#' @return Tibble, one row per limit of the fit, collective, algorithm (`all`: both together), number of nodes (NA: all)
+#'   and model: fitted_up_to, collective, algorithm, processes, times (processes / fitted_up_to), model, cells,
 #'   median_abs_error_pct, p90_abs_error_pct, bias (geometric mean of predicted / measured).
 #' @noRd
 summarise_extrapolation <- function(results) {
@@ -210,7 +211,7 @@ errors_of_extrapolation <- function(rows) {
     )
 }
 
-#' Time of a step of the rings, with messages of at most 64 B
+#' Time of one step of the ring algorithms, with messages of at most 64 B
 #'
 #' @return Tibble: collective, processes, steps, crossing_pct (of its messages between groups), step_us (median over
 #'   sizes).

@@ -1,11 +1,11 @@
 # The chapter on extrapolation: its tables, figures and sentences.
 
 extrapolation_words <- c(
-  messages = "message model", messages_anchored = "message model, anchored", last_value = "last value",
+  messages = "message model", messages_anchored = "anchored message model", last_value = "last value",
   log_linear = "log-linear in the nodes"
 )
 
-# Median error (percent) that the model should not exceed at four times the nodes of the fit.
+# Target: largest median error (%) of the model at four times the nodes of the fit.
 extrapolation_target <- 25
 
 tables_extrapolation <- function(results) {
@@ -13,16 +13,17 @@ tables_extrapolation <- function(results) {
     listed("extrapolation", NULL, summarise_extrapolation(results), paste(
       "Error of latencies predicted for more nodes than the models were fitted to: |predicted / measured - 1|.",
       "Times: nodes over the most nodes of the fit. The message model has one set of costs for all collectives and",
-      "algorithms; anchored, it is scaled by its error on the most nodes of the fit. That, last value and log-linear",
-      "need latencies of the same algorithm in the fit. Bias: geometric mean of predicted / measured."
+      "algorithms; the anchored model is scaled by its error on the most nodes of the fit. All models but the message",
+      "model need latencies of the same algorithm in the fit. Bias: geometric mean of predicted / measured."
     )),
     listed("extrapolation", "costs", summarise_message_costs(results), paste0(
       "Costs of the message model (ns). ", and_list(paste0(names(cost_words), ": ", cost_words)),
-      "; bytes_to_N: a byte of a message beyond the range before, up to N. Costs are not negative: 0 was not needed."
+      "; bytes_to_N: a byte of a message in the range that ends at N. Costs are not negative; 0: the fit does not use ",
+      "the term."
     )),
     listed("extrapolation", "ring-steps", summarise_ring_steps(results), paste(
-      "Time of a step of the ring algorithms with messages of at most 64 B (latency over number of steps, median over",
-      "sizes), and the share of the messages that leave a group (%)."
+      "Time of one step of the ring algorithms with messages of at most 64 B (latency over number of steps, median",
+      "over sizes), and the share of the messages that cross to another group (%)."
     ))
   )
 }
@@ -30,12 +31,12 @@ tables_extrapolation <- function(results) {
 figures_extrapolation <- function(results) {
   list(
     figure("extrapolation", "error", plot_extrapolation(results), paste0(
-      "Median error (points) and the range to the 90th percentile, over all collectives and algorithms for which a ",
-      "model predicts; fitted to at most ", results$study$analysis$fit_up_to, " nodes. Dotted: ",
+      "Median error (points) and range to the 90th percentile (lines), over all collectives and algorithms that a ",
+      "model can predict; fitted to at most ", results$study$analysis$fit_up_to, " nodes. Dotted: the target, ",
       extrapolation_target, " %."
     ), 9, 4.5),
     figure("extrapolation", "steps", plot_ring_steps(results), paste(
-      "Time of a step of the ring algorithms with messages of at most 64 B, an effect that no fit to fewer nodes has."
+      "Time of one step of the ring algorithms with messages of at most 64 B. Dotted: the most nodes of the fit."
     ), 9, 3.5)
   )
 }
@@ -82,7 +83,7 @@ plot_ring_steps <- function(results) {
     labs(title = "Ring algorithms: time of one step", x = "Nodes, one rank on each", y = "Time of a step (\u00b5s)")
 }
 
-#' How far extrapolation works, in sentences
+#' Sentences on the accuracy of extrapolation
 #'
 #' @inheritParams plot_extrapolation
 #' @return Character vector.
@@ -103,7 +104,7 @@ describe_extrapolation_study <- function(results) {
       "A model of messages with ", nrow(fit), " costs, fitted to ", fit$cells[1], " cells on at most ", limit,
       " nodes, predicts ", whole$cells, " cells on ", paste(format_number(range(each$processes), 6), collapse = " to "),
       " nodes with an error of ", format_pct(whole$median_abs_error_pct), " in the median and more than ",
-      format_pct(whole$p90_abs_error_pct), " in one of ten."
+      format_pct(whole$p90_abs_error_pct), " in a tenth of the cells."
     ),
     if (nrow(four) > 0) paste0(
       "At four times the nodes of the fit (", four$nodes, " nodes, ", four$cells, " cells) the median error is ",
@@ -111,7 +112,8 @@ describe_extrapolation_study <- function(results) {
       if (four$median_abs_error_pct <= extrapolation_target) "met." else "missed."
     ),
     paste0(
-      "It is within the target on ", if (any(within)) nodes(each$processes[within]) else "no number of nodes",
+      "The median error is within the target on ",
+      if (any(within)) nodes(each$processes[within]) else "no number of nodes",
       if (any(!within)) paste0(", and not on ", nodes(each$processes[!within])), "."
     ),
     describe_larger_fits(results), describe_ring_steps(results), describe_against_latencies(results, limit),
@@ -119,7 +121,7 @@ describe_extrapolation_study <- function(results) {
   )
 }
 
-#' Four times the nodes of other fits: the message model, and anchored
+#' Sentence on the message model and the anchored one at four times the nodes of larger fits
 #' @noRd
 describe_larger_fits <- function(results) {
   rows <- filter(
@@ -128,7 +130,7 @@ describe_larger_fits <- function(results) {
   )
   if (nrow(rows) == 0) return(NULL)
   each <- split(rows, rows$fitted_up_to)
-  paste0("Fitted to more nodes, and judged at four times as many: ", paste(map_chr(each, function(part) {
+  paste0("Median error of fits to more nodes, judged at four times as many: ", paste(map_chr(each, function(part) {
     paste0(
       format_number(part$fitted_up_to[1], 6), " to ", part$nodes[1], " nodes ",
       and_list(paste0(format_pct(part$median_abs_error_pct), " (", extrapolation_words[part$model], ")"))
@@ -148,7 +150,7 @@ errors_at_four_times <- function(results) {
     )
 }
 
-#' Numbers of nodes on which a step takes another time than on those of the fit
+#' Sentence on the numbers of nodes on which a ring step takes a different time than on those of the fit
 #' @noRd
 describe_ring_steps <- function(results) {
   rows <- summarise_ring_steps(results)
@@ -167,12 +169,12 @@ describe_ring_steps <- function(results) {
     "A step of a ring with short messages takes ", range_us(fitted), " on the nodes of the fit, but ",
     range_us(other$step_us), " on ", counts(other),
     if (nrow(alike) > 0) paste0(" (and ", range_us(alike$step_us), " on ", counts(alike), ")"),
-    ", where ", range_pct(other$crossing_pct), " of its messages leave a group (otherwise ",
-    range_pct(same$crossing_pct), "): runs on fewer nodes cannot show this change."
+    ", where ", range_pct(other$crossing_pct), " of its messages cross to another group (otherwise ",
+    range_pct(same$crossing_pct), "). Runs on fewer nodes cannot show this change."
   )
 }
 
-#' The message model against extrapolated latencies, on the cells that all predict
+#' Sentence comparing all models on the cells that all of them predict
 #' @noRd
 describe_against_latencies <- function(results, limit) {
   rows <- filter(extrapolations(results), .data$fitted_up_to == limit) |>
@@ -188,7 +190,7 @@ describe_against_latencies <- function(results, limit) {
   )
 }
 
-#' The message model by size of the messages
+#' Sentence on the error of the message model by message length
 #' @noRd
 describe_long_messages <- function(results, limit) {
   cells <- counted_cells(results)
@@ -214,7 +216,7 @@ sentences_extrapolation <- function(results) {
   bind_rows(
     said("extrapolation", describe_extrapolation_study(results)),
     if (nrow(left_out) > 0) said("extrapolation", paste0(
-      "Without a model of their messages, and left out: ", paste0(
+      "Left out, because the messages of these algorithms are not modelled: ", paste0(
         map_chr(split(left_out$algorithm, left_out$collective), function(names) and_list(gsub("_", " ", names))), " (",
         collective_word(sort(unique(left_out$collective))), ")", collapse = "; "
       ), "."

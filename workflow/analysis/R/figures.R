@@ -3,14 +3,14 @@ write_figures <- function(figures, folder, study) {
     id = character(), section = character(), file = character(), title = character(), caption = character(),
     width_in = numeric(), height_in = numeric(), interactive = character()
   )
-  # What has nothing to draw, such as sizes that one of the mappings lacks, is no figure.
+  # A figure with nothing to draw, such as sizes that one of the mappings lacks, is left out.
   figures <- purrr::discard(figures, function(figure) is.data.frame(figure$plot$data) && nrow(figure$plot$data) == 0)
   index <- bind_rows(none, map_dfr(figures, function(figure) write_figure(figure, folder, study)))
   write_table(index, file.path(folder, "figures", "index.csv"))
   write_main_figures(index, folder)
 }
 
-#' The first figure of every section with its caption as reStructuredText: what `snakemake --report` shows
+#' Copy the first figure of every section, with its caption as reStructuredText, for `snakemake --report`
 #' @noRd
 write_main_figures <- function(index, folder) {
   main <- file.path(folder, "figures", "main")
@@ -22,7 +22,7 @@ write_main_figures <- function(index, folder) {
   purrr::walk2(captions, file.path(main, paste0(index$id, ".rst")), readr::write_lines)
 }
 
-# A chapter of its own has figures of its own.
+# Chapters with a question of their own have their own figures.
 figures_of <- function(results) {
   own <- own_chapter(results)
   if (has_applications(results)) return(figures_of_applications(results))
@@ -39,14 +39,14 @@ figures_of <- function(results) {
 
 #' An entry of figures/index.csv; `about`, `what` and `part` as in [listed()]
 #'
-#' @param interactive A function without arguments that returns the plotly widget of the figure that readers can turn.
+#' @param interactive A function without arguments that returns the plotly widget of an interactive figure, or NULL.
 #' @noRd
 figure <- function(about, what, plot, caption, width = 9, height = 5, part = NULL, interactive = NULL) {
   list(id = paste0(about, "-", what), section = section_name(about, part), plot = plot, caption = caption,
        width = width, height = height, interactive = interactive)
 }
 
-# A drawing of more shapes makes browsers slow; it gets a picture of dots beside it, which the report's pages show.
+# A larger SVG slows browsers down; a PNG is then written beside it, which the report's HTML pages show.
 most_drawn_bytes <- 5e5
 
 write_figure <- function(figure, folder, study) {
@@ -126,9 +126,9 @@ figures_processes <- function(results, collective, rows) {
   c(by_mapping, if (nrow(mapped) > 0) list(figure(
     collective, "mappings", plot_mappings(results, collective),
     paste0(
-      "Latency (\u00b5s) against processes for each algorithm (rows) and message size (columns), colour: ",
-      "mapping; logarithmic axes.",
-      if (shown < sizes) paste0(" Of the ", sizes, " sizes of the figures before, ", shown, " are drawn."),
+      "Latency (\u00b5s) against processes for each algorithm (rows) and message size (columns). Colour: mapping. ",
+      "Logarithmic vertical axes.",
+      if (shown < sizes) paste0(" Only ", shown, " of the ", sizes, " message sizes of the figures above are drawn."),
       interval_note(mapped), drawn_note(mapped, most_in_quarter)
     ),
     10, 1.4 + 1.75 * n_distinct(mapped$algorithm)
@@ -141,7 +141,7 @@ figures_sizes <- function(results, collective, rows) {
     figure(
       collective, "sizes", plot_sizes(results, collective),
       paste0(
-        "Latency (\u00b5s) against message size for some numbers of processes; both axes are logarithmic.",
+        "Latency (\u00b5s) against message size for selected numbers of processes; both axes are logarithmic.",
         interval_note(rows)
       ),
       9.5, height_of_sizes(rows_of_sizes(results, collective))
@@ -161,7 +161,7 @@ height_of_sizes <- function(rows) {
   1.8 + 2.1 * max(if (is_grid(panels)) n_distinct(panels$processes) else ceiling(nrow(panels) / 3), 1.3)
 }
 
-#' Of fewer process counts a surface is a few flat pieces
+#' The fewest process counts that make a surface: with fewer it consists of a few flat pieces
 #' @noRd
 least_surface <- 6
 
@@ -182,8 +182,8 @@ figures_surface <- function(results, collective, rows) {
     list(figure(
       collective, "surface", plot_surface(results, collective, mappings[1]),
       paste(
-        "Latency (\u00b5s, logarithmic) over processes and message size: in print one panel per algorithm; on the",
-        "pages the surfaces can be turned, and the legend shows and hides algorithms."
+        "Latency (\u00b5s, logarithmic) over processes and message size. In print: one panel per algorithm. On the",
+        "HTML pages: the surfaces can be rotated, and the legend shows or hides algorithms."
       ),
       9, 1.5 + 3.4 * ceiling(length(here) / 2),
       interactive = function() plot_surface_interactive(results, collective, mappings[1])
@@ -202,7 +202,7 @@ figures_wins <- function(results, collective) {
   compared <- summarise_differences(results, collective)
   sized <- !anyNA(compared$size_bytes)
   winners <- decide_winners(results, collective)
-  # A map of one number of processes would be one column; the table and the latency against size say the same.
+  # A map with one number of processes is a single column; the table and the plot against size show the same.
   if (n_distinct(winners$processes) < 2) return(NULL)
   c(
     if (nrow(winners) > 0) list(figure(
@@ -213,9 +213,8 @@ figures_wins <- function(results, collective) {
     )),
     if (nrow(compared) > 0 && sized) list(figure(
       collective, "default-map", plot_default_map(results, collective), paste0(
-        "Latency of the default relative to the best of the other algorithms, in percent: orange where the ",
-        "default is slower, ",
-        "blue where it is faster; the colour saturates at the ends of the scale.", excluded_note(results, collective),
+        "Latency of the default relative to the best other algorithm (%): orange where the default is slower, blue ",
+        "where it is faster; the colour saturates at the ends of the scale.", excluded_note(results, collective),
         map_note(compared)
       ), 9.5, map_height(compared), part = "wins"
     )),
@@ -231,7 +230,7 @@ figures_wins <- function(results, collective) {
 }
 
 figures_slowdown <- function(results, collective) {
-  # For one process count, the latency against size says the same.
+  # With one process count, the plot of latency against size shows the same.
   if (n_distinct(rows_to_fit(results, collective)$processes) < 2) return(NULL)
   rows <- rows_of_slowdown(results, collective)
   if (n_distinct(rows$size_bytes) < 2) return(NULL)
@@ -286,7 +285,7 @@ figures_processes_unsized <- function(results, collective, rows) {
     if (nrow(mapped) > 0) list(figure(
       collective, "mappings", plot_mappings(results, collective),
       paste0(
-        "Latency (\u00b5s) against the number of processes, one panel per algorithm, each with its own axis; colour: ",
+        "Latency (\u00b5s) against the number of processes, one panel per algorithm, each with its own axis. Colour: ",
         "mapping.", interval_note(mapped), drawn_note(mapped)
       ),
       9, 1.4 + 2.4 * ceiling(n_distinct(mapped$algorithm) / 2)
@@ -304,7 +303,8 @@ figures_fits <- function(results, collective) {
     )
     figure(
       collective, paste0("fit-", slug(algorithm)), plot_fit(results, collective, algorithm, model), paste0(
-        "Measured latency (\u00b5s) and the fit with the 95 % interval of its mean. Mean error on the fitted cells: ",
+        if (results$study$simulated) "Simulated" else "Measured", " latency (\u00b5s) and the fit with the 95 % ",
+        "interval of its mean. Mean error on the fitted cells: ",
         and_list(paste(format_pct(here$mape_pct), label_mapping(here$mapping, results$study))), ".",
         drawn_note(filter(rows_to_fit(results, collective), .data$algorithm == .env$algorithm))
       ),

@@ -1,4 +1,4 @@
-# Figures of traced applications; those of their replays are in figures_replays.R.
+# Figures of traced applications (figures of their replays: figures_replays.R).
 
 compute_colour <- "grey88"
 operation_colours <- c(
@@ -23,18 +23,19 @@ figures_of_applications <- function(results) {
   if (length(applications) == 0) return(NULL)
   static <- list(
     figure("applications", "operations", plot_operations(applications, "operations"), paste(
-      "Number of operations of each kind: a collective counted once for all ranks that take part, point-to-point calls",
-      "that send or start to send individually."
+      "Number of operations of each kind. A collective counts once for all participating ranks; each point-to-point",
+      "call that sends, or starts to send, counts by itself."
     ), height = 2.2 + 1.5 * ceiling(length(applications) / 2)),
     figure("applications", "bytes", plot_operations(applications, "sent_bytes"), paste(
-      "Bytes passed to MPI by kind of operation (send buffers of all ranks)."
+      "Bytes in the send buffers of all ranks, by kind of operation."
     ), height = 2.2 + 1.5 * ceiling(length(applications) / 2)),
     figure("applications", "sizes", plot_message_sizes(applications), paste(
-      "Calls by message size, in powers of two: bytes for each pair of ranks for all-to-all, for each rank for gather,",
-      "scatter and allgather, else of the message. Sends only, not receives."
+      "Number of calls by message size, in powers of two. Size: per pair of ranks for all-to-all, per rank for gather,",
+      "scatter and allgather, otherwise of the message. Receives are not counted."
     ), height = 2.2 + 1.6 * ceiling(length(applications) / 2)),
     figure("applications", "time", plot_time(applications), paste(
-      "Time of each traced rank by kind: elapsed time and processor time.", oversubscribed_note(results$study)
+      "Share of the elapsed time and of the processor time of each traced rank, by kind.",
+      oversubscribed_note(results$study)
     ), height = 4.5)
   )
   replayed <- Filter(function(application) !is.null(default_replay(application)), applications)
@@ -42,9 +43,8 @@ figures_of_applications <- function(results) {
   alternatives <- if (length(replayed)) {
     rows <- summarise_replays(results)
     list(simulated_figure("replays", "alternatives", plot_alternatives(results, rows), paste(
-      "Effect of another algorithm or mapping relative to the default, on", replay_machine(results, rows$machine[1]),
-      "and of another network.",
-      replay_columns()
+      "Effect of another algorithm or mapping, relative to the default on", replay_machine(results, rows$machine[1]),
+      "and of another network.", replay_columns()
     ), height = 2 + 0.28 * nrow(rows)))
   }
   c(static, figures_of_accounts(results), figures_of_gain(results), dynamic, alternatives)
@@ -105,7 +105,7 @@ plot_message_sizes <- function(applications) {
     labs(title = "Calls by message size") + theme_study()
 }
 
-#' Breaks of an axis of whole numbers
+#' Breaks for an axis of integers
 #' @noRd
 whole_breaks <- function(limits) unique(round(scales::breaks_pretty(4)(limits)))
 

@@ -1,4 +1,4 @@
-# Figures of replays: everything here is simulated and says so.
+# Figures of replays. All of them are simulated and labelled so.
 
 simulated_figure <- function(..., section = NULL) {
   made <- c(figure(...), list(simulated = TRUE))
@@ -6,7 +6,7 @@ simulated_figure <- function(..., section = NULL) {
   made
 }
 
-#' Figures 2 to 8 of Duro et al. (RED-SEA) for one application, from its default replay
+#' The figures of one application's default replay, as Figures 2 to 8 of Duro et al. (RED-SEA)
 #' @noRd
 figures_of_replay <- function(application) {
   entry <- default_replay(application)
@@ -18,8 +18,8 @@ figures_of_replay <- function(application) {
   busiest <- busiest_switch(replay)
   list(
     simulated_figure(application$name, "pairs", plot_traffic(replay, application$label), paste0(
-      where, "Bytes from rank to rank, by what the algorithms of the collectives send, and by point-to-point ",
-      "messages; white: nothing."
+      where, "Bytes from rank to rank, sent by the algorithms of collectives and by point-to-point messages. White: ",
+      "none."
     ), height = 5, section = "pairs"),
     simulated_figure(application$name, "ports", plot_ports(replay, busiest, application$label), paste0(
       where, "Bytes sent by switch ", busiest, " (the busiest), stacked by port. ", width
@@ -28,7 +28,7 @@ figures_of_replay <- function(application) {
       where, "Bytes sent by each switch, stacked by port. ", "Intervals of ", format_us(replay$about$interval_us), "."
     ), height = 6, part = "dynamic"),
     simulated_figure(application$name, "latency", plot_message_latency(replay, application$label), paste0(
-      where, "Mean time of a message from its start to its arrival, by the interval of its arrival; line: on ",
+      where, "Mean time of a message from its start to its arrival, by the interval of its arrival. Line: the same on ",
       "an empty network. ", width
     ), height = 3.8, part = "dynamic"),
     simulated_figure(application$name, "saturation", plot_saturation(replay, application$label), paste0(
@@ -36,10 +36,12 @@ figures_of_replay <- function(application) {
       "stacked by switch. ", flow_note, width
     ), height = 4.2, part = "dynamic"),
     simulated_figure(application$name, "saturation-map", plot_saturation_map(replay, application$label), paste0(
-      where, "The same by switch and time; S1 are the switches of the first stage, at the hosts. ", flow_note
+      where, "Share of each interval in which a port of the switch is saturated, by switch and time. S1: switches of ",
+      "the first stage, connected to the hosts. ", flow_note
     ), height = 4.5, part = "dynamic"),
     simulated_figure(application$name, "throughput", plot_throughput(replay, application$label), paste0(
-      where, "Received bytes as a share of the hosts' total bandwidth, and the load of the busiest link. ", width
+      where, "Received bytes as a share of the hosts' total bandwidth (bars), and load of the busiest link (line). ",
+      width
     ), height = 3.8, part = "dynamic")
   )
 }
@@ -48,10 +50,10 @@ figures_of_replay <- function(application) {
 #' @noRd
 many_colours <- function(count, palette) grDevices::hcl.colors(max(3, count), palette)[seq_len(count)]
 
-phases_note <- "Below the axis: share of ranks in each operation (grey: computing). "
+phases_note <- "Strip below the axis: share of ranks in each operation (grey: computing). "
 flow_note <- paste(
-  "Saturated: several messages together use the full bandwidth, so that at least one is delayed. This represents the",
-  "queueing in a flow-level simulator, which has no packets and no packet queues. "
+  "Saturated: several messages together use the full bandwidth, so that at least one is delayed. This stands for",
+  "queueing, because the flow-level simulator has no packets and no packet queues. "
 )
 
 #' The switch that sends most bytes
@@ -97,7 +99,7 @@ time_axis <- function(replay) {
   )
 }
 
-#' What ranks do in each interval, as a strip below the axis of a figure whose highest value is `top`
+#' A strip below the axis that shows what ranks do in each interval; `top` is the largest value of the figure
 #' @noRd
 phase_strip <- function(replay, top) {
   if (!is.finite(top) || top <= 0) top <- 1
@@ -119,14 +121,14 @@ phase_strip <- function(replay, top) {
   )
 }
 
-#' The operations that appear in the strip, most time first
+#' The operations of the strip, those with most time first
 #' @noRd
 phase_operations <- function(replay) {
   traffic <- filter(summarise_traffic(replay), .data$time_us > 0)
   traffic$operation[order(-traffic$time_us)]
 }
 
-#' Breaks from zero on, round in the unit of the labels; the strip of phases below zero has none
+#' Breaks from zero upwards, round in the unit of the labels; the strip below zero gets none
 #' @noRd
 above_zero <- function(labels, unit_of = function(x) 1) {
   list(breaks = function(limits) {
@@ -140,7 +142,7 @@ byte_unit <- function(bytes) 1024^floor(log(max(bytes, 1), 1024))
 
 above_zero_bytes <- function() above_zero(label_bytes, byte_unit)
 
-#' Powers of two for logarithmic scales of bytes, about five of them
+#' About five powers of two as breaks of a logarithmic scale of bytes
 #' @noRd
 byte_breaks <- function(limits) {
   powers <- seq(0, ceiling(log2(max(limits, 2))))
@@ -270,7 +272,7 @@ plot_throughput <- function(replay, label) {
     simulated_tag() + theme_study()
 }
 
-#' What alternatives change, in percent of the default
+#' Figure of the change by each alternative, in percent of the default
 #'
 #' @param results List from [read_results()].
 #' @param rows Tibble from [summarise_replays()].

@@ -1,12 +1,11 @@
-#' Table 2 of Zampar (2024): a plane through the logarithm of latency
+#' Fit the log-linear plane of Table 2 of Zampar (2024) to latencies
 #'
 #' log(latency_us) = intercept + coef_log_size log(size_bytes) + coef_processes P, natural logarithms, least squares.
 #'
 #' @param results List from [read_results()].
 #' @param collective Name of a collective with message sizes.
 #' @return Tibble: algorithm, mapping, intercept, coef_log_size, coef_processes, r_squared, mape_pct (mean absolute
-#'   error
-#'   of the fitted latency in percent of the measured one, on the fitted cells).
+#'   error of the fitted latency in percent of the measured one, on the fitted cells).
 #' @noRd
 fit_loglinear <- function(results, collective) {
   rows <- rows_to_fit(results, collective)
@@ -34,15 +33,15 @@ find_rows_to_fit <- function(results, collective) {
     arrange(.data$algorithm, .data$mapping, .data$processes, .data$size_bytes)
 }
 
-# Of more numbers of processes than this, as many are chosen to fit models to and to judge them on: their errors hardly
-# change, and their costs grow with the square of the processes. Half as many would change errors by 4 to 20 % (medians
-# of two studies) and save less than a tenth of the time of the models: a fit costs much however few its rows are.
+# Largest number of process counts with which models are fitted and judged. More hardly change the errors, and the cost
+# grows with the square of the number of processes. Half as many would change the errors by 4 to 20 % (medians of two
+# studies) and save less than a tenth of the time, because the cost of a fit hardly depends on its number of rows.
 most_modelled <- 96
 
 #' [rows_to_fit()] with at most `most_modelled` numbers of processes of each algorithm and mapping
 #'
-#' First those that most algorithms and mappings have, because models are asked for the fastest of these; spread evenly
-#' where there is a choice.
+#' Process counts that most algorithms and mappings have are preferred, because models select the fastest of these;
+#' among equals, they are spread evenly.
 #' @noRd
 rows_to_model <- function(results, collective) {
   rows <- rows_to_fit(results, collective)
@@ -59,7 +58,7 @@ rows_to_model <- function(results, collective) {
   rows[sort(unlist(kept, use.names = FALSE)), ]
 }
 
-#' Apply a fit to each algorithm and mapping; `none` is the answer's header
+#' Apply a fit to each algorithm and mapping; `none` is a tibble without rows that has the columns of the result
 #' @noRd
 fit_groups <- function(rows, fit, none) {
   found <- rows |>
@@ -84,23 +83,23 @@ r_squared <- function(observed, predicted) {
   1 - sum((observed - predicted)^2) / sum((observed - mean(observed))^2)
 }
 
-#' Mean absolute error in percent of what was measured
+#' Mean absolute error in percent of the observed values
 #' @noRd
 mape_pct <- function(predicted, observed) 100 * mean(abs(predicted / observed - 1))
 
-#' The form in which Zampar (2024) (section 6) models each barrier algorithm
+#' The form that Zampar (2024, section 6) fits to each barrier algorithm
 #' @noRd
 barrier_forms <- c(linear = "linear", tree = "spline", recursive_doubling = "log_linear")
 
-#' Barrier models of Zampar (2024), Figures 9-11: latency against the number of processes
+#' Fit a barrier model of Zampar (2024), Figures 9-11: latency against the number of processes
 #'
-#' `linear`: a + b P. `spline`: continuous, straight between the knots, as a + b P + sum c_k max(0, P - k).
-#' `log_linear`:
-#' a + b P + c log2 P. Least squares on microseconds.
+#' `linear`: a + b P. `spline`: continuous and straight between the knots, a + b P + sum c_k max(0, P - k).
+#' `log_linear`: a + b P + c log2 P. Least squares in microseconds.
 #'
 #' @param data Tibble with processes and latency_us of one algorithm and mapping.
 #' @param form "linear", "spline" or "log_linear".
-#' @param knots Process counts at which the slope of the spline may change, as far as usable.
+#' @param knots Process counts at which the slope of the spline may change; unusable ones are left out
+#'   ([usable_knots()]).
 #' @return An object of class lm.
 #' @noRd
 fit_barrier <- function(data, form = c("linear", "spline", "log_linear"), knots = numeric()) {
@@ -114,7 +113,7 @@ fit_barrier <- function(data, form = c("linear", "spline", "log_linear"), knots 
   lm(stats::reformulate(terms, "latency_us"), data)
 }
 
-#' Knots between measured process counts; of those that are nearer to each other than two counts, the first
+#' Knots within the measured process counts; of knots that are less than two counts apart, the first
 #' @noRd
 usable_knots <- function(data, knots) {
   counts <- sort(unique(data$processes))
@@ -127,11 +126,9 @@ usable_knots <- function(data, knots) {
 #' @param results List from [read_results()].
 #' @param collective Name of a collective without message sizes.
 #' @return Tibble: algorithm, mapping, model (linear, spline, log_linear), chosen (TRUE for the form that the figures
-#'   show:
-#'   the published form for that algorithm, or else the smallest AIC), term, estimate, low, high, r_squared, mape_pct.
-#'   Terms are
-#'   intercept (us), processes and after_<knot> (us per process; after_<knot> is the change of slope), log2_processes
-#'   (us).
+#'   show: the published form for that algorithm, or else the smallest AIC), term, estimate, low, high, r_squared,
+#'   mape_pct. Terms are intercept (us), processes and after_<knot> (us per process; after_<knot> is the change of
+#'   slope), log2_processes (us).
 #' @noRd
 fit_barriers <- function(results, collective) {
   remember(results, paste("fits of barriers", collective), function() fit_each_barrier(results, collective))
@@ -157,8 +154,8 @@ fit_each_barrier <- function(results, collective) {
 
 #' 95 % confidence intervals of a linear model's coefficients
 #'
-#' A simulation's points may lie on a line exactly. The intervals then have no width, and R's warning about such a fit
-#' says nothing new; any other warning passes.
+#' Simulated points may lie exactly on a line. The intervals then have no width, and R's warning about a perfect fit is
+#' suppressed; any other warning passes.
 #' @noRd
 confidence_intervals <- function(fit) {
   withCallingHandlers(stats::confint(fit), warning = function(condition) {
@@ -177,7 +174,7 @@ barrier_terms <- function(fit) {
   )
 }
 
-#' Table 4 of Zampar (2024): slopes between the knots of the tree barrier's spline
+#' Slopes between the knots of the tree barrier's spline, as in Table 4 of Zampar (2024)
 #'
 #' @param results List from [read_results()].
 #' @param collective Name of a collective without message sizes.

@@ -1,18 +1,16 @@
-# The front page of a report: what all of its studies say together. It reads tables that the studies' analyses wrote,
-# so that a number on it is the number of a chapter.
+# The front page of a report: a summary of all its studies. It reads the tables that the analyses of the studies wrote,
+# so its numbers are those of the chapters.
 
-#' What the front page of a report says
+#' Content of a report's front page
 #'
 #' @param folders Folders `results/<study>` of the studies with results.
-#' @return List: `question` (one sentence), `answer` (sentences: measured machines first, then what was simulated),
-#'   `table` (tibble, at most 12 rows: machine, study, collective, cells, slower_pct, geometric_mean_pct, best_other,
-#'   best_other_geometric_mean_pct; those of few cells last), `left_out` (what it does not show: names of measured
-#'   rows, number of simulated ones),
-#'   `advice` (list: see
-#'   [advise_front()]), `judged` (number of machines and collectives whose rules were judged), `trust`
-#'   (sentences), `silent` (list by study: the sentence about one that can tell
-#'   no algorithms apart), `findings` (list by study: one sentence about what it found),
-#'   `order` (names of the studies, most informative first).
+#' @return List: `question` (one sentence), `answer` (sentences: measured machines first, then simulated ones), `table`
+#'   (tibble, at most 12 rows: machine, study, collective, cells, slower_pct, geometric_mean_pct, best_other,
+#'   best_other_geometric_mean_pct; rows with few cells last), `left_out` (what the table does not show: names of
+#'   measured rows, number of simulated ones), `advice` (list, see [advise_front()]), `judged` (number of pairs of
+#'   machine and collective whose rules were judged), `trust` (sentences), `silent` (list by study: the sentence on a
+#'   study that cannot distinguish algorithms), `findings` (list by study: one sentence on its result), `order` (names
+#'   of the studies, most informative first).
 #' @examples
 #' folder <- tempfile()
 #' write_analysis(read_results(system.file("extdata", "example", package = "collanalysis")), folder)
@@ -22,7 +20,7 @@
 describe_front <- function(folders) {
   studies <- map(folders, read_front_study)
   rows <- bind_rows(no_front_rows(), map_dfr(studies, front_rows))
-  # The same measurements under two names, such as a publication's own view of them, count once.
+  # Measurements that two studies share, such as a publication's own analysis of them, count once.
   rows <- rows |>
     arrange(desc(.data$cells)) |>
     distinct(.data$machine, .data$simulated, .data$collective, .keep_all = TRUE) |>
@@ -38,7 +36,7 @@ describe_front <- function(folders) {
   )
 }
 
-#' What the front page needs of a study
+#' Read what the front page needs from a study
 #' @noRd
 read_front_study <- function(folder) {
   about <- read_study(folder)
@@ -63,7 +61,7 @@ read_front_study <- function(folder) {
   )
 }
 
-#' Of fewer cells a mean says little of a machine
+#' With fewer cells, a mean says little about a machine
 #' @noRd
 few_cells <- 30
 
@@ -77,7 +75,7 @@ no_front_rows <- function() {
   )
 }
 
-#' One row for each collective of a study in which algorithms can be told apart
+#' One row for each collective of a study that can distinguish algorithms
 #' @noRd
 front_rows <- function(study) {
   found <- study$by_collective
@@ -96,7 +94,7 @@ front_numbers <- function(study) {
 
 front_table <- function(rows) {
   rows |>
-    # Whole percents: two authors of one machine differ by more than that.
+    # Whole percents, because two authors of one machine differ by more than that.
     mutate(across(c("slower_pct", "geometric_mean_pct", "best_other_geometric_mean_pct"), round)) |>
     mutate(
       machine = machine_name(.data$machine, .data$simulated), collective = collective_word(.data$collective)
@@ -123,7 +121,7 @@ name_by_machine <- function(rows) {
   }))
 }
 
-#' The rows that the table does not show: measured ones by name, of simulated ones how many
+#' The rows that the table does not show: names of measured ones, number of simulated ones
 #' @noRd
 front_left_out <- function(rows) {
   simulated <- sum(rows$simulated)
@@ -134,7 +132,7 @@ front_left_out <- function(rows) {
   )
 }
 
-#' One study asks its own question; several ask one together
+#' The question of the report: that of its only study, or a common one for several studies
 #' @noRd
 front_question <- function(studies) {
   if (length(studies) == 1 && !is.null(studies[[1]]$about$question)) return(studies[[1]]$about$question)
@@ -147,10 +145,10 @@ front_question <- function(studies) {
   studies[[1]]$about$question %||% ""
 }
 
-#' A study of two ranks at most has nothing to choose between
+#' Sentence on a study that has at most two ranks and thus cannot distinguish algorithms
 #'
 #' @param study List from [read_front_study()].
-#' @return A sentence, or NULL where some collective has more ranks, or the study is about something else.
+#' @return A sentence, or NULL if some collective has more ranks or the study has another question.
 #' @noRd
 describe_two_ranks <- function(study) {
   collectives <- study$about$collectives
@@ -158,12 +156,12 @@ describe_two_ranks <- function(study) {
   counts <- as.numeric(unlist(map(collectives, "processes")))
   if (length(counts) == 0 || max(counts) > 2 || !is.null(study$about$chapter)) return(NULL)
   paste0(
-    study$about$title %||% study$name, ": two ranks cannot distinguish algorithms (between two ranks all of them send ",
-    "the same messages), so this study makes no decision."
+    study$about$title %||% study$name, ": with two ranks, all algorithms send the same messages and cannot be ",
+    "distinguished, so this study makes no decision."
   )
 }
 
-#' What a study found, in one sentence: the default's loss by collective, or the first sentence of its own answer
+#' The result of a study in one sentence: the default's slow-down by collective, or the first sentence of its answer
 #' @noRd
 front_finding <- function(study) {
   found <- study$by_collective
@@ -175,8 +173,8 @@ front_finding <- function(study) {
   )
 }
 
-#' Studies in the order in which they tell most: all machines together, then measured before simulated ones, each by its
-#' number of compared cells; last those that can tell nothing
+#' Names of the studies, most informative first: all machines together, then measured before simulated studies, each by
+#' its number of compared cells; last those that cannot distinguish algorithms
 #' @noRd
 front_order <- function(studies) {
   if (length(studies) == 0) return(character())

@@ -1,12 +1,12 @@
-# What to do, on the front page: the rules with the clearest gain, and how to use them.
+# The advice on the front page: the rules with the clearest gain, and how to use them.
 
-#' What to do: the rules with the clearest gain, their file where one was written, and the command
+#' Advice: the rules with the clearest gain, their tuning file if one was written, and the commands to use it
 #'
 #' @inheritParams front_gains
-#' @return List with `study`, `machine`, `sentence` and `others` (where the gain is clear, where not, what was not
-#'   tested), `launcher` (the command that starts a program with the tuning file for its shape; NULL where none was
-#'   written), `ask` (the command that answers for a single call), `verified` (what fresh launches gave); NULL
-#'   where no rules have a clear gain.
+#' @return List: `study`, `machine`, `sentence` and `others` (sentences: where the gain is clear, where it is not, what
+#'   was not tested), `launcher` (the command that starts a program with the tuning file for its shape; NULL where none
+#'   was written), `ask` (the command that recommends an algorithm for a single call), `verified` (sentences on fresh
+#'   launches). NULL where no rules have a clear gain.
 #' @noRd
 advise_front <- function(studies, rows) {
   gains <- front_gains(studies, rows)
@@ -44,7 +44,7 @@ advise_front <- function(studies, rows) {
   )
 }
 
-#' " Mapped by node they save 82 %, by core 4.1 %." where several mappings were judged
+#' " Mapped by node they save 82 %, by core 4.1 %." if several mappings were judged, else empty
 #' @noRd
 front_mappings <- function(study, collective) {
   found <- filter(
@@ -61,8 +61,8 @@ front_mappings <- function(study, collective) {
   )), ".")
 }
 
-#' The command, in the folder of the tuning files, that starts a program with the file for its shape: for the mapping
-#' whose rules gain most, at the largest usual number of processes
+#' Example of the command that starts a program with the tuning file for its shape: with the mapping whose rules gain
+#' most and the largest usual number of processes; NULL where there is no launcher
 #' @noRd
 tuning_launcher <- function(study, collective) {
   if (!file.exists(file.path(study$folder, "tuning", "mpirun-tuned"))) return(NULL)
@@ -76,7 +76,7 @@ tuning_launcher <- function(study, collective) {
   )
 }
 
-#' What the tuning files gained in new runs: a sentence for each measured study, one for all simulated ones
+#' Gain of the tuning files in new runs: a sentence for each measured study, one for all simulated ones
 #' @noRd
 front_verified <- function(studies) {
   found <- map_dfr(studies, function(study) {
@@ -104,12 +104,12 @@ front_verified <- function(studies) {
 
 #' "In new runs on ORFEO THIN the tuning file saves 12 % of the default's time, over the 40 cells that it changes."
 #'
-#' @param found Rows of one measured study, or of all simulated ones: of several only the range is said.
+#' @param found Rows of one measured study, or of all simulated ones; for several rows, the sentence gives their range.
 #' @noRd
 front_new_runs <- function(found) {
   several <- nrow(found) > 1
   on <- and_list(sort(unique(within_text(plain_machine(found$machine)))))
-  # Among machines with names the reader asks which one "this" is.
+  # Beside machines with names, "this machine" would be unclear.
   on <- sub("^this machine$", "the machine that made this report", on)
   runs <- paste("In new", if (found$simulated[1]) "simulated runs" else "runs", "on", on)
   n <- sum(found$cells)
@@ -130,10 +130,10 @@ front_new_runs <- function(found) {
   )
 }
 
-#' The number of processes of an example: the largest that fills whole nodes or is a power of two, else the largest
+#' A number of processes for examples: the largest that fills whole nodes or is a power of two, else the largest
 #'
 #' @param rows Decisions.
-#' @param study Study of the front page.
+#' @param study List from [read_front_study()].
 #' @noRd
 usual_processes <- function(rows, study) {
   filled <- rows$processes == rows$nodes * (front_cores(study) %||% 0)
@@ -141,8 +141,8 @@ usual_processes <- function(rows, study) {
   max(rows$processes[usual | !any(usual)])
 }
 
-#' The command that recommends an algorithm, for an example that a user would type: a usual number of processes and the
-#' decided message size nearest to 64 KiB
+#' Example of the command that recommends an algorithm: for a usual number of processes and the decided message size
+#' nearest to 64 KiB
 #' @noRd
 advise_command <- function(study, collective) {
   found <- study$decisions

@@ -1,4 +1,4 @@
-# The answer on the front page: how far the default is from the fastest algorithm, over all machines.
+# The answer on the front page: how much slower than the fastest algorithm the default is, over all machines.
 
 #' Pool groups of cells: the share that is slower, and the geometric mean of the slow-down
 #' @noRd
@@ -22,17 +22,17 @@ front_answer <- function(rows, studies) {
       front_measured_there(simulated, measured)
     )
   )
-  # Studies of another question (an application, a ladder) have answers of their own.
+  # Studies with another question (an application, a ladder) have their own answers.
   if (length(sentences) == 0) sentences <- head(unlist(map(studies, "answers")), 5)
   if (length(sentences) == 0) return("No study of this report compares the library's default with another algorithm.")
   sentences
 }
 
-#' The slow-down of the default on each machine, the worst first, and the share of the cells that are slower
+#' Sentence on the slow-down of the default on each machine, the worst first, and the share of slower cells
 #'
 #' @param rows Rows of the front page, all measured or all simulated.
 #' @param studies List from [read_front_study()].
-#' @param alone Whether a verdict comes first, and the share of the slower cells after it.
+#' @param alone TRUE: add the verdict in front and the share of slower cells at the end.
 #' @noRd
 front_overall <- function(rows, studies, alone = TRUE) {
   pooled <- map_dfr(split_machines(rows), pool_front, .id = "label")
@@ -54,14 +54,14 @@ front_overall <- function(rows, studies, alone = TRUE) {
   )
 }
 
-#' Rows by machine, simulated or not, in the order in which the rows have them
+#' Split rows by machine, in the order of the rows
 #' @noRd
 split_machines <- function(rows) {
   label <- plain_machine(rows$machine)
   split(rows, factor(label, unique(label)))
 }
 
-#' How far the cells of each machine reach, in the order of [front_overall()]
+#' Sentence on the range of the cells of each machine, in the order of [front_overall()]
 #' @noRd
 front_machines <- function(rows, studies) {
   machines <- split_machines(rows)
@@ -76,7 +76,7 @@ front_machines <- function(rows, studies) {
   )
 }
 
-#' The answer in a word, by the share of the cells in which the default is more than 5 % slower
+#' The answer in one or two words, from the share of cells in which the default is more than 5 % slower
 #' @noRd
 front_verdict <- function(slower_pct) {
   if (max(slower_pct) < 5) "Nearly always: " else if (min(slower_pct) < 30) "Not always: " else "Often not: "
@@ -90,11 +90,11 @@ front_default <- function(studies) {
   if (one) paste0(mpi_label(libraries), "'s default") else "The default"
 }
 
-#' A machine's label without the word that the sentence has already
+#' A machine's label without "(simulated)", for sentences that already say so
 #' @noRd
 plain_machine <- function(label) sub(",? [(]?simulated[)]?$", "", label)
 
-#' "up to 2 nodes of 128 cores and 256 processes": how far the cells of studies of one machine reach
+#' "up to 2 nodes of 128 cores and 256 processes": the range of the cells of one machine's studies
 #' @noRd
 front_extent <- function(studies) {
   most <- function(column) {
@@ -111,7 +111,7 @@ front_extent <- function(studies) {
   paste0("up to ", format_number(nodes, 6), " nodes", of, " and ", processes)
 }
 
-#' Cores of a node; NULL where the levels of the machine are not known
+#' Number of cores of a node; NULL where the levels of the machine are not known
 #' @noRd
 front_cores <- function(study) {
   levels <- study$about$machine$levels
@@ -120,8 +120,8 @@ front_cores <- function(study) {
   prod(map_dbl(levels[-seq_len(node)], function(level) level$count %||% 1))
 }
 
-#' What was measured of the collectives that a simulation has of the same machine; of several machines only that the
-#' means are of other cells
+#' Sentence with the measured slow-down of the collectives that were simulated on the same machine; for several
+#' machines, only that the means are not comparable
 #' @noRd
 front_measured_there <- function(simulated, measured) {
   there <- measured[plain_machine(measured$machine) %in% plain_machine(simulated$machine), ]
@@ -142,7 +142,7 @@ front_measured_there <- function(simulated, measured) {
 }
 
 front_extremes <- function(rows, studies) {
-  # A handful of cells is no extreme of a machine, where others have many.
+  # Collectives with few cells do not count as extremes where others have many.
   many <- rows$cells >= few_cells
   among <- paste0("Among collectives with at least ", few_cells, " cells, the")
   ranked <- if (sum(many) > 1 && !all(many)) among else "The"
@@ -162,7 +162,7 @@ front_extremes <- function(rows, studies) {
   )
 }
 
-#' " (5.6 % mapped by core and 452 % by node)", where several mappings were measured
+#' " (5.6 % mapped by core and 452 % by node)" if several mappings were measured, else NULL
 #' @noRd
 front_by_mapping <- function(row, studies) {
   study <- studies[[match(row$study, map_chr(studies, "name"))]]

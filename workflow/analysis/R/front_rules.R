@@ -1,6 +1,6 @@
-# What rules that replace the default are worth, on the front page.
+# The gain of rules that replace the default, on the front page.
 
-#' What rules are worth that were decided on other process counts, in a sentence; [advise_front()] names each gain
+#' Sentence on the gain of rules on process counts that were not used to decide; [advise_front()] names each gain
 #' @noRd
 front_rules <- function(studies, rows) {
   gains <- front_gains(studies, rows)
@@ -8,7 +8,7 @@ front_rules <- function(studies, rows) {
   clear <- gains[gains$gain_low_pct > 0, ]
   if (nrow(clear) == 0) {
     return(paste(
-      "Selecting algorithms by rules has no clear gain: rules decided on half of the process counts are not",
+      "Selecting algorithms by rules brings no clear gain: rules decided on half of the process counts are not",
       "significantly faster than the default on the other half."
     ))
   }
@@ -24,14 +24,14 @@ front_rules <- function(studies, rows) {
   )
 }
 
-#' A gain over the default as the share of the default's time that it saves
+#' Format a gain over the default as the share of the default's time that it saves
 #' @noRd
 format_saved <- function(gain_pct) format_pct(100 * (1 - 1 / (1 + gain_pct / 100)))
 
-#' The share of the default's time that rules save, of how much longer it takes: "52 % (95 % interval 42 to 54 %)"
+#' Format the gain of rules as the share of the default's time that they save: "52 % (95 % interval 42 to 54 %)"
 #'
 #' @param row A row of gains.
-#' @param interval What the interval is called; empty where the sentence before says it.
+#' @param interval Name of the interval; empty where the preceding sentence has it.
 #' @noRd
 format_saving <- function(row, interval = "95 % interval ") {
   if (is.na(row$gain_low_pct)) return(format_saved(row$gain_pct))
@@ -44,7 +44,7 @@ format_saving <- function(row, interval = "95 % interval ") {
 #' The gain of tuned rules by machine and collective, both halves of the process counts together
 #'
 #' @param studies List from [read_front_study()].
-#' @param rows The rows of the front page: only their studies count.
+#' @param rows The rows of the front page; only their studies and collectives are used.
 #' @return Tibble: study, machine, simulated, collective, cells, groups, gain_pct, gain_low_pct, gain_high_pct.
 #' @noRd
 front_gains <- function(studies, rows) {
@@ -67,7 +67,7 @@ front_gains <- function(studies, rows) {
     semi_join(rows, by = c("study", "collective"))
 }
 
-#' Estimates from disjoint process counts in one; their standard errors follow from the intervals
+#' Pool the estimates from disjoint process counts; their standard errors follow from the intervals
 #' @noRd
 pool_gains <- function(halves) {
   log_gain <- log1p(halves$gain_pct / 100)
@@ -81,7 +81,7 @@ pool_gains <- function(halves) {
   )
 }
 
-#' What rules decided on the other machines save of the default's time (of the study that has all machines)
+#' Sentence on the share of the default's time that rules decided on other machines save
 #' @noRd
 front_transfer <- function(studies) {
   found <- bind_rows(map(studies, "one_rule"))

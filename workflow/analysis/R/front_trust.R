@@ -1,6 +1,6 @@
-# How far to trust the front page.
+# The section "How far to trust it" of the front page.
 
-#' How far to trust the page
+#' Sentences on the accuracy and the limits of the results
 #' @noRd
 front_trust <- function(studies, rows) {
   compared <- map_chr(studies, "name") %in% rows$study[!rows$simulated]
@@ -52,7 +52,8 @@ front_accuracy <- function(studies) {
   })
   if (nrow(found) == 0) return(NULL)
   paste0(
-    "Simulated latencies differ from measured ones by ", front_medians(found, "median_abs_error_pct"), " (medians)."
+    "Simulated latencies differ from measured ones by ", front_medians(found, "median_abs_error_pct"),
+    " in the median."
   )
 }
 
@@ -68,14 +69,13 @@ front_lacking <- function(studies) {
     filter(.data$lacking > 0)
   if (nrow(found) == 0) return(NULL)
   paste0(
-    "No usable number: ", and_list(paste0(
-      format_number(found$lacking, 6), " of ", format_number(found$selected, 6), " configurations on ",
-      within_text(found$machine)
-    )), " (algorithm, mapping and number of processes); the appendix lists the reasons."
+    "Configurations (algorithm, mapping and number of processes) without a usable number: ", and_list(paste0(
+      format_number(found$lacking, 6), " of ", format_number(found$selected, 6), " on ", within_text(found$machine)
+    )), "; the appendix lists the reasons."
   )
 }
 
-#' ", with Open MPI 4.1.6 on Leonardo Booster", for the machines of studies; empty where no version is known
+#' ", with Open MPI 4.1.6 on Leonardo Booster" for the machines of the studies; empty where no version is known
 #' @noRd
 front_libraries <- function(studies) {
   found <- map_dfr(studies, function(study) {

@@ -1,11 +1,11 @@
-# What decisions for the cells that applications call gain these, in replays on a simulated machine with and without the
-# decisions, beside what the measurements of the cells predict.
+# Gain of applications from decisions for the cells that they use: replays on a simulated machine with and without the
+# decisions, compared with the gain that the measurements of the cells predict.
 
 #' Read a replay on a machine other than a fat tree
 #'
 #' @param folder Folder of a replay (`results/replays/...`).
 #' @return A list: makespan_us; `operations` ([collective_operations()]); `ranks` (tibble: rank, compute_us,
-#'   point_to_point_us, collectives_us, end_us). NULL where there is none.
+#'   point_to_point_us, collectives_us, end_us). NULL where there is no replay or it failed.
 #' @noRd
 read_timed_replay <- function(folder) {
   path <- file.path(folder, "calls.csv.gz")
@@ -31,11 +31,11 @@ has_timed_replays <- function(results) {
   any(map_lgl(results$applications, function(application) !is.null(timed_replay(application, "default"))))
 }
 
-#' What was decided for the cells, and their measured latencies
+#' Read the decisions for the cells, with their measured latencies
 #'
 #' @param study List from [read_study()].
-#' @return Tibble: operation, ranks, size_bytes (0 for a barrier), kept (the latency of the decided algorithm over that
-#'   of the default, both of the slowest rank). No rows before the study of the cells has decided.
+#' @return Tibble: operation, ranks, size_bytes (0 for a barrier), kept (latency of the decided algorithm over that of
+#'   the default, both of the slowest rank). No rows until the study of the cells has made decisions.
 #' @noRd
 read_decided <- function(study) {
   none <- tibble(operation = character(), ranks = numeric(), size_bytes = numeric(), kept = numeric())
@@ -62,9 +62,10 @@ read_decided <- function(study) {
     transmute(.data$operation, .data$ranks, .data$size_bytes, kept = .data$slowest_us / .data$default_us)
 }
 
-#' The share of their time that operations keep by the decision for their size: that of the next smaller measured size
+#' Add the share of its time that each operation is predicted to keep (`kept`), from the decision for the next smaller
+#' measured size
 #'
-#' Operations whose collective, or number of ranks, was not measured keep all of it.
+#' The share is 1 for operations whose collective or number of ranks was not measured.
 #' @noRd
 predict_operations <- function(operations, decided) {
   operations$kept <- rep(1, nrow(operations))
@@ -80,14 +81,14 @@ predict_operations <- function(operations, decided) {
   operations
 }
 
-#' The cells of an application's replays: what they take, what is predicted, and what the replay with decisions takes
+#' The cells of an application's replays: time without decisions, predicted time, and time with decisions
 #'
 #' @param study List from [read_study()].
 #' @param application An element of [read_applications()].
 #' @param decided Tibble from [read_decided()].
-#' @return Tibble, a row per number of ranks, operation and class of message sizes: the columns of [account_rows()], and
-#'   default_us (sum of the transfers of all operations, without decisions), predicted_us and decided_us (with them: by
-#'   the measurements of the cells, and in the replay; NA without decisions).
+#' @return Tibble, a row per number of ranks, operation and class of message sizes: the columns of [account_rows()],
+#'   default_us (sum of the transfers of all operations without decisions), predicted_us and decided_us (the same with
+#'   decisions: predicted from the measurements of the cells, and in the replay; NA without decisions).
 #' @noRd
 gain_cells <- function(application, decided) {
   default <- timed_replay(application, "default")$timed
@@ -115,15 +116,15 @@ gain_cells <- function(application, decided) {
     left_join(saved, keys)
 }
 
-#' What decisions gain each application
+#' Gain of each application from the decisions
 #'
 #' @param results List from [read_results()].
 #' @return Tibble, one row per application with a replay without and one with the decisions: application, machine,
 #'   ranks, collectives_us (time in collectives, mean over the ranks, without the decisions), waiting_pct (its part
-#'   before the last rank arrives), default_us and decided_us (from the last arrival to the last return, without and
-#'   with the decisions), replayed_pct (what the decisions save of the transfer), predicted_pct (the same by the
-#'   measurements of the cells), off_pct (prediction over replay, less 1; NA below a gain of 1 %), in_mpi_pct,
-#'   makespan_pct (what they save of all time in MPI calls, and of the makespan).
+#'   before the last rank arrives), default_us and decided_us (transfer, from the last arrival to the last return,
+#'   without and with the decisions), replayed_pct (saved share of the transfer in the replay), predicted_pct (the same
+#'   predicted from the cells), off_pct (prediction over replay, minus 1; NA below a gain of 1 %), in_mpi_pct and
+#'   makespan_pct (saved share of the total time in MPI calls, and of the makespan).
 #' @noRd
 summarise_gain <- function(results) {
   if (!has_timed_replays(results)) return(tibble())
@@ -151,9 +152,8 @@ summarise_gain <- function(results) {
 
 gain_columns <- paste(
   "Simulated. Transfer: from the arrival of the last rank at a blocking collective to the return of the last one;",
-  "no algorithm can save the time spent waiting for the last rank. Replayed: what the decisions save of the",
-  "transfer in the replay. Predicted: the same, if each operation saves the share that the slowest rank of its cell",
-  "saves."
+  "no algorithm can save the time spent waiting for the last rank. Replayed: share of the transfer that the decisions",
+  "save in the replay. Predicted: the same, if each operation saves as much as the slowest rank does in its cell."
 )
 
 tables_of_gain <- function(results) {
@@ -167,11 +167,11 @@ tables_of_gain <- function(results) {
   gain <- summarise_gain(results)
   c(
     if (nrow(gain) > 0) list(listed("gain", "applications", gain, paste(
-      "Gain of the applications from the decisions for their cells.", gain_columns
+      "Gain of the applications from the decisions for the cells that they use.", gain_columns
     ))),
     list(listed("gain", "cells", cells, paste(
-      "Collectives of the replays by communicator size and message size. Shares are of the makespan; spread_us (from",
-      "the first to the last arrival) and transfer_us are medians over the operations, the other times sums.",
+      "Collectives of the replays by communicator size and message size. Shares are in percent of the makespan; spread",
+      "(from the first to the last arrival) and transfer are medians over the operations, the other times are sums.",
       gain_columns
     )))
   )
@@ -202,7 +202,7 @@ plot_gain <- function(gain) {
     labs(title = "Time in collectives that the decisions save") + simulated_tag() + theme_study()
 }
 
-#' What the decisions gain, in sentences
+#' Sentences on the gain from the decisions
 #'
 #' @param results List from [read_results()].
 #' @return Character vector: a sentence for each application, and one on the predictions.
@@ -213,7 +213,7 @@ describe_gain <- function(results) {
     if (!has_timed_replays(results)) return(character())
     return(paste0(
       "The replays on ", replay_machine(results, results$study$replay$machines[[1]]),
-      " have the library's default: there are no decisions yet for the cells of the applications."
+      " use the library's default, because there are no decisions yet for the cells of the applications."
     ))
   }
   each <- map_chr(seq_len(nrow(gain)), function(i) {

@@ -1,10 +1,10 @@
-# Performance guidelines [@traff2010; @hunold2018]: a collective should not be slower than other collectives that do its
-# work, nor than itself with a larger message.
+# Performance guidelines [@traff2010; @hunold2018]: a collective should not be slower than a composition of other
+# collectives with the same result, nor than itself with a larger message.
 
-#' The compositions that do the work of a collective
+#' Compositions of collectives that have the result of one collective
 #'
 #' Sizes are those of the benchmark: of one rank for allgather, alltoall, gather and scatter, otherwise of the whole
-#' vector. `power`: a part's size is the collective's times the number of ranks to this power.
+#' vector. `power`: the size of a part is that of the collective times the number of ranks to this power.
 #' @noRd
 compositions <- tribble(
   ~guideline,                                ~collective,      ~part,            ~power,
@@ -24,11 +24,11 @@ compositions <- tribble(
   "scatter <= bcast",                        "scatter",        "bcast",          1
 )
 
-#' A violation is more than this: what two authors of one machine differ by
+#' A violation is a ratio above this: two authors of one machine differ by as much
 #' @noRd
 guideline_tolerance <- 1.05
 
-#' Where the default's parts and the whole are measured alike
+#' Columns in which a collective and the parts of its composition must agree
 #' @noRd
 guideline_place <- c("machine", "simulated", "study", "source", "mpi", "mapping", "nodes", "processes")
 
@@ -51,12 +51,12 @@ default_cells <- function(results) {
     summarise(latency_us = median(.data$latency_us), slowest_us = median(.data$slowest_us), .groups = "drop")
 }
 
-#' Every cell that a guideline judges
+#' Compare every cell with the guidelines that apply to it
 #'
-#' A part is taken at its size or, since padding is allowed, at the next larger measured one up to twice of it. A
+#' A part is taken at its size or, since padding is allowed, at the next larger measured size up to twice of it. A
 #' composition is judged only where all parts were measured in the same study, by the same author, with the same
-#' mapping, nodes and ranks, and where the time of the slowest rank is known: the mean over ranks of a rooted collective
-#' leaves out the ranks that wait longest. A size is compared with all larger ones.
+#' mapping, nodes and ranks, and where the time of the slowest rank is known: the mean over the ranks of a rooted
+#' collective hides the ranks that wait longest. A message size is compared with all larger ones.
 #'
 #' @param results List from [read_results()] of a study that gathers others.
 #' @return Tibble: columns of `guideline_place`, guideline, collective, size_bytes, latency_us, bound_us (of the
@@ -69,7 +69,7 @@ judge_guidelines <- function(results) {
   bind_rows(composed, judge_monotony(cells)) |> mutate(ratio = .data$latency_us / .data$bound_us)
 }
 
-# Without dplyr's verbs, whose cost by call would be most of the time.
+# In base R, because the cost per call of dplyr's verbs would dominate the run time.
 judge_composition <- function(cells, parts) {
   known <- cells[!is.na(cells$slowest_us), ]
   whole <- known[known$collective == parts$collective[1], c(guideline_place, "collective", "size_bytes", "slowest_us")]
@@ -129,14 +129,14 @@ summarise_guidelines <- function(judged) {
 tables_guidelines <- function(results) {
   list(listed("guidelines", "violations", summarise_guidelines(judge_guidelines(results)), paste(
     "Performance guidelines [@traff2010; @hunold2018] that the library's default violates, by machine: the share of",
-    "the cells in which it is more than 5 % slower than the composition (or than a larger message), by how much there",
-    "(geometric mean), and the worst cell. Cells are those whose parts were all measured in the same study, mapping",
-    "and ranks. Compositions are judged by the slowest rank's time, message sizes by the latency of the study. A",
-    "guideline without a line could not be judged on the machine."
+    "the cells in which it is more than 5 % slower than the composition (or than a larger message), its slow-down in",
+    "these cells (geometric mean), and the worst cell. Only cells whose parts were all measured in the same study,",
+    "with the same mapping and ranks, are compared. Compositions are judged by the slowest rank's time, message sizes",
+    "by the latency of the study. A guideline without a row could not be judged on the machine."
   )))
 }
 
-#' The guidelines in sentences: what is violated, and what could not be judged
+#' Sentences on the guidelines that are violated, and on those that could not be judged
 #' @noRd
 describe_guidelines <- function(results) {
   found <- summarise_guidelines(judge_guidelines(results))
@@ -145,13 +145,14 @@ describe_guidelines <- function(results) {
   c(
     if (nrow(violated) > 0) paste0(
       machine_name(violated$machine, violated$simulated), ", ",
-      collective_word(violated$collective), ": the default violates \u201c", violated$guideline, "\u201d in ",
-      format_pct(violated$violated_pct), " of ", format_number(violated$cells, 6), " cells, by ",
-      format_pct(violated$slower_pct), " (geometric mean) and at most ", format_pct(violated$worst_pct), "."
+      collective_word(violated$collective), ": the default violates the guideline \u201c", violated$guideline,
+      "\u201d in ", format_pct(violated$violated_pct), " of ", format_number(violated$cells, 6), " cells; there it is ",
+      format_pct(violated$slower_pct), " slower than allowed (geometric mean; at most ",
+      format_pct(violated$worst_pct), ")."
     ) else if (nrow(found) > 0) "No guideline that could be judged is violated by more than 5 %.",
     if (length(unjudged) > 0) paste0(
-      "Not judged on any machine, because no study measured all parts with the same mapping and ranks and the time of",
-      " the slowest rank: ", and_list(unjudged), "."
+      "These guidelines could not be judged on any machine, because no study measured all parts with the same mapping ",
+      "and ranks, including the time of the slowest rank: ", and_list(paste0("\u201c", unjudged, "\u201d")), "."
     )
   )
 }

@@ -1,4 +1,4 @@
-# How well models predict the cells that they were not fitted to.
+# Accuracy of models on the cells that they were not fitted to.
 
 #' Predictions of every model for the held-out cells of a collective
 #'
@@ -6,7 +6,7 @@
 #' @param collective Name of a collective.
 #' @param costs List from [message_costs()].
 #' @return Tibble, one row per held-out cell, algorithm and model: collective, algorithm, mapping, model, processes,
-#'   size_bytes, latency_us (measured), predicted_us. The cells are those of [split_held_out()], whichever model.
+#'   size_bytes, latency_us (measured), predicted_us. All models predict the same cells, those of [split_held_out()].
 #' @noRd
 predict_held_out <- function(results, collective, costs = message_costs(results)) {
   rows <- rows_to_model(results, collective)
@@ -44,10 +44,10 @@ predict_group <- function(data, study, collective, costs, models) {
   }))
 }
 
-#' How well each model predicts, over all collectives of a study
+#' Errors of all models, over all collectives of a study
 #'
 #' @param predictions Tibble from [predict_held_out()].
-#' @param others Tibbles from [summarise_model_errors()]: models that are judged there on the same cells.
+#' @param others Tibbles from [summarise_model_errors()]: errors of the other models on the same cells.
 #' @return Tibble: collective, algorithm, mapping, model, held_out_cells, held_out_mape_pct.
 #' @noRd
 summarise_comparison <- function(predictions, others = NULL) {
@@ -72,19 +72,18 @@ summarise_comparison <- function(predictions, others = NULL) {
             .data$mapping, .data$held_out_mape_pct)
 }
 
-#' Would a model pick the right algorithm, and what would following it cost?
+#' Accuracy and regret of selecting algorithms by a model
 #'
-#' In each held-out cell a model picks the algorithm for which it predicts the least, among the forced algorithms that
-#' it
-#' covers (the default is none of them). Regret: the measured latency of its pick over the best measured of all forced
-#' algorithms, in percent.
+#' In each held-out cell, a model picks the algorithm with the lowest predicted latency, among the forced algorithms
+#' that it covers (all but the default). Regret: measured slow-down (%) of the picked algorithm against the fastest of
+#' all forced algorithms.
 #'
 #' @param predictions Tibble from [predict_held_out()].
 #' @param medians Tibble from [summarise_launches()].
-#' @param tie_pct Picks that are this close to the best count as right.
-#' @return Tibble: collective, mapping, model, cells, algorithms (that it covers, at most), pick_accuracy_pct,
-#'   geometric_mean_regret_pct, mean_regret_pct, max_regret_pct; the model `library_default` is the library's own
-#'   choice.
+#' @param tie_pct Picks within this percentage of the best count as right.
+#' @return Tibble: collective, mapping, model, cells, algorithms (largest number that the model covers in a cell),
+#'   pick_accuracy_pct, geometric_mean_regret_pct, mean_regret_pct, max_regret_pct; the model `library_default` is the
+#'   library's own choice.
 #' @noRd
 summarise_selection <- function(predictions, medians, tie_pct = 2) {
   none <- tibble(
@@ -106,7 +105,7 @@ summarise_selection <- function(predictions, medians, tie_pct = 2) {
   if (nrow(forced) == 0) return(none)
   forced <- forced[several(forced, c(cell, "model")), ]
   id <- vctrs::vec_group_id(forced[c(cell, "model")])
-  # The first of those for which a model predicts the least.
+  # The algorithm with the lowest predicted latency; the first one if there are several.
   least <- order(id, forced$predicted_us)
   least <- least[!duplicated(id[least])]
   picked <- mutate(forced[least, c(cell, "model", "latency_us")], algorithms = tabulate(id)[id[least]])

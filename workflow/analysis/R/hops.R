@@ -1,22 +1,19 @@
-#' What an algorithm does under a mapping, counted: the columns of the hop model
+#' Count the messages of an algorithm under a mapping: the columns of the hop model
 #'
-#' A message between two ranks belongs to the outermost level at which their places differ. For each level: `hops`
-#' (messages
-#' on the path from the root, mean over ranks), `messages` (of the whole tree), `crowd` (sum over the depths of the
-#' tree of
-#' the messages that cross the same pair of units at once: chains that move in step share a link), and `sync`
-#' (messages that
-#' the most burdened rank exchanges in a recursive doubling barrier, which OMB runs between iterations and whose skew is
+#' A message between two ranks counts for the outermost level at which their places differ. For each level: `hops`
+#' (messages on the path from the root, mean over ranks), `messages` (of the whole tree), `crowd` (most messages that
+#' cross the same pair of units at once, summed over the depths of the tree: parallel chains share a link), and `sync`
+#' (messages of the busiest rank in a recursive doubling barrier, which OMB runs between iterations and whose skew is
 #' part of the measured time; it jumps where the number of processes passes a power of two).
 #'
-#' Algorithms that are no tree are counted along one that stands for them: the default along a linear one, others along
-#' a binomial one (edges.csv).
+#' An algorithm that is not a tree is counted along a substitute (edges.csv): a linear tree for the default, a binomial
+#' tree for the others.
 #'
 #' @param study Study of [read_results()].
 #' @param collective,algorithm,mapping Names.
 #' @param processes Vector of process counts.
 #' @return Numeric matrix with one named row per process count; columns as above, with the level's name, plus
-#'   `constant`. NULL where it is not known where the ranks run.
+#'   `constant`. NULL if the placement of the ranks is not known.
 #' @noRd
 count_hops <- function(study, collective, algorithm, mapping, processes) {
   variant <- variant_of(study, collective, algorithm)
@@ -34,7 +31,7 @@ count_hops <- function(study, collective, algorithm, mapping, processes) {
     if (any(map_lgl(sync, is.null))) return(NULL)
     rows <- vector("list", length(processes))
     counted <- NULL
-    # Fewer processes are mostly the first ranks of more of them: what these count holds for those as well.
+    # The ranks of a smaller process count are mostly the first ranks of a larger one, whose counts are then reused.
     for (i in order(processes, decreasing = TRUE)) {
       if (!begins_with(counted, placed[[i]], trees[[i]])) counted <- count_tree(placed[[i]], trees[[i]])
       rows[[i]] <- c(1, counted$counts[nrow(placed[[i]]), ], sync[[i]])
@@ -76,8 +73,8 @@ path_counts <- function(parent, level, levels) {
   path
 }
 
-#' By how much each further rank raises the crowd of a level: by one where its link then has more messages than any
-#' other of its depth
+#' Increase of a level's crowd by each further rank: one where its link then has more messages than any other link of
+#' the same depth
 #' @noRd
 crowding <- function(place, parent, level, depth, l) {
   raised <- numeric(length(parent))
@@ -92,21 +89,21 @@ crowding <- function(place, parent, level, depth, l) {
   raised
 }
 
-#' Messages of a barrier by level, of the most burdened rank: the steps in which it sends or receives
+#' Messages of a barrier by level for the busiest rank: the number of steps in which it sends or receives
 #' @noRd
 sync_counts <- function(study, mpi, place) {
   processes <- nrow(place)
   levels <- ncol(place)
   steps <- exchange_of(study, mpi, "barrier", plain("recursive_doubling"), processes)
   if (is.null(steps)) return(if (processes == 1) numeric(levels))
-  # A row of a list is read much faster than that of a tibble.
+  # Lists are indexed much faster than tibbles.
   columns <- as.list(steps[c("partner", "distance", "first", "last", "every", "stays", "pairs")])
   ends <- map(seq_len(nrow(steps)), function(i) ends_of(lapply(columns, `[[`, i), processes))
   from <- unlist(map(ends, "from"))
   to <- unlist(map(ends, "to"))
   step <- rep(seq_along(ends), lengths(map(ends, "from")))
   level <- pair_level(place, from, to)
-  # A rank that sends and receives across a level in one step is burdened once.
+  # A rank that sends and receives across a level in one step counts once.
   met <- unique(((c(step, step) - 1) * processes + c(from, to)) * levels + c(level, level) - 1)
   count <- matrix(tabulate(met %% (processes * levels) + 1, processes * levels), levels)
   burden <- 4^(rev(seq_len(levels)) - 1) %*% count

@@ -39,8 +39,8 @@ tables_of_gathered <- function(results) {
   checks <- bind_rows(none, unname(imap(found, function(rows, study) mutate(rows, study = .env$study, .before = 1))))
   sound <- setdiff(names(found), checks$study)
   list(listed("atlas", "import-checks", checks, paste0(
-    "Findings of the checks of the imported data, by study, with the evidence. A finding is a warning: nothing is ",
-    "repaired.", if (length(sound) > 0) paste0(" Nothing was found in ", and_list(sound), ".")
+    "Findings of the checks of the imported data, by study, with the evidence. A finding is a warning: the data are ",
+    "never changed.", if (length(sound) > 0) paste0(" Nothing was found in ", and_list(sound), ".")
   )))
 }
 
@@ -49,12 +49,12 @@ tables_of_import <- function(results) {
   if (is.null(import)) return(NULL)
   c(
     list(listed("import", "checks", import$checks, paste(
-      "Findings of the import checks, with evidence, confidence and action. A finding",
-      "is a warning: data are never repaired."
+      "Findings of the import checks, with evidence, confidence and action. A finding is a warning: the data are never",
+      "changed."
     ))),
     if (nrow(import$agreement) > 0) list(listed("agreement", NULL, import$agreement, paste(
-      "Differences between two sources of the same machine in common cells: |a / b - 1| in percent,",
-      "median and 90th percentile. This is the noise floor of all results for the machine."
+      "Difference |a / b - 1| (%) between the latencies a and b that two sources measured in the same cells of one",
+      "machine: median and 90th percentile. This is the noise floor of all results for the machine."
     )))
   )
 }
@@ -139,9 +139,9 @@ figures_of_import <- function(results) {
   if (nrow(agreement) == 0) return(list())
   panels <- nrow(distinct(agreement, .data$collective, .data$mapping))
   list(figure("import", "agreement", plot_agreement(results, agreement), paste(
-    "Noise floor between authors: |a / b - 1| of two sources in the same cell, median over the algorithms that both",
-    "measured; of more than two sources, the largest. Smaller differences between algorithms are not confirmed by a",
-    "second author."
+    "Colour: |a / b - 1| of the latencies a and b of two sources, median over the algorithms that both measured (with",
+    "more than two sources, the largest value). A difference between algorithms below this noise floor is not",
+    "confirmed by a second author."
   ), width = 9.5, height = 1.5 + 2.6 * ceiling(panels / 3)))
 }
 
@@ -156,7 +156,7 @@ describe_import <- function(results) {
   checks <- import$checks
   by_check <- count(checks, .data$check)
   found <- if (nrow(checks) == 0) {
-    "The checks of the imported data have no findings."
+    "The checks of the imported data found no problems."
   } else {
     paste0(
       "The checks of the imported data found ",
@@ -171,8 +171,8 @@ describe_import <- function(results) {
   agreement <- import$agreement
   sources <- if (nrow(agreement) > 0) {
     paste0(
-      "Two sources of the same cells differ by ", range_pct(agreement$median_abs_difference_pct),
-      " (medians by algorithm and mapping; median of these ",
+      "Where two sources measured the same cells, their latencies differ by ",
+      range_pct(agreement$median_abs_difference_pct), " (medians for each algorithm and mapping; median of these ",
       format_pct(median(agreement$median_abs_difference_pct)), ")."
     )
   }

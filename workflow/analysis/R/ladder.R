@@ -1,8 +1,8 @@
-# Point-to-point ladders: what a message costs between two cores that differ first at each level of the machine.
+# Point-to-point ladders: the cost of a message between two cores, by the outermost level that separates them.
 
 point_to_point <- c("latency", "bw", "bandwidth", "multi_lat", "pairs")
 
-#' The level that each mapping of a ladder is about; NA for other mappings
+#' The level that each mapping of a ladder measures; NA for other mappings
 #' @noRd
 ladder_level <- function(study, mapping) {
   levels <- map_chr(study$machine$levels, "name")
@@ -11,10 +11,10 @@ ladder_level <- function(study, mapping) {
 
 #' The rows of a study's ladder
 #'
-#' @param results List from [read_results()].
-#' A pair counts for the outermost level at which its two cores differ. Where all pairs were measured, a level has the
-#' median over its pairs.
+#' A pair counts for the outermost level at which its two cores differ. Where all pairs were measured, the value of a
+#' level is the median over its pairs.
 #'
+#' @param results List from [read_results()].
 #' @return Tibble: level (outermost first, a factor), pairs (at once), size_bytes, latency_us (one way), bandwidth_mb_s
 #'   (of a window of messages; NA for a ping-pong). Empty where the study has no ladder.
 #' @noRd
@@ -59,15 +59,15 @@ read_pairs <- function(results) {
     summarise(latency_us = median(.data$latency_us), .groups = "drop")
 }
 
-#' Did the pairs of cores that are said to be on two nodes leave one?
+#' Check that the pairs of cores that are said to be on two nodes really were
 #'
-#' Of two signs that they did not, one is enough: more than a tenth of them are as fast as the median pair inside a
-#' node; or those whose cores have the same place in their nodes (the same socket, say) are 1.5 times as fast as the
-#' others, which no network knows of.
+#' Either of two signs shows that they were not: more than a tenth of them are as fast as the median pair inside a node;
+#' or pairs whose cores have the same position in their nodes (such as the same socket) are 1.5 times as fast as the
+#' others, which a network does not cause.
 #'
 #' @param study List from [read_study()].
 #' @param pairs Tibble from [read_pairs()].
-#' @return `pairs`, invisibly; an error where they did not.
+#' @return `pairs`, invisibly; an error if the pairs did not leave a node.
 #' @noRd
 check_pairs <- function(study, pairs) {
   small <- pairs |>
@@ -102,7 +102,7 @@ check_pairs <- function(study, pairs) {
 
 outermost <- function(names, present) intersect(names, present)[1]
 
-#' The core x core matrix of small-message latencies (us); NULL unless every pair of the machine's cores was measured
+#' The core x core matrix of small-message latencies (us); NULL unless all pairs of the machine's cores were measured
 #' @noRd
 pair_matrix <- function(pairs, cores) {
   small <- filter(pairs, .data$size_bytes == min(.data$size_bytes, Inf))
@@ -112,10 +112,10 @@ pair_matrix <- function(pairs, cores) {
   found + t(found)
 }
 
-#' Refuse a ladder that does not have what it says
+#' Check that a ladder measured the levels that it claims
 #'
-#' A level without rows is an error that names it; so is a level whose small messages are not slower than those of the
-#' level inside it: its pairs did not leave the inner unit (a launcher that put both "nodes" on one).
+#' A level without rows is an error. So is a level whose small messages are not slower than those of the next inner
+#' level: its pairs did not leave the inner unit (for example, a launcher placed both "nodes" on one).
 #'
 #' @param ladder Tibble from [read_ladder()].
 #' @param levels Levels that it must have, outermost first.
@@ -135,13 +135,13 @@ check_ladder <- function(ladder, levels) {
   invisible(ladder)
 }
 
-#' Did the pairs that are said to cross a level cross it?
+#' Check that the pairs that are said to cross a level did cross it
 #'
 #' @param outer,inner Tibbles with size_bytes and latency_us: the pairs that are said to cross `outer_name`, and pairs
-#'   that cross no more than `inner_name`. Only messages of up to 64 bytes are compared.
+#'   that cross `inner_name` at most. Only messages of up to 64 bytes are compared.
 #' @param outer_name,inner_name Names of the levels.
-#' @param factor How many times slower the outer pairs must be at least, comparing medians.
-#' @return TRUE; an error where they are not: those pairs never left a unit of the outer level.
+#' @param factor Smallest ratio of the median latencies, outer over inner pairs.
+#' @return TRUE; an error if the ratio is smaller: those pairs never left a unit of the outer level.
 #' @noRd
 check_crossing <- function(outer, inner, outer_name = "node", inner_name = "socket", factor = 1.02) {
   middle <- function(rows) median(rows$latency_us[rows$size_bytes <= 64])
@@ -154,15 +154,15 @@ check_crossing <- function(outer, inner, outer_name = "node", inner_name = "sock
   )
 }
 
-#' Latency and bandwidth of each level by fit, with 95 % intervals
+#' Fitted latency and bandwidth of each level, with 95 % intervals
 #'
 #' Latency: intercept of a straight line through the sizes up to 64 B. Bandwidth: inverse slope of a straight line
-#' through the sizes from 64 KiB on. Both lines weigh errors relative to the value.
+#' through the sizes from 64 KiB on. Both fits minimise relative errors.
 #'
-#' @param ladder Tibble with level, pairs, size_bytes, latency_us (one way), and perhaps bandwidth_mb_s.
+#' @param ladder Tibble with level, pairs, size_bytes, latency_us (one way), and optionally bandwidth_mb_s.
 #' @return Tibble: level, pairs, latency_us, latency_low_us, latency_high_us, bandwidth_gb_s, bandwidth_low_gb_s,
-#'   bandwidth_high_gb_s, gap_us (time between small messages of a window: what a processor spends on one; NA without
-#'   a bandwidth test).
+#'   bandwidth_high_gb_s, gap_us (time between small messages of a window, the processor time of one message; NA
+#'   without a bandwidth test).
 #' @noRd
 summarise_ladder <- function(ladder) {
   ladder |>
@@ -178,7 +178,7 @@ fit_level <- function(data) {
   timed <- filter(data, !is.na(.data$latency_us))
   small <- line_through(filter(timed, .data$size_bytes <= 64), 1)
   large <- 1e-3 / line_through(filter(timed, .data$size_bytes >= 65536), 2)
-  large[!is.na(large) & large < 0] <- NA # an interval of the slope that has zero in it has no upper bandwidth
+  large[!is.na(large) & large < 0] <- NA # where the interval of the slope includes zero, bandwidth has no upper limit
   gap <- filter(data, !is.na(.data$bandwidth_mb_s))
   gap <- gap[gap$size_bytes == min(c(gap$size_bytes, Inf)), ]
   tibble(
@@ -197,10 +197,10 @@ line_through <- function(data, coefficient) {
   unname(c(coef(fit)[coefficient], range))
 }
 
-#' Stop where the ranks of a placement differ at a level whose latency is not known
+#' Stop if ranks of a placement differ at a level whose latency is not known
 #' @noRd
 check_latencies <- function(latencies, place) {
-  # Ranks that agree on all outer levels, and not on this one, are so many more units.
+  # A level is used if it splits ranks that are in the same units of all outer levels.
   units <- vapply(seq_len(ncol(place)), function(l) {
     vctrs::vec_unique_count(vctrs::new_data_frame(lapply(seq_len(l), function(outer) unname(place[, outer]))))
   }, 1L)
@@ -212,12 +212,12 @@ check_latencies <- function(latencies, place) {
   }
 }
 
-#' Latency between different ranks: that of the outermost level at which their cores differ
+#' Latency between two ranks: that of the outermost level at which their cores differ
 #'
-#' @param latencies Named vector: latency (us) of each level of the machine; or a matrix of that of every pair of its
-#'   cores.
+#' @param latencies Named vector: latency (us) of each level of the machine; or a matrix of the latencies (us) of every
+#'   pair of its cores.
 #' @param place Matrix from [place_ranks()].
-#' @return Function of two vectors of ranks (from 0).
+#' @return Function of two vectors of ranks (from 0) that returns latencies in us.
 #' @noRd
 pair_latencies <- function(latencies, place) {
   if (is.matrix(latencies)) {
@@ -241,7 +241,7 @@ pair_latencies <- function(latencies, place) {
 #' - binary (reduce): sum over i of max over r of L(r + 2^i, r)
 #' - rabenseifner: twice that sum, for the reduce-scatter and for the gather
 #'
-#' For P that is not a power of two, i runs as long as 2^i < P; r as long as r + 2^i < P.
+#' If P is not a power of two, i runs while 2^i < P, and r while r + 2^i < P.
 #'
 #' @param algorithm pipeline, binomial, chain, binary or rabenseifner.
 #' @param latency Function from [pair_latencies()].

@@ -9,15 +9,14 @@ tables_of_ladder <- function(results) {
   levels <- summarise_ladder(ladder)
   c(
     list(listed(timed, "levels", levels, paste0(
-      "Latency and bandwidth of each level", simulated_note(results$study), " by fit, with 95 % intervals: latency is ",
-      "the intercept of a line through the messages up to 64 B, bandwidth the inverse slope of one through those from ",
-      "64 KiB on (GB/s, 1 GB = 10\u2079 B).",
+      "Fitted latency and bandwidth of each level", simulated_note(results$study), ", with 95 % intervals: latency is ",
+      "the intercept of a line through the messages of up to 64 B, bandwidth the inverse slope of a line through ",
+      "those of 64 KiB and more (1 GB = 10\u2079 B).",
       if (any(!is.na(levels$gap_us))) " Gap: time between the smallest messages of a window (\u00b5s)."
     ), part = "levels")),
     if (any(ladder$pairs > 1)) list(listed(timed, "contention", summarise_contention(levels), paste0(
-      "Cost of concurrent pairs", simulated_note(results$study), ": latency and bandwidth of a pair ",
-      "relative to ",
-      "one pair alone, and of each level relative to the core level."
+      "Cost of concurrent pairs", simulated_note(results$study), ": latency and bandwidth of a pair relative to a ",
+      "single pair, and of each level relative to the innermost level."
     ))),
     tables_published(results, ladder)
   )
@@ -52,7 +51,7 @@ summarise_contention <- function(levels) {
     select("level", "pairs", "latency_ratio", "bandwidth_ratio", "latency_over_core", "bandwidth_over_core")
 }
 
-#' The published ping-pong (Wisner), where the study is of its machine
+#' The published ping-pong (Wisner), if the study is of the same machine
 #'
 #' @param results List from [read_results()].
 #' @return Tibble: level, pairs, size_bytes, latency_us (half of the round trip). NULL for other machines.
@@ -78,8 +77,8 @@ tables_published <- function(results, ladder) {
   )
   list(listed("multi_lat", "published", arrange(both, .data$pairs), paste0(
     "Published measurements [@wisner-svd] beside this study", simulated_note(results$study), ", both fitted in the ",
-    "same way: one-way latency (\u00b5s) and bandwidth of a pair (GB/s). The machine's parameters come from the ",
-    "published single pair, so only three pairs at once, and the shape between the ends, are a comparison."
+    "same way: one-way latency (\u00b5s) and bandwidth of a pair (GB/s). The parameters of the machine come from the ",
+    "published single pair, so only the three concurrent pairs, and the shape between the ends, can be compared."
   )))
 }
 
@@ -93,13 +92,13 @@ figures_of_ladder <- function(results) {
     list(figure(
       ladder_collective(results), "ladder", plot_ladder(results, timed, "latency_us", "Latency (\u00b5s)",
         "Point-to-point latency of each level"), paste0(
-        "Time of one message (\u00b5s) between two cores that differ first at the level, against its size; ",
+        "One-way time of a message (\u00b5s) against its size, by the outermost level that separates the two cores; ",
         "logarithmic axes."
       ), 9, 4.6
     )),
     if (several) list(figure(
       ladder_collective(results), "per-byte", plot_per_byte(results, timed, published), paste0(
-        "Round trip per byte (ns/B) against message size, one pair and several at once; logarithmic axes.",
+        "Round-trip time per byte (ns/B) against message size, one pair and concurrent pairs; logarithmic axes.",
         if (!is.null(published)) " Hollow points, dashed: measurements by @wisner-svd."
       ), 9.5, 4.6
     )),
@@ -120,12 +119,12 @@ figures_of_pairs <- function(results) {
   if (n_distinct(pairs$from_core) == 1) return(list(figure_from_core(results, pairs)))
   list(figure("pairs", "matrix", plot_pairs(results, pairs), paste0(
     "Latency (\u00b5s) of a message of ", label_bytes(small), " between every two cores, numbered over the whole ",
-    "machine; colour is logarithmic. White: not measured, or a core with itself. Lines: the outermost unit (",
-    group_sizes(results$study)$level[1], ")."
+    "machine; the colour scale is logarithmic. White: not measured, or a core with itself. Lines: boundaries between ",
+    "units of the outermost level (", group_sizes(results$study)$level[1], ")."
   ), 7.6, 6.6))
 }
 
-#' Latencies from a single core to others: a matrix of them would be one line
+#' Figure of the latencies from a single core to all others, whose matrix would be a single row
 #' @noRd
 figure_from_core <- function(results, pairs) {
   units <- group_sizes(results$study)
@@ -138,7 +137,7 @@ figure_from_core <- function(results, pairs) {
     tag_simulated(results$study) + theme_study()
   figure("pairs", "matrix", plot, paste0(
     "Latency (\u00b5s) of a message of ", label_bytes(pairs$size_bytes[1]), "; cores are numbered over the whole ",
-    "machine. Lines: the outermost unit (", units$level[1], ")."
+    "machine. Vertical lines: boundaries between units of the outermost level (", units$level[1], ")."
   ), 9, 4)
 }
 
@@ -177,7 +176,7 @@ forcats_rev <- function(level) {
   factor(level, rev(levels(level)))
 }
 
-label_pairs <- function(pairs) ifelse(pairs == 1, "one pair", paste(pairs, "pairs at once"))
+label_pairs <- function(pairs) ifelse(pairs == 1, "one pair", paste(pairs, "concurrent pairs"))
 
 plot_per_byte <- function(results, rows, published) {
   per_byte <- function(rows) mutate(rows, value = 2000 * .data$latency_us / .data$size_bytes)
@@ -208,10 +207,11 @@ describe_ladder <- function(results) {
   most <- filter(levels, .data$pairs == max(.data$pairs))
   c(
     paste0(
-      "Latency of messages of up to 64 B", simulated_note(results$study), ", by the outermost level at which the two ",
-      "cores differ: ", and_list(paste0(format_us(one$latency_us), " (", level_word(one$level), ")")),
+      "Latency of messages of up to 64 B", simulated_note(results$study), ", by the outermost level that separates ",
+      "the two cores: ", and_list(paste0(format_us(one$latency_us), " (", level_word(one$level), ")")),
       if (nrow(one) > 1) paste0(
-        ", ", times(utils::tail(one$latency_us, 1) / one$latency_us[1]), " as long as for the innermost"
+        "; the slowest level takes ", times(utils::tail(one$latency_us, 1) / one$latency_us[1]), " as long as the ",
+        "fastest"
       ), "."
     ),
     paste0(
@@ -221,14 +221,14 @@ describe_ladder <- function(results) {
     if (max(levels$pairs) > 1) paste0(
       "With ", most$pairs[1], " concurrent pairs, each pair has ", and_list(paste0(
         format_number(most$bandwidth_gb_s), " GB/s (", level_word(most$level), ", ",
-        format_pct(100 * most$bandwidth_gb_s / one$bandwidth_gb_s[match(most$level, one$level)]), " of one pair's)"
+        format_pct(100 * most$bandwidth_gb_s / one$bandwidth_gb_s[match(most$level, one$level)]), " of a single pair)"
       )), "."
     ),
     describe_published(results)
   )
 }
 
-#' One point-to-point test in sentences: bandwidths where it measures those, else the ladder
+#' One point-to-point test in sentences: the bandwidths of a bandwidth test, else the ladder
 #' @noRd
 describe_ladder_of <- function(results, collective) {
   if (!collective %in% c("bw", "bandwidth")) return(describe_ladder(results))
@@ -245,7 +245,7 @@ describe_ladder_of <- function(results, collective) {
   )
 }
 
-#' The published bandwidth of several pairs at once (Wisner), beside this study
+#' The published bandwidth of concurrent pairs (Wisner), compared with this study
 #' @noRd
 describe_published <- function(results) {
   published <- read_published_pingpong(results)
@@ -267,7 +267,7 @@ describe_published <- function(results) {
   )
 }
 
-#' Why a level's contention differs from the published one, where it does by more than a quarter
+#' Why the contention at a level differs from the published one; NULL where the difference is at most a quarter
 #' @noRd
 explain_contention <- function(results, level, pairs, theirs, ours) {
   if (abs(ours / theirs - 1) <= 0.25) return(NULL)
@@ -275,8 +275,8 @@ explain_contention <- function(results, level, pairs, theirs, ours) {
   if (both_ways && theirs > ours && theirs <= 2.1 / pairs) {
     return(paste0(
       "Across ", level, " the link is full duplex, which allows each of ", pairs, " pairs ", format_pct(200 / pairs),
-      " if half of them send in the opposite direction, as in the published measurements. In the simulation the pairs ",
-      "stay in step and all send in the same direction at the same time, which leaves ", format_pct(100 / pairs),
+      " if half of them send in the opposite direction, as in the published measurements. In the simulation all ",
+      "pairs send in the same direction at the same time, which leaves ", format_pct(100 / pairs),
       " to each."
     ))
   }

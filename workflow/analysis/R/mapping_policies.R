@@ -1,13 +1,13 @@
-# [duro-redsea], section 3.2.3: mappings, each with the best algorithm for each message size.
+# Comparison of mappings, each with the best algorithm for each message size ([duro-redsea], section 3.2.3).
 
 #' The best algorithm of each mapping and message size
 #'
-#' Only algorithms that every mapping has at a size compete there: a cell that failed must not look like a bad mapping.
+#' At each size, only algorithms that every mapping has compete, so that a failed cell does not count against its
+#' mapping.
 #'
 #' @param results List from [read_results()].
 #' @return Tibble: collective, mapping, processes, size_bytes, algorithm (the fastest), latency_us (of the slowest
-#' rank),
-#'   bandwidth_mb_s, best_pct (how much slower than the best mapping at this size).
+#'   rank), bandwidth_mb_s, best_pct (slow-down in percent against the best mapping at this size).
 #' @noRd
 summarise_mappings <- function(results) {
   rows <- read_slowest(results)
@@ -42,7 +42,7 @@ figures_mapping <- function(results) {
     map(names(halves), function(half) {
       figure(
         "mapping", half, plot_mapping_policies(results, range(halves[[half]])), paste0(
-          "Bandwidth of each mapping with the best algorithm of each size (shape). ", bandwidth_note
+          "Bandwidth of each mapping with the best algorithm at each size (shape of the points). ", bandwidth_note
         ), 9, 4.4
       )
     }),
@@ -93,7 +93,7 @@ plot_mapping_loss <- function(results) {
     tag_simulated(results$study) + theme_study() + theme(axis.text.x = element_text(angle = 45, hjust = 1))
 }
 
-#' The question of the RED-SEA project about mappings, answered in sentences
+#' Sentences that answer the question of the RED-SEA project about mappings
 #'
 #' @param results List from [read_results()].
 #' @return Character vector.

@@ -1,21 +1,22 @@
-# Models made of messages: how each algorithm sends, with the costs of a message at each level of the machine.
+# Message models: the latency of an algorithm from the messages that it sends and the costs of a message at each level
+# of the machine.
 
-#' What messages cost: parameters of the Hockney and LogGP models
+#' Costs of messages: parameters of the Hockney and LogGP models
 #'
-#' From the study's ladder where it has one ([summarise_ladder()]), else from what the machine's file declares for a
-#' simulated machine, else typical values by the level's name, which only the fitted model uses.
+#' They come from the study's ladder if it has one ([summarise_ladder()]), else from the machine's file of a simulated
+#' machine, else they are typical values for the level's name, which only the fitted model uses.
 #'
 #' @param results List from [read_results()].
-#' @return List: `source` (ladder, machine, none), `latency` (us, small message, named by level), `gap_byte` (us a byte,
-#'   named by level), `overhead` (us that a processor spends on a message), `eager` (bytes up to which a send ends
-#'   without its receiver), `full_duplex` (levels whose links have their bandwidth in each direction), and `pairs` (core
-#'   x core matrix of latencies, where the study measured all pairs).
+#' @return List: `source` (ladder, machine, none), `latency` (us, small message, named by level), `gap_byte` (us per
+#'   byte, named by level), `overhead` (processor time of a message, us), `eager` (largest message, in bytes, that is
+#'   sent eagerly, that is without waiting for the receiver), `full_duplex` (levels whose links have their bandwidth in
+#'   each direction), and `pairs` (core x core matrix of latencies, if the study measured all pairs).
 #' @noRd
 message_costs <- function(results) {
   levels <- results$study$machine$levels
   names <- map_chr(levels, "name")
   declared <- function(key) setNames(map_dbl(levels, function(level) as.numeric(level[[key]] %||% NA)), names)
-  # SimGrid lets go of messages below its limit, Open MPI of those up to it.
+  # SimGrid sends messages below its limit eagerly, Open MPI those up to it.
   eager <- if (results$study$simulated) 65535 else 4096
   ladder <- read_ladder(results)
   if (nrow(ladder) > 0) {
@@ -38,7 +39,7 @@ message_costs <- function(results) {
 
 duplex_levels <- function(levels) map_chr(Filter(function(level) isTRUE(level$full_duplex), levels), "name")
 
-#' What the study's own ladder says of messages; NA for levels that it lacks
+#' Costs of messages from the study's own ladder; NA for levels that it lacks
 #' @noRd
 ladder_costs <- function(results, ladder = read_ladder(results)) {
   names <- map_chr(results$study$machine$levels, "name")
@@ -55,7 +56,7 @@ ladder_costs <- function(results, ladder = read_ladder(results)) {
 
 typical_latency <- c(group = 2, node = 1.5, socket = 0.45, numa = 0.4, ccd = 0.35, ccx = 0.3, core = 0.2)
 
-#' The algorithm that the library's default is for each size, where the study knows the library's table
+#' The algorithm that the library's default selects for each size, if the study has the library's decision table
 #' @return Tibble with a row for each size: algorithm, parameters. NULL without a table.
 #' @noRd
 decide_default <- function(study, collective, processes, size) {
@@ -65,16 +66,16 @@ decide_default <- function(study, collective, processes, size) {
   table[vapply(size, function(bytes) which(table$bytes > bytes)[1], 1L), c("algorithm", "parameters")]
 }
 
-#' Mean over the ranks of the time of a call, from the messages that it sends
+#' Model the time of a call (mean over the ranks) from the messages that it sends
 #'
 #' Hockney (1994): a message takes alpha + m beta of its level, and its sender sends nothing else meanwhile. LogGP
 #' (Alexandrov et al. 1995): the sender spends `overhead` on a message, its bytes leave one after another (m G), and the
-#' receiver has them after L + m G; up to `eager` bytes a send ends with the overhead, above when the message is there.
-#' LogGP, shared: the same, and all messages that enter or leave a unit (core, socket, node, ...) share the bandwidth
-#' that one of them has at that level. A broadcast's call is not faster than the busiest unit; in a reduce, from which
-#' most ranks leave early, the messages of subtrees of the same height share, one for each receiver.
-#' In an allreduce the steps follow each other; the messages of one step share, and each rank waits for its own.
-#' The result is what OSU benchmarks print: the mean over ranks of the time that each spends in the call.
+#' receiver has them after L + m G. A send of up to `eager` bytes returns after the overhead, a longer one (rendezvous)
+#' when the message has arrived. LogGP, shared: in addition, all messages that enter or leave a unit (core, socket,
+#' node, ...) share the bandwidth of a single message at that level. A broadcast is not faster than the busiest unit; in
+#' a reduce, from which most ranks return early, the messages of subtrees of the same height share, one for each
+#' receiver. In an allreduce, steps are consecutive; the messages of one step share, and each rank waits for its own.
+#' The result is comparable with OSU benchmarks: the mean over ranks of the time in the call.
 #'
 #' @param study List from [read_study()].
 #' @param collective,algorithm,mapping Names.
@@ -82,9 +83,9 @@ decide_default <- function(study, collective, processes, size) {
 #' @param size Vector of message sizes (B).
 #' @param costs List from [message_costs()].
 #' @param form "hockney", "loggp" or "shared".
-#' @param seen Function of the time of each rank (us, one row per size and one column per rank): what is wanted of it.
-#' @return Latency in us for each size; NULL where it is not known how the algorithm sends. The default is what the
-#'   library's table chooses (`decisions` in study.json); NA where that has no model.
+#' @param seen Function that reduces the times of the ranks (us, one row per size, one column per rank) to the result.
+#' @return Latency in us for each size; NULL if the messages of the algorithm are not known. The default is modelled as
+#'   the algorithm that the library's table selects (`decisions` in study.json); NA if that has no model.
 #' @noRd
 model_messages <- function(study, collective, algorithm, mapping, processes, size, costs,
                            form = c("loggp", "hockney", "shared"), seen = rowMeans) {
@@ -100,15 +101,15 @@ model_messages <- function(study, collective, algorithm, mapping, processes, siz
 }
 
 #' The time of a call of one algorithm
-#' @param launch List of `study`, `mpi`, `place` (matrix from [place_ranks()]) and `where` (what tells that place from
-#'   others of the study).
+#' @param launch List of `study`, `mpi`, `place` (matrix from [place_ranks()]) and `where` (text that identifies that
+#'   placement in the study).
 #' @param variant List of `name` and `parameters`.
 #' @noRd
 time_call <- function(launch, collective, variant, size, costs, form, seen) {
   if (variant$name == "default") return(time_default(launch, collective, size, costs, form, seen))
   costs <- costs_of_form(costs, form)
   processes <- nrow(launch$place)
-  # A broadcast's steps are known, but for its trees it has no model.
+  # Broadcasts are modelled along trees only.
   steps <- if (collective != "bcast") exchange_of(launch$study, launch$mpi, collective, variant, processes)
   if (!is.null(steps)) return(time_exchange(launch, steps, size, costs, form, seen))
   parent <- sending_tree(launch$study, launch$mpi, collective, variant, processes)
@@ -128,7 +129,7 @@ plain <- function(name) list(name = name, parameters = "")
 
 modelled_collectives <- c("bcast", "reduce", "allreduce")
 
-#' The default: the model of the algorithm that it chooses; NA for one without a model, NULL without a known table
+#' Time of the default: that of the algorithm that it selects; NA if that has no model, NULL without a decision table
 #' @noRd
 time_default <- function(launch, collective, size, costs, form, seen) {
   chosen <- decide_default(launch$study, collective, nrow(launch$place), size)
@@ -142,9 +143,9 @@ time_default <- function(launch, collective, size, costs, form, seen) {
   time
 }
 
-#' Time a byte that the busiest unit on the way of each message needs for all messages that cross it
+#' Time per byte that the busiest unit on the path of each message needs for all messages that cross it (us)
 #'
-#' Both directions share what one has, unless `costs$full_duplex` names the level.
+#' Both directions share the bandwidth, unless `costs$full_duplex` names the level.
 #' @noRd
 busy_units <- function(place, from, to, costs) {
   busiest <- numeric(length(from))
@@ -163,11 +164,10 @@ busy_units <- function(place, from, to, costs) {
   busiest
 }
 
-#' The least that any algorithm takes, mean over ranks
+#' Lower bound on the latency of any algorithm, mean over ranks
 #'
-#' Broadcast: whatever the path, some message crosses the outermost level between the root and a rank, and all bytes
-#' cross it. Reduce: only the root must wait, for the farthest rank. Allreduce: across the outermost level that is used,
-#' a result of all bytes must reach every rank.
+#' Broadcast: on any path, all bytes cross the outermost level between the root and a rank. Reduce: only the root must
+#' wait, for the farthest rank. Allreduce: all bytes of the result must cross the outermost level that is used.
 #'
 #' @inheritParams model_messages
 #' @return Latency in us for each size.
@@ -185,8 +185,8 @@ bound_latency <- function(study, collective, mapping, processes, size, costs) {
   rowSums(each) / processes
 }
 
-# A model of messages as a predictor (see predict.R); the context also names collective, algorithm and mapping, and has
-# the costs of messages.
+# Message models as predictors (see predict.R); their context also has the collective, algorithm, mapping and costs of
+# messages.
 
 predict_messages <- function(form) {
   function(train, test, context) {
@@ -220,7 +220,7 @@ messages_of <- function(rows, context, costs, form) {
   pmax(predicted, 1e-3)
 }
 
-#' The trees of an algorithm for several numbers of processes; NULL where it is no tree at every size, or not known
+#' The trees of an algorithm for several numbers of processes; NULL if it is not always a tree, or not known
 #' @noRd
 trees_at <- function(context, counts) {
   study <- context$study
@@ -238,8 +238,8 @@ trees_at <- function(context, counts) {
   })
 }
 
-#' The shared LogGP model with factors fitted for one algorithm: on latency, time a byte, overhead, and where ranks
-#' reduce the time that combining a byte takes, which no ladder knows (zero in the simulator, which computes in no time)
+#' The shared LogGP model with factors fitted for one algorithm: on latency, time per byte, overhead and, for
+#' reductions, the time to combine a byte, which no ladder measures (zero in the simulator: computing takes no time)
 #' @noRd
 predict_messages_fitted <- function(train, test, context) {
   fitted <- fit_messages(train, context)
@@ -260,7 +260,7 @@ fit_messages <- function(train, context) {
   first <- c(0, 0, 0, if (context$collective != "bcast") log(start$overhead / max(rows$size_bytes)))
   fit <- function() stats::optim(first, miss, control = list(maxit = 40, reltol = 1e-3))$par
   forest <- trees_at(context, unique(rows$processes))
-  # What the models of calls without trees depend on is not listed.
+  # Results are stored for trees only: the inputs of other models are not listed completely.
   if (is.null(forest)) return(scale_costs(start, fit()))
   variant <- variant_of(context$study, context$collective, context$algorithm)
   told <- list(
@@ -307,7 +307,7 @@ models_of_messages <- list(
   loggp_shared = predict_messages("shared"), loggp_fitted = predict_messages_fitted
 )
 
-#' The words for models of messages
+#' Labels of the message models
 #' @noRd
 message_model_words <- c(
   latency_only = "Latency only (Derin 2025)", hockney = "Hockney", loggp = "LogGP",
@@ -317,9 +317,9 @@ message_model_words <- c(
   library_default = "The library's default", measured_best = "Measured best"
 )
 
-#' Names of models as readers should see them
+#' Labels of the models
 #'
-#' @return Character vector, named by what tables call the models.
+#' @return Character vector, named by the names of the models in tables.
 #' @examples
 #' model_labels()[["loggp"]]
 #' @export

@@ -11,23 +11,20 @@ models_of_study <- function(results, models) {
   predictions <- map_dfr(names, function(collective) predict_held_out(results, collective, costs))
   others <- map(Filter(function(entry) identical(entry$what, "comparison"), models), "data")
   source <- c(
-    ladder = "per-level costs come from the study's ladder",
-    machine = "per-level costs are those of the machine's file",
-    none = "there is no ladder, so only the fitted model is evaluated"
+    ladder = "their costs per level come from the study's ping-pong ladder",
+    machine = "their costs per level are those of the machine's file",
+    none = "without a ping-pong ladder, only the fitted model is evaluated"
   )[[costs$source]]
   list(
     listed("comparison", NULL, summarise_comparison(predictions, others), paste0(
-      "Mean absolute error (%) of every model on held-out cells", simulated_note(results$study), ", best first. ",
-      "Hockney ",
-      "and LogGP models send as the algorithm does; ", source, "."
+      "Mean absolute error (%) of every model on held-out cells", simulated_note(results$study), ", best first. The ",
+      "Hockney and LogGP models follow the messages of the algorithm; ", source, "."
     )),
     listed(
       "selection", NULL, summarise_selection(predictions, results$medians, results$study$analysis$tie_pct), paste0(
-      "Algorithm selection by models in held-out cells", simulated_note(results$study), ": share of ",
-      "correct selections ",
-      "(within ", results$study$analysis$tie_pct, " % of the best), and regret of the model's selection ",
-      "over the ",
-      "best measured of the forced algorithms (%)."
+      "Algorithm selection by models in held-out cells", simulated_note(results$study), ": share of correct ",
+      "selections (within ", results$study$analysis$tie_pct, " % of the best), and regret: slow-down (%) of the ",
+      "selected algorithm against the fastest one other than the default."
     ))
   )
 }
@@ -37,7 +34,7 @@ models_of_applications <- function(results) {
   if (nrow(compared) == 0) return(NULL)
   entry <- listed("comparison", NULL, arrange(compared, .data$held_out_mape_pct), paste0(
     "Mean absolute error (%) of the models of time to solution", simulated_note(results$study), " on the runs with ",
-    "more than one process; only runs on one process were fitted."
+    "more than one process; the models are fitted to the runs on one process only."
   ))
   entry$section <- section_name(compared$collective[1], "models")
   list(entry)
@@ -72,9 +69,10 @@ figures_of_messages_in <- function(results, collective, costs) {
       figure(collective, paste0("model-latency-", slug(mapping)), plot_models(
         results, collective, filter(here, .data$size_bytes == small), "processes", costs), paste0(
         "Latency (\u00b5s) of ", label_bytes(small), " messages against processes: ", found, " (points) and models ",
-        "based on point-to-point costs; the lower bound holds for any algorithm whose ranks start together. Vertical ",
-        "lines: more processes need a second unit of a level (", boundary_words(results, collective, mapping, most),
-        "). Logarithmic axes.", note, bound_note(results, filter(here, .data$size_bytes == small), costs)
+        "based on point-to-point costs; the lower bound holds for any algorithm whose ranks start together. Beyond a ",
+        "vertical line, processes occupy a second unit of a level (",
+        boundary_words(results, collective, mapping, most), "). Logarithmic axes.", note,
+        bound_note(results, filter(here, .data$size_bytes == small), costs)
       ), 9.5, height, part = "models"),
       figure(collective, paste0("model-bound-", slug(mapping)), plot_models(
         results, collective, filter(here, .data$processes == most), "size_bytes", costs), paste0(
@@ -86,16 +84,15 @@ figures_of_messages_in <- function(results, collective, costs) {
   }), recursive = FALSE)
 }
 
-#' Points below the bound, and how that can be
+#' How many points are below the lower bound, and why that is possible
 #' @noRd
 bound_note <- function(results, rows, costs) {
   bound <- map2_bound(results$study, rows$collective[1], as.character(rows$mapping[1]), rows, costs)
   below <- sum(rows$latency_us < bound)
   if (below == 0) return("")
   paste0(
-    " ", below, " of ", nrow(rows), " points are below it because of barrier exit skew: ranks leave the barrier at ",
-    "different ",
-    "timesand start their clocks then, and for a late rank the message has already arrived."
+    " ", below, " of ", nrow(rows), " points are below the bound because of barrier exit skew: ranks leave the ",
+    "barrier, and start their clocks, at different times, and for a late rank the message has already arrived."
   )
 }
 
@@ -219,6 +216,13 @@ describe_selection <- function(results) {
 
 model_word <- function(model) unname(coalesce(model_labels()[model], model))
 
+#' A model within a sentence: "the hop model", but "Hockney" and "log-interpolation"
+#' @noRd
+model_in_text <- function(model) {
+  if (!model %in% names(model_words)) return(model_word(model))
+  paste0(if (model != "interpolation") "the ", lower_first(model_word(model)))
+}
+
 #' Models that need ping-pongs only
 #' @noRd
 models_of_pingpongs <- function() setdiff(names(models_of_messages), "loggp_fitted")
@@ -230,10 +234,10 @@ describe_held_out <- function(comparison, collective, study) {
     arrange(.data$error)
   made <- filter(errors, .data$model %in% models_of_pingpongs())
   paste0(
-    capitalised(collective_word(collective)), simulated_note(study), ": on cells that were left out of the fit ",
-    "the smallest mean error is ", format_pct(errors$error[1]), " (", model_word(errors$model[1]), ")",
+    capitalised(collective_word(collective)), simulated_note(study), ": the smallest mean error of a model on cells ",
+    "left out of the fit is ", format_pct(errors$error[1]), " (", model_word(errors$model[1]), ")",
     if (nrow(made) > 0) paste0(
-      "; among models fitted to ping-pongs alone, ", format_pct(made$error[1]), " (", model_word(made$model[1]), ")"
+      "; of the models that need only ping-pongs, ", format_pct(made$error[1]), " (", model_word(made$model[1]), ")"
     ), "."
   )
 }
@@ -249,26 +253,27 @@ describe_picks <- function(selection) {
   best <- filter(picks, .data$model != "library_default")[1, ]
   physical <- filter(picks, .data$model %in% models_of_pingpongs())
   paste0(
-    "The algorithm for which ", model_word(best$model), " predicts the lowest latency is ", format_pct(best$regret),
-    " slower than the fastest algorithm other than the default in the geometric mean, and the fastest in ",
-    format_pct(best$right), " of the cells",
+    "Selecting the algorithm with the lowest latency predicted by ", model_in_text(best$model), " finds the fastest ",
+    "algorithm other than the default in ", format_pct(best$right), " of the cells; the selected algorithms are ",
+    format_pct(best$regret), " slower than the fastest one (geometric mean)",
     if (nrow(physical) > 0) paste0(
-      "; that of ", model_word(physical$model[1]), ", which needs ping-pongs only, is ",
-      format_pct(physical$regret[1]), " slower"
-    ),
+      ", those selected by ", model_in_text(physical$model[1]), ", which needs only ping-pongs, ",
+      format_pct(physical$regret[1])
+    ), ".",
     if (nrow(default) > 0) paste0(
-      "; the library's default is ", format_pct(abs(default$regret)), if (default$regret < 0) " faster" else " slower"
-    ), "."
+      " The library's default is ", format_pct(abs(default$regret)), if (default$regret < 0) " faster" else " slower",
+      " than the fastest other algorithm."
+    )
   )
 }
 
-#' What the models of messages say of the default, which is a choice
+#' How the message models predict the default, which itself selects among algorithms
 #' @noRd
 describe_modelled_default <- function(of_default) {
   modelled <- filter(of_default, .data$model %in% names(models_of_messages))
   if (nrow(of_default) == 0) return(NULL)
   if (nrow(modelled) == 0) {
-    return("Which algorithms the default selected is not recorded, so Hockney's model and LogGP do not cover it.")
+    return("The algorithms that the default selected are not recorded, so Hockney's model and LogGP do not cover it.")
   }
   best <- modelled[which.min(modelled$held_out_mape_pct), ]
   left_out <- max(of_default$held_out_cells)
@@ -276,7 +281,7 @@ describe_modelled_default <- function(of_default) {
   paste0(
     "The default is modelled as the algorithm that the library's decision table selects in each cell (mean error of ",
     model_word(best$model), ": ", format_pct(best$held_out_mape_pct), ")",
-    if (without > 0) paste0("; of the ", left_out, " cells left out, ", without, " have an algorithm without a model"),
+    if (without > 0) paste0("; in ", without, " of the ", left_out, " cells left out, no model covers that algorithm"),
     "."
   )
 }

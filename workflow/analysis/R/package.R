@@ -1,8 +1,9 @@
 #' collanalysis: from measurements.csv to tables, models, figures and sentences
 #'
-#' Verbs say what comes back: `read_*` a study's files, `summarise_*` a tibble, `fit_*` a model or its coefficients,
-#' `decide_*` a choice between algorithms, `plot_*` a ggplot, `describe_*` sentences, `write_*` files (and their paths).
-#' All latencies are in microseconds, all sizes in bytes. The replicate is the launch: medians over launches come first.
+#' The verb of a function's name tells what it returns: `read_*` the content of a study's files, `summarise_*` a tibble,
+#' `fit_*` a model or its coefficients, `decide_*` a choice between algorithms, `plot_*` a ggplot, `describe_*`
+#' sentences, `write_*` the paths of the files that it wrote. All latencies are in microseconds, all sizes in bytes. The
+#' replicate of the statistics is the launch: analyses start from medians over launches.
 #'
 #' @keywords internal
 #' @import dplyr

@@ -1,4 +1,5 @@
-# [duro-redsea], section 3.2.2: one blocking call, one non-blocking call and its wait, a pipeline of non-blocking calls.
+# One blocking call, one non-blocking call with its wait, and a pipeline of non-blocking calls ([duro-redsea], section
+# 3.2.2).
 
 non_blocking <- c(ibcast = "bcast", iallreduce = "allreduce", ireduce_scatter = "reduce_scatter")
 
@@ -6,13 +7,13 @@ pipelining_kinds <- c(
   "one blocking call", "one non-blocking call", "segments: fixed number", "segments: fixed size"
 )
 
-#' Bandwidth of every way to do an operation
+#' Bandwidth of every way to perform an operation
 #'
 #' @param results List from [read_results()].
 #' @return Tibble as [read_slowest()] plus operation (bcast, allreduce, reduce_scatter), kind (one blocking call; one
 #'   non-blocking call and its wait; pipelined with a fixed number of segments; pipelined with segments of a fixed
-#'   size), way (what a reader should see), and bandwidth_mb_s = message size (10^6 B) / latency (s), as in the
-#'   figures of [duro-redsea].
+#'   size), name (label of the algorithm), way (label with the segments), and bandwidth_mb_s = message size (10^6 B) /
+#'   latency (s), as in the figures of [duro-redsea].
 #' @noRd
 summarise_bandwidth <- function(results) {
   rows <- read_slowest(results)
@@ -23,7 +24,7 @@ summarise_bandwidth <- function(results) {
   segments <- coalesce(parameter("segments"), 0)
   pipelined <- known$inside[at] != ""
   bytes <- ifelse(pipelined, parameter("segment_bytes"), NA)
-  # "Ring, 1 MiB" without "pipelined": the panel says it.
+  # "Ring, 1 MiB" instead of "pipelined ring", because the title of the panel says so.
   name <- ifelse(pipelined, known$inside[at], known$label[at])
   mutate(rows,
     operation = coalesce(unname(non_blocking[.data$collective]), .data$collective),
@@ -44,9 +45,9 @@ way_words <- function(name, segments, bytes) {
   )
 }
 
-#' Names of MPI libraries as readers should see them
+#' Labels of MPI libraries
 #'
-#' @return Character vector, named by what studies call the libraries.
+#' @return Character vector, named by the names of the libraries in studies.
 #' @examples
 #' mpi_labels()[["mpich"]]
 #' @export
@@ -56,12 +57,11 @@ mpi_labels <- function() {
 
 mpi_label <- function(mpi) factor(coalesce(unname(mpi_labels()[mpi]), mpi), unique(c(unname(mpi_labels()), mpi)))
 
-#' What pipelining gains: the best pipelined way against one call
+#' Gain from pipelining: the best pipelined variant against the best single call
 #'
 #' @param rows Tibble from [summarise_bandwidth()].
-#' @return Tibble: operation, mpi, size_bytes, blocking_mb_s and non_blocking_mb_s (the best of each),
-#' pipelined_mb_s, pipelined
-#'   (the way that reaches it), gain_over_one_pct (pipelined over the better of the others).
+#' @return Tibble: operation, mpi, size_bytes, blocking_mb_s and non_blocking_mb_s (the best of each), pipelined_mb_s,
+#'   pipelined (the variant that reaches it), gain_over_one_pct (pipelined over the better of the others).
 #' @noRd
 summarise_pipelining <- function(rows) {
   best <- rows |>
@@ -84,7 +84,7 @@ summarise_pipelining <- function(rows) {
            "gain_over_one_pct")
 }
 
-#' The same way with and without pipelining, as [duro-redsea] compares them: the ring against the ring in segments
+#' Gain from pipelining the same algorithm, as [duro-redsea] compares them: the ring against the ring in segments
 #' @noRd
 summarise_same_way <- function(rows) {
   one <- rows |>
@@ -110,9 +110,8 @@ tables_pipelining <- function(results) {
   map(operations_of(rows), function(operation) {
     listed(operation, "gain", select(filter(gains, .data$operation == .env$operation), -"operation"), paste0(
       capitalised(collective_word(operation)), simulated_note(results$study), ": bandwidth (MB/s) of the best ",
-      "blocking call, ",
-      "the best single non-blocking call, and the best pipelined variant, with its gain over the better of the two. ",
-      bandwidth_note
+      "blocking call, the best single non-blocking call and the best pipelined variant, and the gain of the latter ",
+      "over the better of the two. ", bandwidth_note
     ))
   })
 }
@@ -134,7 +133,7 @@ launches_note <- function(rows) {
   " Points are medians over launches, bars their range."
 }
 
-#' Bandwidth against message size: rows MPI libraries, columns ways to call (RED-SEA, Figures 10 to 12)
+#' Bandwidth against message size; rows: MPI libraries, columns: kinds of calls (RED-SEA, Figures 10 to 12)
 #'
 #' @param results List from [read_results()].
 #' @param operation bcast, allreduce or reduce_scatter.
@@ -165,10 +164,10 @@ plot_operation_bandwidth <- function(results, operation) {
     theme(axis.text.x = element_text(angle = 45, hjust = 1), panel.spacing.x = grid::unit(1.2, "lines"))
 }
 
-#' The questions of the RED-SEA project about pipelining, answered in sentences
+#' Sentences that answer the questions of the RED-SEA project about pipelining
 #'
 #' @param results List from [read_results()].
-#' @param part An operation: bcast, allreduce or reduce_scatter; or "what", what the numbers do not show.
+#' @param part An operation: bcast, allreduce or reduce_scatter.
 #' @return Character vector.
 #' @noRd
 describe_pipelining <- function(results, part) {
@@ -186,7 +185,7 @@ describe_pipelining <- function(results, part) {
       )), " the best single call."
     ),
     if (nrow(same) > 0) paste0(
-      "Pipelined against one non-blocking call of the same algorithm there: ",
+      "Pipelined against one non-blocking call of the same algorithm at this size: ",
       and_list(paste0(
         same$name, " with ", mpi_label(same$mpi), " ", scales::label_comma(1)(same$bandwidth_mb_s), " against ",
         scales::label_comma(1)(same$one_mb_s), " MB/s (", ifelse(same$gain_pct >= 0, "+", "\u2212"),

@@ -1,5 +1,5 @@
-# Where ranks run and to whom they send: read from ranks.csv and edges.csv, which the launchers' own placement and the
-# patterns that prove algorithms wrote (workflow/collstudy/sources/edges.py). Nothing of it is derived here.
+# The placement of the ranks and the trees along which they send, read from ranks.csv and edges.csv. These come from the
+# launchers' own placement and from the patterns that verify algorithms (workflow/collstudy/sources/edges.py).
 
 rank_keys <- list(mapping = "c", nodes = "d", per_node = "d", from_processes = "d", to_processes = "d", rank = "d")
 edge_columns <- list(
@@ -7,9 +7,9 @@ edge_columns <- list(
   rank = "d", parent = "d"
 )
 
-#' The placements of a study
+#' Read the placements of a study
 #' @return List by mapping and number of nodes ([placement_key()]) of lists with `from` and `to` (numbers of processes)
-#'   and `place`: matrix, one row per rank, one column per level (outermost first) with the unit it is in.
+#'   and `place`: matrix, one row per rank, one column per level (outermost first), with the unit that the rank is in.
 #' @noRd
 read_placements <- function(folder) {
   path <- file.path(folder, "ranks.csv")
@@ -26,9 +26,10 @@ read_placements <- function(folder) {
 
 placement_key <- function(mapping, nodes) paste(mapping, nodes, sep = "\r")
 
-#' The trees of a study
-#' @return List by what ran ([tree_key()]) of lists with `from` and `to` (numbers of processes), `own` (FALSE: the tree
-#'   stands for an algorithm that is none) and `edges` (tibble: rank, parent; in the order in which parents serve).
+#' Read the trees of a study
+#' @return List by algorithm ([tree_key()]) of lists with `from` and `to` (numbers of processes), `own` (FALSE: the tree
+#'   is a substitute for an algorithm that is not a tree) and `edges` (tibble: rank, parent; in the order in which
+#'   parents send to their children).
 #' @noRd
 read_trees <- function(folder) {
   rows <- readr::read_csv(
@@ -54,13 +55,13 @@ holding <- function(found, processes) {
   Filter(function(one) one$from <= processes && processes <= one$to, found)
 }
 
-#' Where each rank of a cell runs
+#' The placement of the ranks of a cell
 #'
 #' @param study Study of [read_results()].
 #' @param collective,mapping Names as in the medians of [read_results()].
 #' @param processes Number of ranks.
 #' @return Matrix, one row per rank and one column per level of the machine, outermost first: the unit of that level in
-#'   which the rank runs, numbered over the whole machine. NULL where it is not known, or not the same for all cells.
+#'   which the rank runs, numbered over the whole machine. NULL if it is not known, or differs between cells.
 #' @noRd
 place_ranks <- function(study, collective, mapping, processes) {
   remember(study, paste("place", collective, mapping, processes, sep = "\r"), function() {
@@ -78,7 +79,7 @@ find_place <- function(study, collective, mapping, processes) {
   if (length(found) == 1) found[[1]]
 }
 
-#' The same for the most processes of a mapping, not above `most`
+#' The placement for the largest number of processes of a mapping that is at most `most`
 #' @noRd
 place_most <- function(study, collective, mapping, most) {
   counts <- places_of(study, collective, mapping)$processes
@@ -105,9 +106,9 @@ mpi_of <- function(study, collective, mapping) {
 #' @param mpi,collective Names.
 #' @param variant List of `name` and `parameters`, see [variant_of()].
 #' @param processes Number of ranks.
-#' @param own TRUE: NULL for an algorithm that is no tree; FALSE: the tree that stands for it in the hop model.
+#' @param own TRUE: NULL for an algorithm that is not a tree; FALSE: its substitute tree of the hop model.
 #' @return Vector: the parent (from 0) of ranks 1, 2, ...; attribute `order`: the ranks in the order in which their
-#'   parents serve them. NULL where it is not known.
+#'   parents send to them. NULL if it is not known.
 #' @noRd
 sending_tree <- function(study, mpi, collective, variant, processes, own = TRUE) {
   key <- tree_key(mpi, collective, variant$name, variant$parameters)

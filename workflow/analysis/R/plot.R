@@ -25,7 +25,7 @@ plot_processes <- function(results, collective, mapping) {
     tag_simulated(results$study) + theme_study()
 }
 
-#' Few counts over a wide range, such as 4 to 2048, are apart on a logarithmic axis alone
+#' Axis of the number of processes; logarithmic for few counts over a wide range, such as 4 to 2048
 #' @noRd
 scale_x_processes <- function(processes) {
   counts <- unique(processes)
@@ -39,8 +39,8 @@ process_breaks <- function(limits) {
   if (is.na(step)) scales::breaks_extended()(limits) else seq(0, limits[2], step)
 }
 
-#' One algorithm over mappings: latency against processes, rows algorithms, columns sizes ([zampar2024], Figure 4;
-#' 7 without sizes)
+#' Latency against processes for each algorithm under each mapping; rows: algorithms, columns: message sizes
+#' ([zampar2024], Figure 4; Figure 7 without sizes)
 #'
 #' @inheritParams plot_processes
 #' @return A ggplot.
@@ -79,7 +79,7 @@ single_line <- function(labels) label_value(labels, multi_line = FALSE)
 #' @noRd
 plot_processes_unsized <- function(results, collective) {
   rows <- drawn_counts(rows_to_fit(results, collective), most_in_quarter)
-  # On a linear axis the slowest algorithm would flatten the others.
+  # On a linear axis, a much slower algorithm would hide the differences between the others.
   most <- map_dbl(split(rows$latency_us, as.character(rows$algorithm)), max)
   apart <- length(most) > 0 && max(most) > 5 * min(most)
   ggplot(rows, aes(.data$processes, .data$latency_us, colour = .data$algorithm, shape = .data$algorithm)) +
@@ -93,7 +93,7 @@ plot_processes_unsized <- function(results, collective) {
     tag_simulated(results$study) + theme_study()
 }
 
-#' Default minus best of the others against processes ([zampar2024], Figure 8)
+#' Latency of the default minus that of the best other algorithm, against processes ([zampar2024], Figure 8)
 #'
 #' @inheritParams plot_processes_unsized
 #' @return A ggplot.
@@ -112,10 +112,10 @@ plot_difference <- function(results, collective) {
     facet_wrap(vars(.data$mapping), labeller = labeller(.default = mapping_labels(results$study))) +
     scale_algorithm(results, collective, rows$best) +
     scale_x_processes(rows$processes) +
-    scale_y_continuous("Default \u2212 best of the others (\u00b5s)") +
+    scale_y_continuous("Default \u2212 best other (\u00b5s)") +
     labs(
-      title = title_count(collective, "the default is slower than the best of the others", rows$difference_us > 0),
-      subtitle = "Above zero the default is slower; colour: the best of the others"
+      title = title_count(collective, "the default is slower than the best other algorithm", rows$difference_us > 0),
+      subtitle = "Above zero, the default is slower. Colour: the best other algorithm"
     ) +
     tag_simulated(results$study) + theme_study()
 }
@@ -124,7 +124,7 @@ form_words <- c(
   linear = "a straight line", spline = "a degree-1 spline", log_linear = "a logarithm and a straight line"
 )
 
-#' A fitted form beside the data ([zampar2024], Figures 9-11)
+#' A fitted form with the data ([zampar2024], Figures 9-11)
 #'
 #' @inheritParams plot_processes_unsized
 #' @param algorithm Name of an algorithm.
@@ -162,8 +162,8 @@ fitted_line <- function(data, form, knots) {
   tibble(processes = at$processes, latency_us = band$fit, low = band$lwr, high = band$upr)
 }
 
-#' Latency against message size, rows process counts, columns mappings ([zampar2024], Figure 12); where mappings have
-#' different process counts, a panel for each pair that was measured
+#' Latency against message size; rows: process counts, columns: mappings ([zampar2024], Figure 12); one panel per
+#' measured pair if mappings have different process counts
 #'
 #' @inheritParams plot_processes
 #' @return A ggplot with logarithmic axes.
@@ -177,7 +177,7 @@ plot_sizes <- function(results, collective) {
     labs(title = paste0(capitalised(collective_word(collective)), ": latency against message size"))
 }
 
-#' The same for the bandwidth of large messages
+#' Bandwidth of large messages against message size, in the panels of [plot_sizes()]
 #'
 #' @inheritParams plot_processes
 #' @return A ggplot; the horizontal axis is logarithmic.
@@ -216,10 +216,11 @@ panels_of_sizes <- function(results, collective, rows) {
 
 label_processes <- function(processes) paste(processes, "processes")
 
-#' Process counts that nearly all pairs of algorithm and mapping (but the excluded ones) have; without that of two
-#' processes, where all algorithms send the same messages, if there are others
+#' Process counts that nearly all pairs of algorithm and mapping (but the excluded ones) have; without two processes,
+#' between which all algorithms send the same messages, if there are other counts
 #'
-#' Nearly all: three quarters of the most; an algorithm that another author measured elsewhere must not decide alone.
+#' Nearly all: at least three quarters of the largest number of pairs at any count, so that an algorithm that another
+#' author measured at other counts does not decide alone.
 #' @noRd
 common_counts <- function(rows, excludes = character()) {
   competing <- filter(rows, !.data$algorithm_name %in% excludes)
@@ -232,11 +233,11 @@ common_counts <- function(rows, excludes = character()) {
 model_words <- c(
   plane = "Log-linear plane", linear = "Straight line", spline = "Degree-1 spline",
   log_linear = "Logarithm + line", smooth = "Smooth surface", interpolation = "Log-interpolation",
-  last_value = "Latency of the largest fitted count", hops = "Hop model", hops_anchored = "Hop model, anchored",
+  last_value = "Latency at the largest fitted count", hops = "Hop model", hops_anchored = "Anchored hop model",
   blend = "Hop model \u00d7 interpolation"
 )
 
-#' Errors of the models on cells that they have not seen
+#' Figure of the errors of the models on cells that they were not fitted to
 #'
 #' @inheritParams plot_processes
 #' @param errors Tibble from [summarise_model_errors()].
@@ -287,7 +288,7 @@ plot_model_errors <- function(results, collective, errors) {
     tag_simulated(results$study) + theme_study() + theme(strip.text.y = element_text(hjust = 0.5))
 }
 
-#' 1, 2, 5, 10, ... as far as labels have room beside each other
+#' Breaks 1, 2, 5, 10, ..., or powers of ten only where their labels would overlap
 #' @noRd
 error_breaks <- function(limits) {
   breaks <- c(outer(c(1, 2, 5), 10^(-1:3)))

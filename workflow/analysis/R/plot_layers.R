@@ -1,8 +1,8 @@
-# What figures of collectives share: points and lines, boundaries of units, notes of captions, and sizes.
+# Parts shared by the figures of collectives: points and lines, boundaries of units, notes for captions, message sizes.
 
 #' Points with thin lines, and intervals where there are several launches
 #'
-#' A line joins the cells of one author: a step between two authors is none of the machine.
+#' A line joins the cells of one author only: a step between two authors is not a property of the machine.
 #' @noRd
 layer_points <- function(rows, line = TRUE, low = "low_us", high = "high_us") {
   authors <- n_distinct(rows[["source"]]) > 1
@@ -17,11 +17,11 @@ layer_points <- function(rows, line = TRUE, low = "low_us", high = "high_us") {
   )
 }
 
-# As many process counts of one algorithm as points fit side by side into a panel of half a page, and of a quarter.
+# Most process counts of one algorithm whose points fit side by side in a panel of half a page, and of a quarter.
 most_in_half <- 60
 most_in_quarter <- 30
 
-#' The process counts that are drawn of each algorithm and mapping: the first, the last and evenly between
+#' Rows to draw: at most `most` process counts of each algorithm and mapping, evenly spread from the first to the last
 #' @noRd
 drawn_counts <- function(rows, most = most_in_half) {
   kept <- map(split(seq_len(nrow(rows)), list(rows$algorithm, rows$mapping), drop = TRUE), function(at) {
@@ -30,12 +30,12 @@ drawn_counts <- function(rows, most = most_in_half) {
   rows[sort(unlist(kept)), ]
 }
 
-#' What [drawn_counts()] leaves out, for captions
+#' A note for captions on what [drawn_counts()] leaves out; empty where it leaves out nothing
 #' @noRd
 drawn_note <- function(rows, most = most_in_half) {
   counts <- count(distinct(rows, .data$algorithm, .data$mapping, .data$processes), .data$algorithm, .data$mapping)
   if (max(0, counts$n) <= most) return("")
-  paste0(" Of more than ", most, " process counts ", most, " are drawn, evenly spread; tables and models have all.")
+  paste0(" At most ", most, " process counts of each algorithm are drawn, evenly spread; the tables have all.")
 }
 
 #' Process counts at which a mapping begins to use one more unit of a level
@@ -44,8 +44,8 @@ drawn_note <- function(rows, most = most_in_half) {
 #' @param collective Name of a collective.
 #' @param mappings Names of mappings.
 #' @param most Largest number of processes of the figure.
-#' @return Tibble: mapping, processes (the last count that needs no further unit), level. Empty where levels are not
-#'   known.
+#' @return Tibble: mapping, processes (the last count that needs no further unit), level. Empty where the levels of the
+#'   machine are not known.
 #' @noRd
 summarise_boundaries <- function(results, collective, mappings, most) {
   key <- paste(c("boundaries", collective, most, as.character(mappings)), collapse = "\r")
@@ -64,7 +64,7 @@ find_boundaries <- function(results, collective, mappings, most) {
       tibble(mapping = mapping, processes = which(diff(used) > 0), level = name)
     })
   })
-  # Of a level whose lines would touch, none is drawn: some of them would look like all.
+  # Where the lines of a level would touch, none of that level is drawn: drawing a few would look like all.
   found <- bind_rows(none, found) |>
     group_by(.data$mapping, .data$level) |>
     filter(n() <= 1 || min(diff(sort(.data$processes))) >= most / 20) |>
@@ -76,7 +76,7 @@ find_boundaries <- function(results, collective, mappings, most) {
     ungroup()
 }
 
-#' Is there an earlier value (of an outer level) so near that two lines would be one?
+#' For each value: is an earlier one (of an outer level) so near that the two lines would coincide?
 #' @noRd
 beside <- function(values, near) {
   vapply(seq_along(values), function(i) any(abs(values[seq_len(i - 1)] - values[i]) < near), TRUE)
@@ -103,12 +103,13 @@ boundary_note <- function(results, collective, mappings, most) {
   lines <- summarise_boundaries(results, collective, mappings, most)
   outer <- group_sizes(results$study)$level[1]
   kinds <- c(
-    if (any(lines$level == outer)) paste0("dashed: more processes need a further ", level_word(outer)),
+    if (any(lines$level == outer)) paste0("a further ", level_word(outer), " (dashed)"),
     if (any(lines$level != outer)) {
-      paste0("dotted: a further ", paste(level_word(setdiff(unique(lines$level), outer)), collapse = " or "))
+      paste0("a further ", paste(level_word(setdiff(unique(lines$level), outer)), collapse = " or "), " (dotted)")
     }
   )
-  if (length(kinds) == 0) "" else paste0(" Vertical lines: ", paste(kinds, collapse = "; "), ".")
+  if (length(kinds) == 0) return("")
+  paste0(" Beyond a vertical line, processes need ", paste(kinds, collapse = " or "), ".")
 }
 
 interval_note <- function(rows) {
@@ -123,7 +124,7 @@ shown_sizes <- function(results, rows) {
   if (length(here) == 0) spread_out(found, 4) else sort(here)
 }
 
-#' The sizes of [plot_mappings()], which has a row of panels for each algorithm: at most a dozen panels
+#' The sizes that [plot_mappings()] draws: so few that its panels (one per algorithm and size) are about a dozen
 #' @noRd
 mapped_sizes <- function(results, rows) {
   spread_out(shown_sizes(results, rows), max(2, 12 %/% n_distinct(rows$algorithm)))

@@ -1,4 +1,4 @@
-# Maps of cells: the slow-down of each algorithm, the default against the best, the fastest algorithm.
+# Maps of cells: slow-down of each algorithm, default against the best other algorithm, fastest algorithm.
 
 #' Slow-down of each algorithm against the fastest of its cells, by message size
 #'
@@ -12,7 +12,7 @@ plot_slowdown <- function(results, collective, rows) {
     geom_tile() +
     facet_wrap(vars(.data$mapping), labeller = labeller(.default = mapping_labels(results$study)), ncol = 3) +
     scale_fill_viridis_c(
-      "Latency over that of the fastest", option = "E", direction = -1, trans = "log", limits = range(ticks),
+      "Latency relative to the fastest", option = "E", direction = -1, trans = "log", limits = range(ticks),
       breaks = ticks, labels = paste0(rep(c("", "\u2265 "), c(5, 1)), ticks), oob = scales::squish,
       guide = guide_colourbar(title.position = "top", title.hjust = 0.5, barwidth = 16, barheight = 0.6)
     ) +
@@ -25,11 +25,11 @@ plot_slowdown <- function(results, collective, rows) {
     theme(panel.spacing.x = grid::unit(16, "pt"), plot.margin = margin(5.5, 16, 5.5, 5.5))
 }
 
-#' The slow-down from which the colours of [plot_slowdown()] are the same
+#' The slow-down at which the colour scale of [plot_slowdown()] saturates
 #' @noRd
 most_slowdown <- 5
 
-#' How much slower or faster than the best of the others the default is, in every cell
+#' Map of the default's latency relative to the best other algorithm, in every cell
 #'
 #' @inheritParams plot_processes
 #' @return A ggplot.
@@ -46,7 +46,7 @@ plot_default_map <- function(results, collective) {
     geom_tile() +
     facet_cells(results, rows) +
     scale_fill_gradient2(
-      "Default against the best of the others", low = "#0072B2", mid = "#F7F7F7", high = "#D55E00",
+      "Latency of the default against the best other algorithm", low = "#0072B2", mid = "#F7F7F7", high = "#D55E00",
       limits = c(-limit, limit),
       oob = scales::squish, labels = function(x) paste0(ifelse(x > 0, "+", ""), x, " %"),
       guide = guide_colourbar(title.position = "top", title.hjust = 0.5, barwidth = 16, barheight = 0.6)
@@ -81,9 +81,9 @@ theme_cells <- function() {
 #' Decision map: the fastest algorithm of each cell, ties marked
 #'
 #' @inheritParams plot_processes
-#' @return A ggplot. Full colour: the fastest algorithm, alone. Pale with a dot: tied; the dot has the colour of the
-#'   default where the default is among the tied, else of the next algorithm. A map with too many columns has no dots.
-#'   Without sizes the map has one row per mapping.
+#' @return A ggplot. Full colour: the only fastest algorithm. Pale with a dot: tied; the dot has the colour of the
+#'   default if the default is among the tied algorithms, else of the next algorithm. A map with too many columns has no
+#'   dots. Without message sizes the map has one row per mapping.
 #' @noRd
 plot_decision <- function(results, collective) {
   rows <- decision_rows(results, collective)
@@ -106,8 +106,8 @@ plot_decision <- function(results, collective) {
     )) +
     labs(
       title = title_decision(rows, collective),
-      subtitle = paste0("Colour: the fastest algorithm; pale", if (dotted) {
-        " with a dot: tied, the colour of the dot shows with which (the default first)"
+      subtitle = paste0("Colour: the fastest algorithm. Pale", if (dotted) {
+        " with a dot: tied; the dot's colour shows with which algorithm (the default first)"
       } else {
         ": tied with at least one other algorithm"
       })

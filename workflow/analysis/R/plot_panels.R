@@ -1,9 +1,9 @@
-# Which panels, rows and columns figures of collectives have where a study is no full grid of mappings, process counts
-# and message sizes: an empty panel, or one with a single point, shows nothing.
+# The panels, rows and columns of figures of collectives for studies that do not fill the grid of mappings, process
+# counts and message sizes: panels without points, or with a single one, are left out.
 
-#' Rows of one mapping whose sizes have a curve against processes: sizes with nearly all of the process counts
+#' Rows of one mapping at message sizes that have nearly all process counts, and thus a curve against processes
 #'
-#' Nearly all: three quarters of the most, as in [common_counts()].
+#' Nearly all: at least three quarters of the largest number, as in [common_counts()].
 #' @noRd
 rows_of_curves <- function(results, collective, mapping) {
   rows <- rows_to_fit(results, collective)
@@ -14,7 +14,7 @@ rows_of_curves <- function(results, collective, mapping) {
   rows[counts > 1 & counts >= 0.75 * max(counts, 1), ]
 }
 
-#' Rows in which mappings can be compared: algorithms and sizes that two mappings have at two process counts
+#' Rows in which mappings can be compared: algorithms and sizes that at least two mappings have at two process counts
 #' @noRd
 rows_of_mappings <- function(results, collective) {
   rows <- rows_to_fit(results, collective)
@@ -25,7 +25,7 @@ rows_of_mappings <- function(results, collective) {
   droplevels(rows[vctrs::vec_in(rows[c("algorithm", "size_bytes")], curves), ])
 }
 
-#' Rows of the up to three process counts that nearly every algorithm has
+#' Rows at up to three process counts that nearly every algorithm has
 #' @noRd
 rows_of_sizes <- function(results, collective) {
   rows <- rows_to_fit(results, collective)
@@ -33,17 +33,17 @@ rows_of_sizes <- function(results, collective) {
   droplevels(filter(rows, .data$processes %in% counts))
 }
 
-#' Of these, the sizes whose bandwidth is drawn: from 64 KiB, if there are three at least
+#' Those rows of [rows_of_sizes()] whose bandwidth is drawn: 64 KiB and more, if there are at least three such sizes
 #' @noRd
 rows_of_bandwidth <- function(results, collective) {
   rows <- filter(rows_of_sizes(results, collective), .data$size_bytes >= 2^16)
   if (n_distinct(rows$size_bytes) < 3) rows[0, ] else droplevels(rows)
 }
 
-#' Geometric mean of each algorithm's latency over that of the fastest of its cell, by mapping and message size
+#' Slow-down of each algorithm against the fastest of its cell (geometric mean), by mapping and message size
 #'
-#' @return Tibble: mapping, algorithm (a factor, the first of the legends last), size_bytes, slowdown. Cells of a single
-#'   algorithm are left out, and those of two ranks, between which all algorithms send the same messages.
+#' @return Tibble: mapping, algorithm (a factor, in reverse order of the legends), size_bytes, slowdown. Cells with a
+#'   single algorithm are left out, and those of two ranks, between which all algorithms send the same messages.
 #' @noRd
 rows_of_slowdown <- function(results, collective) {
   excludes <- results$study$analysis$best_excludes
@@ -58,17 +58,17 @@ rows_of_slowdown <- function(results, collective) {
     mutate(algorithm = factor(.data$algorithm, rev(levels(droplevels(.data$algorithm)))))
 }
 
-#' Does every mapping have every process count of these panels?
+#' TRUE if every mapping has every process count of these panels
 #' @noRd
 is_grid <- function(panels) nrow(panels) == n_distinct(panels$processes) * n_distinct(panels$mapping)
 
-# As many columns of a map as leave room for a dot in each.
+# Largest number of columns of a map that leaves room for a dot in each.
 most_dotted <- 60
 
-#' The power of 8, 4 or 2 to which the rows of a map round its message sizes; 1: none
+#' The base (8, 4 or 2) to whose powers a map rounds its message sizes; 1: no rounding
 #'
-#' Sizes that are multiples of different process counts would have a row each, most of it empty. They are rounded as far
-#' as no two sizes of one column fall together.
+#' Sizes that are multiples of different process counts would each need a row, most of it empty. The largest base is
+#' chosen with which no two sizes of one column coincide.
 #' @noRd
 size_step <- function(rows) {
   cells <- distinct(rows, .data$mapping, .data$processes, .data$size_bytes)
@@ -86,7 +86,7 @@ drawn_sizes <- function(rows) {
   if (step == 1) rows$size_bytes else step^round(log(rows$size_bytes, step))
 }
 
-#' Panels of a map, one for each mapping, with its own process counts as columns; few columns are equally wide in all
+#' Panels of a map, one per mapping, with its own process counts as columns; few columns have equal widths in all panels
 #' @noRd
 facet_cells <- function(results, rows) {
   label <- labeller(.default = mapping_labels(results$study))
@@ -98,7 +98,7 @@ facet_cells <- function(results, rows) {
   facet_grid(cols = vars(.data$mapping), scales = "free_x", space = "free_x", labeller = label)
 }
 
-#' What a map does to its cells, for captions
+#' A note for captions on rounded message sizes and empty cells of a map
 #' @noRd
 map_note <- function(rows) {
   if (anyNA(rows$size_bytes)) return("")
@@ -115,10 +115,10 @@ map_note <- function(rows) {
   paste(notes, collapse = "")
 }
 
-#' Words in the panels of a grid of which there are no rows, in the middle of the horizontal axis and at height 1
+#' A text in the panels of a grid that have no rows, in the middle of the horizontal axis and at height 1
 #'
-#' @param rows Tibble whose distinct values of `panels` (two column names) have a panel each.
-#' @param x Column of the horizontal axis; on a logarithmic one its middle is the geometric one.
+#' @param rows Tibble; each pair of values of `panels` (two column names) is a panel.
+#' @param x Column of the horizontal axis; the middle of a logarithmic axis is the geometric mean of its ends.
 #' @noRd
 layer_absent <- function(rows, panels, x, words = "not measured") {
   all <- do.call(expand.grid, c(map(rows[panels], unique), stringsAsFactors = FALSE))

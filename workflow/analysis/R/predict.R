@@ -19,7 +19,7 @@ fit_nonnegative <- function(a, b) {
   x
 }
 
-#' Solve on the free columns; while some come out negative, go as far as allowed and fix them at zero
+#' Least squares on the free columns; while some solutions are negative, step to the boundary and fix them at zero
 #' @noRd
 settle <- function(a, b, x, free) {
   while (any(free)) {
@@ -38,9 +38,8 @@ settle <- function(a, b, x, free) {
 
 #' Fit the hop model
 #'
-#' For each message size, latency = sum over the columns of [count_hops()] of a cost that is not negative; least
-#' squares on
-#' the relative error. A cost per message and size needs no assumption on protocol switches.
+#' For each message size, latency is the sum over the columns of [count_hops()] of count times a non-negative cost,
+#' fitted by least squares on the relative error. Separate costs for each size need no assumption on protocol switches.
 #'
 #' @param data Tibble of one algorithm and mapping: processes, size_bytes, latency_us.
 #' @param hops Matrix from [count_hops()] with a row for each process count of `data`.
@@ -60,8 +59,7 @@ fit_hops <- function(data, hops) {
 #' @param results List from [read_results()].
 #' @param collective Name of a collective.
 #' @return Tibble: algorithm, mapping, size_bytes, term (a column of [count_hops()]), cost_us (per unit of the term).
-#'   Terms that
-#'   cost nothing are left out.
+#'   Terms with a cost of zero are left out.
 #' @noRd
 fit_hop_costs <- function(results, collective) {
   rows <- mutate(
@@ -88,7 +86,7 @@ size_key <- function(size) {
 }
 
 # A predictor takes training rows, test rows (processes, size_bytes) and a context (study, algorithm, mapping, hops) and
-# returns the latency of each test row in us. NULL stands for "cannot be fitted".
+# returns the predicted latency of each test row in us, or NULL if the model cannot be fitted.
 
 predict_plane <- function(train, test, context) {
   sized <- !anyNA(train$size_bytes)
@@ -101,7 +99,7 @@ predict_smooth <- function(train, test, context) {
   sizes <- n_distinct(train$size_bytes)
   if (counts < 5) return(NULL)
   k <- c(min(12, sizes), min(7, counts - 1))
-  # A study may have asked for some of the sizes only where there are many processes.
+  # Some sizes of a study may have been measured at large numbers of processes only.
   if (sizes >= 5 && prod(k) > nrow(train)) return(NULL)
   formula <- if (anyNA(train$size_bytes)) {
     log(latency_us) ~ s(processes, k = k[2])
@@ -128,7 +126,7 @@ predict_hops <- function(train, test, context) {
   over_sizes(train, test, function(data, at) hop_line(data, at, costs, context))
 }
 
-#' [fit_hops()], once for all models that are given the same training rows
+#' [fit_hops()], computed once for all models with the same training rows
 #' @noRd
 hop_costs <- function(train, context) {
   fitted <- context$fitted
@@ -165,14 +163,14 @@ hop_line <- function(data, at, costs, context) {
   log(pmax(drop(context$hops[as.character(at), , drop = FALSE] %*% cost), min(data$latency_us) / 1000))
 }
 
-#' Linear between the known process counts, constant beyond them
+#' Interpolate linearly between the known process counts, constant beyond them
 #' @noRd
 along_processes <- function(known, values, at, method = "linear") {
   if (length(known) == 1) return(rep(values, length(at)))
   if (is.unsorted(known, strictly = TRUE) || anyNA(values)) {
     return(approx(known, values, at, method = method, rule = 2)$y)
   }
-  # As approx() does it, without what that spends on looking at its arguments.
+  # The same as approx(), without the cost of its argument checks.
   left <- findInterval(at, known, all.inside = TRUE)
   right <- left + 1L
   share <- if (method == "linear") (at - known[left]) / (known[right] - known[left]) else 0
@@ -180,7 +178,7 @@ along_processes <- function(known, values, at, method = "linear") {
   ifelse(at <= known[1], values[1], ifelse(at >= known[length(known)], values[length(known)], found))
 }
 
-#' Predict log latency along the processes for each size that was trained on, then linearly in log size between those
+#' Predict log latency against processes for each training size, then interpolate linearly in log size
 #' @noRd
 over_sizes <- function(train, test, line) {
   at <- sort(unique(test$processes))
@@ -221,11 +219,10 @@ models_unsized <- list(
   last_value = predict_last_value, hops = predict_hops, hops_anchored = predict_hops_anchored, blend = predict_blend
 )
 
-#' Which cells are held out, decided from the grid alone, before anything is fitted
+#' Decide which cells are held out, from the grid alone and before any fit
 #'
-#' Of the sorted process counts every second one, from the second on, never the last, with all its sizes; and of the
-#' sorted
-#' sizes every fourth, from the third on, never the last, at all process counts.
+#' Held out are every second process count (from the second on, never the last) with all its sizes, and every fourth
+#' size (from the third on, never the last) at all process counts.
 #'
 #' @param data Tibble with processes and size_bytes.
 #' @return Character vector, one per row: "" (fitted), "processes", "sizes" or "both".
@@ -238,7 +235,7 @@ split_held_out <- function(data) {
   ifelse(by_count, ifelse(by_size, "both", "processes"), ifelse(by_size, "sizes", ""))
 }
 
-#' Judge every model on cells that it has not seen
+#' Errors of every model on cells that it was not fitted to
 #'
 #' @param results List from [read_results()].
 #' @param collective Name of a collective.

@@ -1,16 +1,15 @@
-# A program whose collectives are tuned: its account, the cells of it that were measured, and what was decided for them.
-# What its runs with the tuning file came to is said in verified.R, after they are made.
+# A program whose collectives are tuned: its account, its measured cells and the decisions for them. Its runs with the
+# tuning file are made later; verified.R reports them.
 
-#' The cells of a program with what was measured and decided
+#' The cells of a program with their measurements and decisions
 #'
 #' @param results List from [read_results()].
-#' @return Tibble, a row per cell of [decide_sampled()] that the program uses, most to gain first: collective,
-#'   processes, size_bytes, algorithm (chosen), default_us, expected_us, weight_pct (the most that perfect collectives
-#'   of this size could gain, of the run time), saved_pct (of the run time, that the choice is expected to gain: the
-#'   weight times the share of the latency that it saves), spread_us (over which the ranks arrived where this was
-#'   measured; NA: together), and of the same cells with ranks that arrive together, where they are measured as well:
-#'   together_algorithm (the fastest; the default unless it is more than a tie slower), together_default_us,
-#'   together_us.
+#' @return Tibble, a row per cell of [decide_sampled()] that the program uses, largest possible gain first: collective,
+#'   processes, size_bytes, algorithm (chosen), default_us, expected_us, weight_pct (largest possible gain from perfect
+#'   collectives of this size, of the run time), saved_pct (expected gain of the choice, of the run time: the weight
+#'   times the share of the latency that it saves), spread_us (time over which the ranks arrived in the measurement; NA:
+#'   together), and, if the cell was also measured with ranks that arrive together: together_algorithm (the fastest; the
+#'   default unless another one is faster by more than a tie), together_default_us, together_us.
 #' @noRd
 decided_cells <- function(results) {
   none <- tibble(
@@ -32,7 +31,7 @@ decided_cells <- function(results) {
     arrange(desc(.data$weight_pct))
 }
 
-#' The default and the fastest algorithm where ranks arrive together, of cells with a spread of arrivals
+#' Latency of the default and of the fastest algorithm with ranks that arrive together, for cells with spread arrivals
 #' @noRd
 measured_together <- function(study) {
   path <- file.path(study$folder, "sampling", "synchronised.csv")
@@ -60,10 +59,10 @@ tables_program <- function(results) {
   c(
     tables_of_accounts(results), tables_of_rounds(results),
     list(listed("decided", "cells", decided_cells(results), paste(
-      "The cells of the program: the algorithm chosen, the latency of the default and of the choice, the most that",
-      "perfect collectives of this size could gain, and the expected gain of the choice, both in percent of the run",
-      "time. Where the ranks of the program arrive further apart than the transfer takes, the cell was measured with",
-      "arrivals spread over `spread_us`, which decides; together: the same with ranks that arrive at once."
+      "The cells of the program: the chosen algorithm, the latency of the default and of the choice, the largest",
+      "possible gain from perfect collectives of this size (weight) and the expected gain of the choice (saved), both",
+      "in percent of the run time. Where the ranks of the program arrive further apart than the transfer takes, the",
+      "cell was measured, and decided, with arrivals spread over the time Spread. Together: ranks arrive at once."
     )))
   )
 }
@@ -78,8 +77,7 @@ figures_program <- function(results) {
         "launches), relative to the default. Circle: the choice."
       ), height = 2 + 2 * length(results$study$collectives)),
       figure("decided", "gain", plot_decided(decided_cells(results)), paste(
-        "Expected gain of the choices and the upper bound (the gain from perfect collectives), both in percent",
-        "of the run time."
+        "Expected gain of the choices, and the upper bound (gain from perfect collectives), in percent of the run time."
       ), height = 2 + 0.3 * nrow(decided_cells(results)))
     )
   )
@@ -109,7 +107,7 @@ plot_cells <- function(results) {
   ggplot(rows, aes(.data$size, .data$relative, colour = .data$algorithm, shape = .data$algorithm)) +
     geom_hline(yintercept = 1, colour = "grey60", linewidth = 0.4) +
     geom_point(size = 1.8, position = position_dodge(width = 0.5)) +
-    # All points, most of them invisible: the circles have to be placed as the points are.
+    # Circles for all points, most of them invisible, so that they are dodged like the points.
     geom_point(
       aes(group = .data$algorithm, alpha = as.numeric(.data$chosen %in% TRUE)), size = 4, shape = 1,
       colour = "black", position = position_dodge(width = 0.5)
@@ -134,7 +132,7 @@ plot_decided <- function(cells) {
     labs(title = "Run time that the decisions can save and are expected to save") + theme_study()
 }
 
-#' What a program's trace and the decisions for its cells say, in sentences
+#' Sentences on a program's account and on the decisions for its cells
 #' @noRd
 describe_program <- function(results) {
   program <- results$study$program
@@ -144,11 +142,11 @@ describe_program <- function(results) {
   changed <- filter(cells, .data$algorithm != "default")
   if (nrow(cells) == 0) return(accounts)
   c(accounts, if (nrow(changed) == 0) {
-    "In its cells no algorithm is clearly faster than the default."
+    "In none of its cells is another algorithm clearly faster than the default."
   } else {
     paste0(
-      "In ", nrow(changed), " of its ", nrow(cells), " cells another algorithm than the default was chosen; together ",
-      "they are expected to gain ", format_pct(sum(pmax(0, changed$saved_pct))), " of the run time."
+      "In ", nrow(changed), " of its ", nrow(cells), " cells an algorithm other than the default was chosen; ",
+      "together, these choices are expected to save ", format_pct(sum(pmax(0, changed$saved_pct))), " of the run time."
     )
   })
 }
@@ -163,7 +161,7 @@ describe_overhead <- function(results) {
   )
 }
 
-#' Runs of a program with and without its tuning file: `tuning/pairs.svg` (and .png), where there are any
+#' Draw the runs of a program with and without its tuning file, if there are any: `tuning/pairs.svg` (and .png)
 #' @noRd
 draw_pairs <- function(folder) {
   path <- file.path(folder, "tables", "tuning-pairs.csv")

@@ -49,7 +49,7 @@ read_decisions <- function(rows) {
   })
 }
 
-#' The analysis section of a study with defaults computed from its own grid
+#' The analysis section of a study, with missing values filled in from its grid
 #' @noRd
 complete_analysis <- function(analysis, study) {
   sizes <- sort(unique(unlist(map(study$collectives, "sizes"))))
@@ -90,7 +90,7 @@ default_fit_up_to <- function(processes) {
   processes[ceiling(2 / 3 * length(processes))]
 }
 
-#' Process counts that fill one more innermost group of cores (a socket, say), in core order
+#' Process counts that fill one more innermost group of cores (such as a socket), in core order
 #' @noRd
 default_knots <- function(study, processes) {
   per_group <- group_sizes(study)
@@ -100,12 +100,11 @@ default_knots <- function(study, processes) {
   knots[knots > min(processes) & knots < max(processes)]
 }
 
-#' How many processes one unit of each level holds
+#' Number of processes that fill one unit of each level
 #'
 #' @param study A study from [read_study()].
-#' @return Tibble: `level` (node, socket, ...), `ranks`: processes that fill one unit of that level. Outermost first;
-#'   the
-#'   innermost level (a core) is left out. Empty where the machine has no levels.
+#' @return Tibble: `level` (node, socket, ...), `ranks` (processes that fill one unit of that level). Outermost first,
+#'   without the innermost level (a core). Empty if the machine has no levels.
 #' @noRd
 group_sizes <- function(study) {
   levels <- study$machine$levels
@@ -128,7 +127,7 @@ measurement_columns <- list(
 #' Rows whose forced algorithm was not used (`proved` FALSE) are left out.
 #'
 #' @param path The file.
-#' @return Tibble with all of `measurement_columns`; a column that the file lacks is NA.
+#' @return Tibble with all of `measurement_columns`; columns that the file lacks are NA.
 #' @noRd
 read_rows <- function(path) {
   header <- trimws(strsplit(readLines(path, n = 1), ",", fixed = TRUE)[[1]])
@@ -143,19 +142,19 @@ read_rows <- function(path) {
   keep_rows(rows, is.na(rows$proved) | rows$proved)
 }
 
-#' Some rows of a tibble; all of them are not copied
+#' Select rows of a tibble, without a copy if all are kept
 #' @noRd
 keep_rows <- function(rows, keep) if (all(keep)) rows else rows[keep, ]
 
-#' Rows with a latency, with names that tell apart what must not be compared
+#' Rename algorithms and mappings so that cells with different parameters, nodes or libraries have different names
 #'
 #' An algorithm that was measured with several parameters becomes several ([variant_name()]); a mapping measured on
 #' several numbers of nodes for the same number of processes becomes `mapping on N nodes`, and with several MPI
 #' libraries `mapping, library`.
 #'
 #' @param rows Tibble with collective, algorithm, parameters, mapping, nodes, mpi, processes, latency_us.
-#' @return `rows` with `algorithm` and `mapping` renamed; `algorithm_name` and `place` are what they were; `mapped` is
-#'   the mapping but for its number of nodes, `spread` whether it has that.
+#' @return `rows` with `algorithm` and `mapping` renamed; `algorithm_name` and `place` are the previous names; `mapped`
+#'   is the new mapping without its number of nodes, `spread` is TRUE where the number of nodes was added.
 #' @noRd
 name_rows <- function(rows) {
   rows <- mutate(rows,
@@ -174,7 +173,7 @@ name_rows <- function(rows) {
   mutate(rows, mapped = mapped, spread = spread)
 }
 
-#' For each row: does `column` take several values among the rows with the same keys?
+#' TRUE for each row whose `column` takes several values among the rows with the same keys
 #' @noRd
 varies <- function(rows, keys, column) {
   values <- distinct(rows[c(keys, column)])
@@ -195,7 +194,7 @@ several <- function(data, keys) {
 read_cells <- function(folder) {
   path <- file.path(folder, "cells.csv")
   if (!file.exists(path)) return(tibble(collective = character(), algorithm = character(), status = character()))
-  # A results folder of an earlier version lacks the last columns.
+  # Results of an earlier version lack the last columns.
   readr::read_csv(path, col_types = readr::cols(.default = "c"), progress = FALSE) |>
     mutate(across(any_of(c("nodes", "processes", "seconds", "peak_memory_mb")), as.numeric))
 }
@@ -204,9 +203,9 @@ read_cells <- function(folder) {
 #'
 #' @param folder Folder `results/<study>` with study.json, measurements.csv, cells.csv, ranks.csv, edges.csv and
 #'   exchanges.csv (docs/files.md).
-#' @return A list: `study` ([read_study()]; with what ran where: `variants`, `places`, `ranks`, `trees`,
-#'   `exchanges`), `rows` (the measurements), `medians` ([summarise_launches()]), `cells` ([read_cells()]) and, of a
-#'   study of applications, `applications` (their traces and replays).
+#' @return A list: `study` ([read_study()], with `variants`, `places`, `ranks`, `trees` and `exchanges`: what ran and
+#'   where), `rows` (the measurements), `medians` ([summarise_launches()]), `cells` ([read_cells()]) and, for a study of
+#'   applications, `applications` (their traces and replays).
 #' @examples
 #' results <- read_results(system.file("extdata", "example", package = "collanalysis"))
 #' results$medians
@@ -223,7 +222,7 @@ read_results <- function(folder) {
   results
 }
 
-#' A study with its measurements alone
+#' Read a study with its measurements only
 #' @noRd
 read_measured <- function(folder) {
   study <- read_study(folder)
@@ -234,19 +233,19 @@ read_measured <- function(folder) {
     named, .data$collective, .data$mapping, .data$place, .data$mapped, .data$spread, .data$nodes, .data$mpi,
     .data$processes
   )
-  # Times of whole applications are no latencies of collectives.
+  # Times of whole applications are not latencies of collectives.
   if (length(study$applications)) named <- named[0, ]
-  # What an import check flagged is kept in the rows, and in no number.
+  # Rows that an import check flagged are kept, but excluded from all numbers.
   flagged <- !is.na(named$flag) & named$flag != ""
   sound <- keep_rows(named, !flagged)
   study$flagged <- count(named[flagged, ], .data$collective)
   list(study = study, rows = rows, medians = summarise_launches(sound), launches = launches_of(sound))
 }
 
-#' The launches of cells that have several, as [compare_rounds()] takes them
+#' The launches of cells that have several, for [compare_rounds()]
 #'
-#' Each author of imported data measured all algorithms in one campaign: an author's numbers are a round, unless the
-#' importer knows more.
+#' Each author of imported data measured all algorithms in one campaign, so the numbers of an author form a round unless
+#' the importer gives rounds.
 #' @noRd
 launches_of <- function(rows) {
   columns <- c(cell_keys, "algorithm_name", "launch", "round", "source", "latency_us")

@@ -1,11 +1,11 @@
-# Decided on one author's data and judged on another's, or on some process counts and judged on those between: what a
-# decision is worth where nothing of it was measured.
+# Regret of decisions on data that were not used to decide: decided on one author's data and judged on another's, or
+# decided on all process counts but one and judged on that one.
 
-#' What a study's decisions are worth on data that did not decide
+#' Regret of a study's decisions on data that were not used to decide
 #'
-#' Two sources or more that measured the default: decided on each one and judged on each other one, among the algorithms
-#' that both measured. One source: each process count but the first and the last of a collective and mapping is judged
-#' by what all other counts decide; of more than 64 (`most_left_out`), 64 of them evenly spread.
+#' With several sources that measured the default, rules are decided on each source and judged on each other one, among
+#' the algorithms that both measured. With one source, each process count but the first and the last of a collective and
+#' mapping is judged with the rules decided on all other counts (at most 64, `most_left_out`, evenly spread).
 #'
 #' @param results List from [read_results()].
 #' @return Tibble: decided_on, judged_on, collective, mapping (and processes per node, where these vary; `all`: every
@@ -43,7 +43,7 @@ no_regret_across <- function() {
   )
 }
 
-#' Sound rows with a latency; `mapping` names the processes per node where one mapping was measured with several
+#' Unflagged rows with a latency; `mapping` includes the processes per node if a mapping was measured with several
 #' @noRd
 rows_in_place <- function(rows) {
   sound <- !is.na(rows$latency_us) & rows$latency_us > 0 & (is.na(rows$flag) | rows$flag == "")
@@ -53,7 +53,7 @@ rows_in_place <- function(rows) {
   rows <- mutate(rows, algorithm_name = .data$algorithm)
   rows$algorithm[varied] <- variant_name(rows$algorithm[varied], rows$parameters[varied])
   rows$ppn <- rows$processes / rows$nodes
-  # Few processes on the nodes of a fixed allocation are no other placement; one process per node on more nodes is.
+  # Few processes on a fixed number of nodes are the same placement; fewer processes per node on more nodes are not.
   fixed <- !varies(rows, c("collective", "mapping"), "nodes")
   several_ppn <- varies(rows, c("collective", "mapping"), "ppn")
   named <- !fixed & several_ppn & !is.na(rows$ppn)
@@ -64,7 +64,7 @@ rows_in_place <- function(rows) {
 across_sources <- function(rows, study, collective, decided_on, judged_on) {
   rows <- rows[rows$collective == collective, ]
   of <- function(source) rows[rows$source %in% source, ]
-  # A mapping that one of them never measured was not decided, or cannot be judged.
+  # Mappings that only one source measured cannot be decided or cannot be judged.
   rows <- rows[rows$mapping %in% intersect(of(decided_on)$mapping, of(judged_on)$mapping), ]
   both <- intersect(of(decided_on)$algorithm, of(judged_on)$algorithm)
   if (!"default" %in% both || length(both) < 2) return(NULL)
@@ -106,17 +106,23 @@ tables_across <- function(results) {
   across <- summarise_regret_across(results)
   if (nrow(across) == 0) return(list())
   list(listed("regret-across", NULL, across, paste(
-    "Decisions tested on data that were not used to decide. tuned: the rules of this study's method; best-single: the",
-    "algorithm other than the default that is best on the deciding data. Of one source at most", most_left_out,
-    "process counts between are tested, evenly spread.", slowdown_note
+    "Regret of decisions on data that were not used to decide. Policies: the library's default, the tuned rules, and",
+    "the best single algorithm (other than the default) of the deciding data. With a single source, each process count",
+    "but the smallest and the largest is left out in turn (at most", most_left_out, "of them, evenly spread).",
+    slowdown_note
   )))
 }
 
-#' "all other process counts", or whose data
+#' The data that decided or judged, in words
 #' @noRd
-across_words <- function(data) ifelse(grepl("process count", data), data, paste("the measurements of", data))
+across_words <- function(data) {
+  case_when(
+    data == "all other process counts" ~ "all process counts but one",
+    grepl("process count", data) ~ "the one left out", TRUE ~ paste("the measurements of", data)
+  )
+}
 
-#' What [summarise_regret_across()] says, in sentences
+#' Sentences on the results of [summarise_regret_across()]
 #' @noRd
 describe_across <- function(results) {
   if (is.null(results$study$import)) return(NULL)

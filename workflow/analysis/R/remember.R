@@ -1,30 +1,29 @@
-# What is worked out once: of a study or its results while an analysis runs, and of the same values in later analyses.
+# Caches: in memory for a study or its results during an analysis, and on disk for the same values in later analyses.
 
-#' What was worked out of a study before, or `make()`
+#' The value cached under a key in memory, or else `make()`, which is then cached
 #'
-#' A study, or the results of one, remember while something that does not change them runs ([remembering()]); others
-#' remember nothing.
+#' Only a study or results with a memory ([remembering()]) are cached, while they do not change.
 #' @param known List from [read_study()] or [read_results()].
 #' @noRd
 remember <- function(known, key, make) {
   memory <- known$memory
   if (is.null(memory)) return(make())
-  # A list, because what is not known (NULL) is remembered, too.
+  # In a list, because NULL (not known) is cached, too.
   if (is.null(memory[[key]])) assign(key, list(make()), memory)
   memory[[key]][[1]]
 }
 
-#' A study or results with a memory (an environment) of what is worked out of them, see [remember()]
+#' Add a memory (an environment) to a study or results, see [remember()]
 #' @noRd
 remembering <- function(known) {
   if (is.null(known$memory)) known$memory <- new.env(parent = emptyenv())
   known
 }
 
-#' What was worked out of the same values in this or an earlier analysis, or `make()`
+#' The value cached on disk for the same inputs in this or an earlier analysis, or else `make()`, which is then stored
 #'
-#' Files in the folder `known$store`, named by a digest of the values, of this package and of what it computes with;
-#' without a folder, nothing is stored.
+#' The files in the folder `known$store` are named by a digest of the values, this package, R and mgcv; without a
+#' folder, nothing is stored.
 #' @param known List from [read_study()] or [read_results()], with a `store` from [storing()].
 #' @param values List of all that the result depends on.
 #' @noRd
@@ -36,7 +35,7 @@ recall <- function(known, values, make) {
     Sys.setFileTime(file, Sys.time())
     return(found[[1]])
   }
-  # A list, because what is not known (NULL) is stored, too.
+  # In a list, because NULL (not known) is stored, too.
   made <- list(make())
   temporary <- tempfile("new-", known$store$folder)
   saveRDS(made, temporary)
@@ -44,7 +43,7 @@ recall <- function(known, values, make) {
   made[[1]]
 }
 
-#' A study that [recall()]s from a folder; what nobody asked for in a month is removed
+#' Let a study [recall()] from a folder; files not used for 30 days are removed
 #' @noRd
 storing <- function(known, folder) {
   dir.create(folder, showWarnings = FALSE, recursive = TRUE)

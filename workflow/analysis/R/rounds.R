@@ -1,7 +1,7 @@
-# A study that measures only what is needed, round by round: select_points() (sampling.R) decides,
-# collstudy/sources/sampled.py turns points into cells. Files: `sampling/grid.csv` (every point of the grid),
-# `sampling/round-<n>/selected.csv` (its points that a round selected) and `sampling/round-<n>/measurements.csv` (what
-# was measured until its end).
+# Sampled studies, which measure only the points that are needed, in rounds: select_points() (sampling.R) selects them,
+# collstudy/sources/sampled.py turns them into cells. Files: `sampling/grid.csv` (all points of the grid),
+# `sampling/round-<n>/selected.csv` (the points that a round selected) and `sampling/round-<n>/measurements.csv` (all
+# measurements up to the end of the round).
 
 grid_columns <- list(
   collective = "c", algorithm = "c", parameters = "c", mpi = "c", mapping = "c", nodes = "d", processes = "d",
@@ -9,17 +9,16 @@ grid_columns <- list(
 )
 point_keys <- c("collective", "algorithm", "parameters", "mapping", "nodes", "processes", "size_bytes")
 
-#' The grid of a sampled study with what is measured of it
+#' Read the grid of a sampled study with its measurements
 #'
 #' @param study Study from [read_study()].
-#' @param rounds So many rounds have selected points.
-#' @param measurements Path of the measurements; a file that does not exist has none.
-#' @return List: `points` (tibble, one row per row of grid.csv: collective, algorithm, mapping as in
-#'   [name_rows()], nodes, processes, size_bytes, weight, calls (of all launches that a cell gets), selected (the first
-#'   round that selected it, or NA), latency_us, low_us, high_us, launches, usable (FALSE: selected, and not
-#'   measured)), `launches` (tibble: collective, mapping, id, round, node_s: a row for each
-#'   collective of a launch that several share), `startup_s` (of all launches that a cell gets:
-#'   from the launches where they tell, as `sampling.startup_s` says elsewhere).
+#' @param rounds Number of rounds that have selected points.
+#' @param measurements Path of the measurements; if the file does not exist, nothing is measured yet.
+#' @return List: `points` (tibble, one row per row of grid.csv: collective, algorithm, mapping as in [name_rows()],
+#'   nodes, processes, size_bytes, weight, calls (of all launches of a cell), selected (the first round that selected
+#'   it, or NA), latency_us, low_us, high_us, launches, usable (FALSE: selected but without a measurement)), `launches`
+#'   (tibble: collective, mapping, id, round, node_s; one row for each collective of a shared launch), `startup_s`
+#'   (start-up time of all launches of a cell: measured if the launches have it, else `sampling.startup_s`).
 #' @noRd
 read_sampled <- function(study, rounds = study$sampling$rounds,
                          measurements = file.path(study$folder, "measurements.csv")) {
@@ -31,7 +30,7 @@ read_sampled <- function(study, rounds = study$sampling$rounds,
     mutate(calls = .data$iterations + .data$warmup, selected = NA_real_)
   for (round in seq_len(rounds)) {
     path <- file.path(folder, paste0("round-", round), "selected.csv")
-    # The rounds end with the first that selects nothing: files of later ones are of an earlier run.
+    # The rounds end with the first that selects nothing: files of later rounds are left from an earlier run.
     if (!file.exists(path)) break
     keys <- do.call(readr::cols_only, grid_columns[point_keys])
     selected <- readr::read_csv(path, col_types = keys, progress = FALSE)
@@ -55,7 +54,7 @@ read_sampled <- function(study, rounds = study$sampling$rounds,
     points[at, c("collective", "mapping", "nodes", "processes", "selected", "calls", "start", "spread_us")],
     rows[c("cell", "launch", "latency_us", "seconds")], order = rows$round
   ))
-  # Cells get more launches than the fewest where their intervals stay wide: the others would, too.
+  # Cells with wide intervals get more launches than the minimum; the same is assumed for cells not yet measured.
   repeats <- max(least, mean(medians$launches), na.rm = TRUE)
   points$calls <- points$calls * repeats
   startup <- median(launches$startup_s, na.rm = TRUE)
@@ -64,9 +63,9 @@ read_sampled <- function(study, rounds = study$sampling$rounds,
   list(points = points, launches = launches, startup_s = startup * repeats)
 }
 
-#' One row per launch: loops (timed and untimed calls x latency), and what the launch took beside them where it is known
+#' Cost of each launch: time in loops (timed and untimed calls x latency), and start-up time if it is known
 #'
-#' Cells that share a launch have parts of its time, and the same order.
+#' Cells that share a launch share its time and have the same order.
 #' @noRd
 summarise_cost <- function(rows) {
   rows |>
@@ -90,7 +89,7 @@ summarise_cost <- function(rows) {
     mutate(startup_s = pmax(0, .data$all_s - .data$all_loops_s))
 }
 
-#' The parts of a sampled study ([sampling_part()]) as they were after a round, named by collective and mapping
+#' The parts of a sampled study ([sampling_part()]) in their state after a round, named by collective and mapping
 #' @noRd
 parts_after <- function(sampled, round = Inf) {
   points <- sampled$points
@@ -113,12 +112,12 @@ sampling_rules <- function(sampling, startup_s) {
   )
 }
 
-#' Write what a round of a sampled study selects: `sampling/round-<round>/selected.csv`
+#' Write the points that a round of a sampled study selects: `sampling/round-<round>/selected.csv`
 #'
-#' Collectives and mappings in which nothing can be decided (no default, or no other algorithm) have no selected points.
+#' No points are selected for collectives and mappings that allow no decision (no default, or no other algorithm).
 #'
 #' @param folder Folder `results/<study>` with `study.json` and `sampling/`.
-#' @param round Number of the round; its predecessor is measured.
+#' @param round Number of the round; the previous round must be measured.
 #' @return The path.
 #' @examples
 #' folder <- file.path(tempdir(), "sampled")
@@ -146,13 +145,13 @@ write_selected <- function(folder, round) {
   set.seed(study$sampling$seed)
   selected <- select_points(parts, round, sampling_rules(study$sampling, sampled$startup_s), study)
   rows <- unlist(map(seq_along(parts), function(i) parts[[i]]$row[selected[[i]]]))
-  # As text: what Python wrote is what it reads again (100000, not 1e5).
+  # As text, so that numbers keep the form in which Python wrote them (100000, not 1e5).
   text <- readr::cols(.default = "c")
   grid <- readr::read_csv(file.path(folder, "sampling", "grid.csv"), col_types = text, progress = FALSE)
   write_table(grid[rows, point_keys], where(round, "selected.csv"))
 }
 
-#' Decisions of a sampled study: those of decide_tuning(), with the model's predictions where nothing was measured
+#' Decisions of a sampled study, as in [decide_tuning()] but with the model's predictions at points without measurements
 #' @noRd
 decide_sampled <- function(results) {
   study <- results$study
@@ -175,14 +174,13 @@ decide_sampled <- function(results) {
   }))
 }
 
-#' What each round selected, what it cost, and how good the choice was after it
+#' Points and cost of each round, and regret of the choice after it
 #'
 #' @param results List from [read_results()] of a sampled study.
-#' @return Tibble, one row per round that selected something: round, points (algorithm x processes x size, in this
-#'   round), launches, node_minutes, and until its end: points_pct (of the grid), share_of_time_pct (of what the whole
-#'   grid would cost), expected_regret_pct (by the model), and over all cells of the complete study that
-#'   `analysis.compare` names (NA without one): geometric_mean_regret_pct, mean_regret_pct,
-#'   max_regret_pct, default_geometric_mean_regret_pct.
+#' @return Tibble, one row per round that selected points: round, points (algorithm x processes x size, in this round),
+#'   launches, node_minutes; cumulative: points_pct (of the grid), share_of_time_pct (of the cost of the whole grid),
+#'   expected_regret_pct (by the model); over all cells of the complete study that `analysis.compare` names (NA without
+#'   one): geometric_mean_regret_pct, mean_regret_pct, max_regret_pct, default_geometric_mean_regret_pct.
 #' @noRd
 summarise_rounds <- function(results) {
   study <- results$study
@@ -222,17 +220,19 @@ summarise_rounds <- function(results) {
 tables_of_rounds <- function(results) {
   list(listed(
     "sampling", "rounds", summarise_rounds(results), paste(
-      "Points selected by each round and their cost; points and time are cumulative shares of the whole grid. Expected",
-      "regret is the model's own,", regret_note(results)
+      "Points selected by each round and their cost. Shares of points and time are cumulative, in percent of the whole",
+      "grid. The expected regret is the model's estimate;", regret_note(results)
     )
   ))
 }
 
 regret_note <- function(results) {
   name <- results$study$analysis$compare$study
-  if (is.null(read_compared(results))) return("the true one is unknown, because the whole grid was not measured.")
-  paste0("the others are those of the model's choice over all cells of the complete ", name,
-    " (geometric mean, arithmetic mean, largest), and the geometric mean of the default's.")
+  if (is.null(read_compared(results))) return("the true regret is unknown, because the whole grid was not measured.")
+  paste0(
+    "the other columns give the true regret of the model's choice over all cells of the complete study ", name,
+    " (geometric mean, arithmetic mean, largest), and that of the default (geometric mean)."
+  )
 }
 
 figures_of_rounds <- function(results) {
@@ -240,13 +240,14 @@ figures_of_rounds <- function(results) {
   if (nrow(rounds) == 0) return(list())
   list(figure(
     "sampling", "regret", plot_rounds(results, rounds), paste(
-      "Regret after each round against the spent share of the grid's cost. Dotted: the target.",
-      "Expected regret is the model's own,", regret_note(results)
+      "Regret after each round against the cost spent, in percent of the cost of the whole grid. Dotted: the target.",
+      if (is.null(read_compared(results))) "The true regret is unknown, because the whole grid was not measured." else
+        paste0("True: over all cells of the complete study ", results$study$analysis$compare$study, ".")
     ), width = 7, height = 4
   ))
 }
 
-#' Regret after each round against what was spent
+#' Figure of the regret after each round against the cost spent
 #'
 #' @param results List from [read_results()].
 #' @param rounds Tibble from [summarise_rounds()].
@@ -274,7 +275,7 @@ plot_rounds <- function(results, rounds) {
     theme_study()
 }
 
-#' What sampling in rounds spent and reached, in sentences
+#' Sentences on the cost of sampling in rounds and on the regret that it reached
 #'
 #' @param results List from [read_results()] of a sampled study.
 #' @return Character vector.
@@ -282,27 +283,27 @@ plot_rounds <- function(results, rounds) {
 describe_rounds <- function(results) {
   study <- results$study
   rounds <- results$tables[["sampling-rounds"]] %||% summarise_rounds(results)
-  if (nrow(rounds) == 0) return("No round selected points: no decision was open.")
+  if (nrow(rounds) == 0) return("No round selected points, because no decision was open.")
   last <- tail(rounds, 1)
   spent <- sum(rounds$node_minutes)
   ended <- if (last$expected_regret_pct <= study$sampling$target_regret_pct) {
-    paste0("not above the target of ", format_number(study$sampling$target_regret_pct), " %")
+    paste0("which is not above the target of ", format_number(study$sampling$target_regret_pct), " %")
   } else if (spent >= (study$sampling$budget_node_minutes %||% Inf)) {
     paste0("and the budget of ", format_number(study$sampling$budget_node_minutes), " node-minutes was spent")
   } else {
-    "and the rounds or the cost were used up"
+    "and the limit of rounds or cost was reached"
   }
   c(
     paste0(
       "In ", nrow(rounds), if (nrow(rounds) == 1) " round " else " rounds ", format_number(last$points_pct),
       " % of the grid's points were ",
       if (study$simulated) "simulated" else "measured", ", in ", sum(rounds$launches), " launches that cost ",
-      format_number(spent), " node-minutes, ", format_number(last$share_of_time_pct),
-      " % of what the whole grid costs; the expected regret was then ", format_number(last$expected_regret_pct), " %, ",
-      ended, "."
+      format_number(spent), " node-minutes (", format_number(last$share_of_time_pct),
+      " % of the cost of the whole grid). The expected regret was then ", format_number(last$expected_regret_pct),
+      " %, ", ended, "."
     ),
     if (!is.na(last$geometric_mean_regret_pct)) paste0(
-      "Over all cells of the complete study ", study$analysis$compare$study, " the model's choice is then ",
+      "Over all cells of the complete study ", study$analysis$compare$study, ", the model's choice is then ",
       format_number(last$geometric_mean_regret_pct), " % slower than the best algorithm of the cell (geometric mean; ",
       "arithmetic mean ", format_number(last$mean_regret_pct), " %, at most ", format_number(last$max_regret_pct),
       " %), the default ", format_number(last$default_geometric_mean_regret_pct), " %."

@@ -1,23 +1,22 @@
-#' Which points to measure next
+#' Select the points to measure next
 #'
-#' A point is an algorithm on a number of processes at a message size. For each collective and mapping the first round
-#' draws process counts and, at each, a few sizes, with all algorithms. Then a Gaussian process over log latency (a part
-#' that all algorithms share, and a part of each algorithm, over log2(P x depth of its tree) and log2(size)) predicts
-#' every point with its uncertainty; the selected points are those with the largest expected change of a
-#' decision, here and at correlated neighbours, for what measuring them costs. Nothing is selected when the expected
-#' regret is below the target or the budget is spent.
+#' A point is one algorithm, number of processes and message size. For each collective and mapping, the first round
+#' draws random process counts and a few sizes at each, with all algorithms. From then on, a Gaussian process over log
+#' latency (a part common to all algorithms, and a part of each algorithm, over log2(P x depth of its tree) and
+#' log2(size)) predicts every point with its uncertainty. The selected points have the largest expected gain from
+#' changing a decision, at the point and at correlated neighbours, per cost of measuring. Nothing is selected when the
+#' expected regret is below the target or the budget is spent.
 #'
-#' Where algorithms share a launch, all further points of a number of processes cost their calls alone, and those whose
-#' calls together cost less than a launch are measured with the selected ones.
+#' If algorithms share a launch, all further points at a number of processes cost only their calls, and those whose
+#' calls together cost less than a launch are measured along with the selected ones.
 #'
-#' Measuring costs node-seconds: calls (timed and untimed) x latency, as far as it is known or predicted, and a start-up
-#' for each launch. A launch sweeps neighbouring sizes, so sizes between two selected ones are measured as well
-#' where that costs less than another launch.
+#' The cost in node-seconds is calls (timed and untimed) x latency (known or predicted), plus the start-up of each
+#' launch. A launch sweeps neighbouring sizes, so sizes between two selected ones are also measured if that costs less
+#' than another launch.
 #'
 #' @param parts List of [sampling_part()]s, one for each collective and mapping.
 #' @param round Number of the round, from 1.
-#' @param rules List: first_pct and round_pct (share of the grid's cost that the first and each later round may add,
-#'   in percent),
+#' @param rules List: first_pct and round_pct (percent of the grid's cost that the first and each later round may add),
 #'   target_regret_pct, budget_node_s, startup_s (of one launch).
 #' @param study Study from [read_study()].
 #' @return List of matrices (algorithm, count, size: indices into the part's grid), one for each part.
@@ -38,13 +37,13 @@ select_points <- function(parts, round, rules, study) {
   })
 }
 
-#' What is known of one collective and mapping
+#' The state of sampling for one collective and mapping
 #'
 #' @param points Tibble: algorithm, processes, nodes, size_bytes, calls, latency_us (NA where not measured), low_us,
-#'   high_us, launches, usable (FALSE: measuring it failed, it is no candidate), weight (how much a cell matters; 1
-#'   where there is no such column), start (`shared`: all algorithms share a launch), spread_us (over which the ranks
-#'   enter a call; NA: together); there may be no such columns.
-#' @param spent Node-seconds that were spent on it.
+#'   high_us, launches, usable (FALSE: the measurement failed, so the point is no candidate). Optional columns: weight
+#'   (of a cell; default 1), start (`shared`: all algorithms share a launch), spread_us (time over which the ranks enter
+#'   a call; NA: together).
+#' @param spent Node-seconds spent so far.
 #' @return List: grid (as in [decide_tuning()]), usable and calls (arrays on it), weight (count x size), nodes (by
 #'   count), spent, shared, spread (us, an array on it).
 #' @noRd
@@ -57,23 +56,23 @@ sampling_part <- function(points, spent = 0) {
     weight = matrix(apply(weight, 2:3, function(w) max(0, w, na.rm = TRUE)), dim(weight)[2]),
     nodes = points$nodes[match(grid$counts, points$processes)], spent = spent,
     shared = any(points[["start"]] %in% "shared"),
-    # The ranks wait for each other at each call.
+    # Each call also takes the time over which the ranks enter it.
     spread = put_on_grid(grid, points, coalesce(as.numeric(points[["spread_us"]] %||% NA), rep(0, nrow(points))))
   )
 }
 
 known_points <- function(part) is.finite(part$grid$latency) & part$usable
 
-#' The part with its `model` ([predict_process()]); NULL while nothing is known
+#' The part with its `model` ([predict_process()]) added, once a point is known
 #' @noRd
 model_part <- function(part, study) {
   if (is.null(part$model) && any(known_points(part))) part$model <- predict_process(part, study)
   part
 }
 
-#' Node-seconds of measuring each point, of each launch (by count), and of the whole grid, a launch for each algorithm
+#' Cost in node-seconds of each point, of each launch (by count), and of the whole grid with a launch for each algorithm
 #'
-#' Before anything is known a call takes as long as blocks.py estimates: 20 us x log2(P + 1) + P x bytes / 10 GB/s.
+#' Before the first measurements, the latency is estimated as in blocks.py: 20 us x log2(P + 1) + P x bytes / 10 GB/s.
 #' @noRd
 point_cost <- function(part, startup_s) {
   grid <- part$grid
@@ -86,7 +85,7 @@ point_cost <- function(part, startup_s) {
   list(point = point, launch = launch, total = sum(point[part$usable]) + sum(t(launches) * launch))
 }
 
-#' All algorithms at random process counts, at each in every third of the sizes, until `limit` is spent
+#' Draw points: all algorithms at random process counts, with one random size of each third, until `limit` is spent
 #' @noRd
 draw_points <- function(part, limit, cost) {
   n <- dim(part$grid$latency)
@@ -104,7 +103,7 @@ draw_points <- function(part, limit, cost) {
 
 sample_from <- function(values) values[sample.int(length(values))]
 
-#' The points with the most expected gain for their cost, until `limit` is spent; one at least
+#' Pick the points with the largest expected gain per cost until `limit` is spent; at least one
 #' @noRd
 pick_points <- function(part, limit, cost) {
   model <- part$model
@@ -132,14 +131,14 @@ pick_points <- function(part, limit, cost) {
     picked <- rbind(picked, cell)
     open[best] <- FALSE
     a <- cell[1]
-    # What this point tells about its neighbours need not be selected again.
+    # The point also informs its neighbours, whose expected gain is reduced accordingly.
     gain[a, , ] <- gain[a, , ] * (1 - 0.9 * outer(near_p[[a]][, cell[2]], near_s[, cell[3]]))
     value[a, , ] <- worth(a)
   }
 }
 
-#' Points in the order of their launches, with those between them that cost less than another launch; of a launch that
-#' algorithms share with the cheapest others, which together cost less than another launch
+#' Sort points by launch, and add the points between them that cost less than another launch; for launches that
+#' algorithms share, add the cheapest others that together cost less than another launch
 #' @noRd
 join_launches <- function(part, cells, cost) {
   if (isTRUE(part$shared)) {
@@ -168,7 +167,7 @@ ride_along <- function(part, cells, cost) {
   do.call(rbind, others)
 }
 
-#' The launch of each point, numbered: neighbouring sizes of one algorithm and process count share one
+#' Number of the launch of each point: neighbouring sizes of one algorithm and process count share a launch
 #' @noRd
 launch_of <- function(cells) {
   if (nrow(cells) < 2) return(seq_len(nrow(cells)))
@@ -176,10 +175,10 @@ launch_of <- function(cells) {
   cumsum(c(TRUE, step[, 1] != 0 | step[, 2] != 0 | step[, 3] != 1))
 }
 
-#' What the Gaussian process says of every point of the grid, or of other process counts `at`
+#' Predict every point of the grid, or of other process counts `at`, with the Gaussian process
 #'
 #' @return List of arrays: mean and sd of each algorithm's own part (NA where it is no candidate), whole (log latency);
-#'   and level (count x size: the part that all share), size and depth (the process's coordinates).
+#'   and level (count x size: the common part), size and depth (coordinates of the process).
 #' @noRd
 predict_process <- function(part, study, at = part$grid$counts) {
   grid <- part$grid
@@ -189,7 +188,7 @@ predict_process <- function(part, study, at = part$grid$counts) {
   level <- matrix(process$middle + shared_covariance(place_all(1), process$from) %*% process$weight, n[2])
   mean <- sd <- whole <- array(NA_real_, n)
   for (a in seq_len(n[1])) {
-    # Only its own points correlate with an algorithm's own part.
+    # The own part of an algorithm correlates only with the points of that algorithm.
     same <- which(process$from$a == a)
     cross <- own_covariance(place_all(a), map(process$from, function(coordinate) coordinate[same]))
     mean[a, , ] <- cross %*% process$weight[same]
@@ -204,7 +203,7 @@ predict_process <- function(part, study, at = part$grid$counts) {
   mean[measured] <- mean[measured] + latency - whole[measured]
   whole[measured] <- latency
   sd[measured] <- 0.01
-  # Between two counts of the grid an algorithm is a candidate where it is one at either.
+  # Between two counts of the grid, an algorithm is a candidate if it is one at either.
   below <- pmax(findInterval(at, grid$counts), 1)
   above <- pmin(below + is.na(column), length(grid$counts))
   mean[!(part$usable[, below, , drop = FALSE] | part$usable[, above, , drop = FALSE])] <- NA
@@ -213,9 +212,9 @@ predict_process <- function(part, study, at = part$grid$counts) {
   )
 }
 
-#' The Gaussian process of the points that are known
+#' Fit the Gaussian process to the known points
 #' @return List: from (their [process_places()]), inverse (of their covariance), weight, middle (mean log latency),
-#'   scale (of the standard deviation).
+#'   scale (factor on the standard deviation).
 #' @noRd
 fit_process <- function(part, study) {
   cell <- which(known_points(part), arr.ind = TRUE)
@@ -224,8 +223,8 @@ fit_process <- function(part, study) {
   middle <- mean(latency)
   inverse <- chol2inv(chol(own_covariance(from, from) + shared_covariance(from, from) + diag(0.02^2, nrow(cell))))
   weight <- drop(inverse %*% (latency - middle))
-  # How far each known process count is from what the others say of it (squared, over the variance; Rasmussen and
-  # Williams 2006, 5.4.2): the process is as uncertain as that shows, and as if two more counts were as far as it says.
+  # Scale the uncertainty by the error of predicting each known process count from the others (squared, over the
+  # variance; Rasmussen and Williams 2006, 5.4.2), as if two further counts had exactly the expected error.
   errors <- map_dbl(split(seq_len(nrow(cell)), cell[, 2]), function(i) {
     mean(backsolve(chol(inverse[i, i, drop = FALSE]), weight[i], transpose = TRUE)^2)
   })
@@ -233,7 +232,7 @@ fit_process <- function(part, study) {
   list(from = from, inverse = inverse, weight = weight, middle = middle, scale = scale)
 }
 
-#' Coordinates of points (rows of algorithm, count and size, by number) in the process
+#' Coordinates of points (rows of indices of algorithm, count and size) in the Gaussian process
 #' @noRd
 process_places <- function(grid, points, counts, study) {
   processes <- counts[points[, 2]]
@@ -257,7 +256,8 @@ own_covariance <- function(u, v) {
 
 shared_covariance <- function(u, v) 3^2 * exp(-abs(outer(u$p, v$p, "-")) / 10 - abs(outer(u$s, v$s, "-")) / 20)
 
-#' Expected loss that measuring each point could avoid: that it beats the choice, or that the choice loses to the next
+#' Expected gain from measuring each point: that it is faster than the current choice or, for the choice itself, that
+#' the next best is faster
 #' @noRd
 expected_gain <- function(model) {
   n <- dim(model$mean)
@@ -277,8 +277,8 @@ expected_gain <- function(model) {
   gain
 }
 
-#' Mean over all process counts and sizes, by their weight, of what a better choice could gain (%); Inf while nothing is
-#' known of a part
+#' Expected regret (%): expected gain from a better choice, weighted mean over all process counts and sizes; Inf while
+#' some part has no known point
 #' @noRd
 expected_regret_pct <- function(parts) {
   if (any(map_lgl(parts, function(part) is.null(part$model)))) return(Inf)
@@ -287,9 +287,9 @@ expected_regret_pct <- function(parts) {
   100 * stats::weighted.mean(gain, weight)
 }
 
-#' How much slower than the best each choice of the models is (%): NA where the truth is not known
+#' True regret (%) of each choice of the models; NA where the true latencies are not known
 #'
-#' @param truths Latencies of the whole grid, an array for each part.
+#' @param truths True latencies of the whole grid, an array for each part.
 #' @noRd
 true_regret_pct <- function(parts, truths, tie) {
   100 * unlist(map(seq_along(parts), function(i) {

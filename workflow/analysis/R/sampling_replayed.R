@@ -1,13 +1,13 @@
-# Sampling replayed on a complete grid: what it would have measured, and the regret of its decisions.
+# Sampling replayed on a complete grid: the points that it would have measured, and the regret of its decisions.
 
-#' Replay a study round by round, as if it were measured with as few points as possible
+#' Replay a complete study round by round as if it were sampled
 #'
-#' A call takes OMB's default iterations (1000 + 100 up to 8 KiB, 100 + 10 above) on one node.
+#' The cost assumes one node and OMB's default iterations (1000 + 100 up to 8 KiB, 100 + 10 above).
 #'
 #' @param results List from [read_results()].
 #' @param collective Name of a collective.
-#' @param seed Seed of the first points.
-#' @param rounds,first_pct,round_pct,target_regret_pct,startup_s As the keys of `sampling` in config/README.md.
+#' @param seed Seed of the random first points.
+#' @param rounds,first_pct,round_pct,target_regret_pct,startup_s See the keys of `sampling` in config/README.md.
 #' @return Tibble, one row per round: seed, share_of_time_pct (of the grid's measurement time), cells_pct (of its
 #'   points), expected_regret_pct, geometric_mean_regret_pct and mean_regret_pct (over all cells of the grid, measured
 #'   or not), max_regret_pct.
@@ -59,16 +59,16 @@ judge_round <- function(parts, truths, costs, study) {
     mean_regret_pct = mean_known(regret), max_regret_pct = max_known(regret)
   )
 }
-#' Replays from several seeds, averaged
+#' Average of replays with several seeds
 #'
 #' @param results List from [read_results()].
 #' @param collective Name of a collective.
 #' @param seeds Seeds of the first points.
-#' @param startups_s Seconds that a launch costs beside its loops, one replay for each.
-#' @return Tibble, one row per start-up cost and round: collective, startup_s, share_of_time_pct, cells_pct, seeds,
+#' @param startups_s Start-up times of a launch (s); the study is replayed with each.
+#' @return Tibble, one row per start-up time and round: collective, startup_s, share_of_time_pct, cells_pct, seeds,
 #'   geometric_mean_regret_pct and mean_regret_pct (over all cells of the grid, mean over seeds), sd_over_seeds (of
-#'   geometric_mean_regret_pct), max_regret_pct
-#'   (largest of any seed), expected_regret_pct (what the sampling itself expected, mean over seeds).
+#'   geometric_mean_regret_pct), max_regret_pct (largest of any seed), expected_regret_pct (estimated by the sampling
+#'   itself, mean over seeds).
 #' @noRd
 summarise_sampling <- function(results, collective, seeds = 1:20, startups_s = c(0, 1)) {
   one <- function(startup) {
@@ -89,7 +89,7 @@ summarise_sampling <- function(results, collective, seeds = 1:20, startups_s = c
   map_dfr(startups_s, one)
 }
 
-#' Regret against the share of measurement time
+#' Figure of the regret against the share of measurement time
 #'
 #' @param results List from [read_results()].
 #' @param sampling Tibble from [summarise_sampling()].
@@ -139,7 +139,7 @@ plot_sampling <- function(results, sampling) {
 #' write_sampling(results, tempfile(), seeds = 1:2)
 #' @export
 write_sampling <- function(results, folder = results$study$folder, seeds = 1:20) {
-  # An import may lack the file with the default of a collective.
+  # Imported data may lack the default of a collective.
   decidable <- function(name) length(tuning_counts(results$medians, name)) > 0
   collective <- Find(decidable, collectives_of(results, sized = TRUE))
   if (is.null(collective)) {

@@ -1,4 +1,4 @@
-# Strong scaling of applications: time to solution against the number of processes, and a model of it.
+# Strong scaling of applications: time to solution against the number of processes, and a model of that time.
 
 applications <- "svd"
 
@@ -32,8 +32,8 @@ parameter_n <- function(parameters) map_dbl(parameters, parameter_of, "n", NA_re
 #' Speed-up over one process
 #'
 #' @param scaling Tibble from [read_scaling()].
-#' @return `scaling` with speedup (seconds of one process of the same program over seconds) and efficiency_pct (of P).
-#'   NA where one process was not measured.
+#' @return `scaling` with speedup (time of the same program on one process over time) and efficiency_pct (speed-up over
+#'   P); NA if one process was not measured.
 #' @noRd
 summarise_scaling <- function(scaling) {
   scaling |>
@@ -47,9 +47,7 @@ summarise_scaling <- function(scaling) {
 
 # The model of the SVD
 
-#' The rate at which one core computes
-#'
-#' Geometric mean of flops / seconds over the problem sizes that ran on one process.
+#' Flop rate of one core: geometric mean of flops / seconds over the problem sizes that ran on one process
 #'
 #' @param scaling Tibble from [read_scaling()].
 #' @return GFlop/s; NaN without such a run.
@@ -61,20 +59,21 @@ fit_flop_rate <- function(scaling) {
 
 #' Time to solution of the one-sided Jacobi SVD from a flop rate and a ladder
 #'
-#' One sweep is followed step by step (workflow/native/apps/svd/solve.c). Each of P processes has two of the 2 P blocks
-#' of columns; a step rotates all pairs of columns of the two, then the blocks move to the neighbours on the line in the
-#' ordering of Brent and Luk (1985), 2 P - 1 steps a sweep. A process begins a step when its blocks are there: a message
-#' that both ends are ready for takes latency + bytes x gap of the outermost level between the two, and the messages
-#' that enter or leave a unit (core, socket, node) at the same time share what one of them has, as in
-#' [model_messages()]. Sweeps end in a reduction of one number, so they do not overlap. The matrix is scattered from
-#' rank 0 and gathered there at the speed of the busiest unit.
+#' The model follows one sweep step by step (workflow/native/apps/svd/solve.c). Each of P processes has two of the 2 P
+#' blocks of columns. A step rotates all pairs of columns of the two blocks; then the blocks move to the neighbours on
+#' the line in the ordering of Brent and Luk (1985), 2 P - 1 steps per sweep. A process begins a step when its blocks
+#' have arrived: once both ends are ready, a message takes latency + bytes x gap of the outermost level between them,
+#' and messages that enter or leave a unit (core, socket, node) at the same time share its bandwidth, as in
+#' [model_messages()]. Each sweep ends in a reduction of one number, so sweeps do not overlap. The matrix is scattered
+#' from rank 0 and gathered there at the speed of the busiest unit.
 #'
 #' @param place Matrix from [place_ranks()]: where each process runs.
 #' @param n Rows and columns of the matrix.
-#' @param sweeps,flops Of the run on one process: how often all pairs are visited, and the flops of that.
+#' @param sweeps,flops Number of sweeps over all pairs of columns, and flops, of the run on one process.
 #' @param rate GFlop/s of one core.
 #' @param costs List with `latency` (us) and `gap_byte` (us), named by level, as from [message_costs()].
-#' @return Named vector in seconds: `compute` (the longest step of each, without any message) and `total`.
+#' @return Named vector in seconds: `compute` (sum of the longest computation of each step, without messages) and
+#'   `total`.
 #' @noRd
 model_svd <- function(place, n, sweeps, flops, rate, costs) {
   processes <- nrow(place)
@@ -109,7 +108,7 @@ model_svd <- function(place, n, sweeps, flops, rate, costs) {
   c(compute = sweeps * compute, total = sweeps * (max(time) + link$reduction_s) + ends)
 }
 
-#' What the messages between neighbours on the line, a reduction, and the traffic of rank 0 cost, in seconds
+#' Costs (s) of the messages between neighbours on the line, of a reduction, and of the traffic of rank 0
 #' @noRd
 link_costs <- function(place, costs) {
   processes <- nrow(place)
@@ -134,7 +133,7 @@ link_costs <- function(place, costs) {
   list(
     processes = processes, latency_s = unname(latency[level]) * 1e-6, gap_s = shared[seq_along(from)] * 1e-6,
     reduction_s = sum(reduction) * 1e-6, root_latency_s = max(latency[to_root]) * 1e-6,
-    # Time a byte of the whole matrix: of it, the share of the ranks across a level or further crosses that level.
+    # Time per byte of the whole matrix: the part that crosses a level is the share of the ranks beyond that level.
     root_gap_s = max(map_dbl(unique(to_root), function(l) gap[[l]] * sum(to_root <= l) / processes)) * 1e-6
   )
 }
@@ -143,14 +142,14 @@ root_seconds <- function(link, bytes) {
   if (link$processes == 1) 0 else link$root_latency_s + bytes * link$root_gap_s
 }
 
-#' Predict the time of every run from those on one process and the study's ladder
+#' Predict the time of every run from the runs on one process and the study's ladder
 #'
 #' @param results List from [read_results()].
 #' @param scaling Tibble from [read_scaling()].
-#' @return Tibble, one row per run whose problem size ran on one process too: application, mapping, n, processes,
-#'   seconds, flops_only_s (seconds of one process at the fitted rate / P), compute_s and model_s (see [model_svd()]),
-#'   counted_s (model_s with the sweeps and flops that the run itself counted: what is left of the error then is that of
-#'   messages and waiting).
+#' @return Tibble, one row per run whose problem size also ran on one process: application, mapping, n, processes,
+#'   seconds, flops_only_s (time of one process at the fitted rate / P), compute_s and model_s (see [model_svd()]),
+#'   counted_s (model_s with the sweeps and flops that the run itself counted; its error is that of messages and
+#'   waiting).
 #' @noRd
 predict_scaling <- function(results, scaling = read_scaling(results)) {
   none <- tibble(
@@ -179,7 +178,7 @@ predict_scaling <- function(results, scaling = read_scaling(results)) {
   ))
 }
 
-#' The rows of models/comparison.csv: runs on more than one process, to which nothing was fitted
+#' The rows of models/comparison.csv: errors for the runs on more than one process, to which nothing was fitted
 #' @noRd
 compare_scaling_models <- function(results) {
   predict_scaling(results) |>

@@ -1,6 +1,6 @@
 # Strong scaling of applications: tables, figures and sentences.
 
-#' The published table of run times (Wisner), where the study is of its machine
+#' The published run times (Wisner), if the study is of the same machine
 #'
 #' @param results List from [read_results()].
 #' @return Tibble: n, processes, seconds, speedup. NULL for other machines.
@@ -40,14 +40,14 @@ tables_of_application <- function(results, name, scaling) {
   c(
     list(
       listed(name, "times", spread_sizes(scaling, "seconds", "_s"), paste0(
-        "Time to solution (s)", note, " by number of processes and matrix size", median_note(scaling), "."
+        "Time to solution (s)", note, ", by number of processes and matrix size", median_note(scaling), "."
       )),
       listed(name, "speedups", spread_sizes(scaling, "speedup", ""), paste0(
         "Speed-up", note, " over one process of the same program, by number of processes and matrix size."
       )),
       listed(name, "communication", spread_sizes(scaling, "comm_pct", "_pct"), paste0(
         "Share of the time to solution in communication calls", note,
-        ", waiting for the neighbours included, mean over the ranks (%)."
+        ", including waiting for the neighbours, mean over the ranks (%)."
       ))
     ),
     tables_published_svd(results, name, scaling)
@@ -63,7 +63,7 @@ tables_published_svd <- function(results, name, scaling) {
   list(listed(name, "published", spread_sizes(shown, "speedup", ""), paste0(
     "Measured speed-ups of @wisner-svd, for comparison. That program rotates the pairs inside a block at every step, ",
     "this one once per sweep; the flop rate of the simulated machine is taken from the published times of one ",
-    "process, so only the shape is a comparison."
+    "process, so only the shape of the curves can be compared."
   )))
 }
 
@@ -82,11 +82,11 @@ models_of_scaling <- function(results) {
       select(filter(predicted, .data$application == name), -"application", -"mapping"),
       error_pct = 100 * (.data$model_s / .data$seconds - 1)
     ), paste0(
-      "Time to solution (s)", simulated_note(results$study), " and the model. Fitted: the rate of a core, ",
-      format_number(fit_flop_rate(scaling)), " GFlop/s, to the runs on one process, whose sweeps and flops it takes ",
-      "as well; message costs are those of the study's ladder. Flops only: the time of one process divided by P. ",
-      "Compute: the longest pair of blocks of each step, without messages. Counted: the model with the sweeps and ",
-      "flops of the run itself, for comparison; it is not a prediction."
+      "Time to solution (s)", simulated_note(results$study), " and the model. The rate of a core, ",
+      format_number(fit_flop_rate(scaling)), " GFlop/s, is fitted to the runs on one process, whose sweeps and flops ",
+      "the model also takes; message costs are those of the study's ladder. Flops only: the time of one process ",
+      "divided by P. Compute: the longest pair of blocks of each step, without messages. Counted: the model with the ",
+      "sweeps and flops of the run itself, for comparison; it is not a prediction."
     ), part = "models"))
   }), recursive = FALSE)
 }
@@ -101,12 +101,12 @@ figures_of_scaling <- function(results) {
     c(
       list(
         figure(name, "speedup", plot_speedup(results, here, published), paste0(
-          "Speed-up over one process against the number of processes, one line per matrix size; grey: ideal.",
+          "Speed-up over one process against the number of processes, one line per matrix size. Grey: ideal.",
           if (!is.null(published)) " Hollow points, dashed: measurements by @wisner-svd. Logarithmic axes.",
           if (is.null(published)) " Logarithmic axes.", lines
         ), 9.5, if (is.null(published)) 4.2 else 6.4),
         figure(name, "communication", plot_communication(results, here), paste0(
-          "Share of the time to solution that a rank spends in communication calls, waiting included (mean over the ",
+          "Share of the time to solution that a rank spends in communication calls, including waiting (mean over the ",
           "ranks, %), against the number of processes.", lines
         ), 9, 4.2)
       ),
@@ -120,8 +120,8 @@ figures_of_scaling_model <- function(results, name, lines) {
   if (nrow(predicted) == 0) return(NULL)
   list(figure(name, "model", plot_scaling_model(results, predicted), paste0(
     "Time to solution (s; points: ", if (results$study$simulated) "simulated" else "measured", ") against the number ",
-    "of processes, one panel per matrix size, and models: flops alone, flops with the messages of the program at the ",
-    "costs of the ladder, and the same with the flops that each run counted. Logarithmic axes.", lines
+    "of processes, one panel per matrix size. Models: flops only, flops and messages at the costs of the ladder, and ",
+    "the same with the flops that each run counted. Logarithmic axes.", lines
   ), 9.5, 1.5 + 2.4 * ceiling(n_distinct(predicted$n) / 3), part = "models"))
 }
 
@@ -196,7 +196,7 @@ plot_scaling_model <- function(results, predicted) {
     labs(title = "Strong scaling: time to solution and models") + tag_simulated(results$study) + theme_study()
 }
 
-#' Strong scaling in sentences
+#' Sentences on strong scaling
 #'
 #' @param results List from [read_results()].
 #' @return Character vector; empty where the study runs no application.
@@ -207,12 +207,12 @@ describe_scaling <- function(results) {
   note <- simulated_note(results$study)
   c(
     paste0(
-      "Times are those of one run, from the matrix in the memory of rank 0 to U, S and V there; the largest relative ",
-      "residual |A - U S V'| / |A| of all runs is ", format(max(scaling$residual), digits = 2), "."
+      "A time is that of one run, from the matrix in the memory of rank 0 to U, S and V in the same place. The ",
+      "largest relative residual |A - U S V'| / |A| of all runs is ", format(max(scaling$residual), digits = 2), "."
     ),
     if (results$study$simulated) paste0(
-      "The simulator executes the arithmetic, so results and sweeps are real, and charges ",
-      format_number(fit_flop_rate(scaling)), " GFlop/s per core for it; messages take simulated time."
+      "The simulator executes the arithmetic, so results and number of sweeps are real; its simulated time is that of ",
+      format_number(fit_flop_rate(scaling)), " GFlop/s per core. Messages also take simulated time."
     ),
     describe_speedup(scaling, note),
     describe_communication(scaling),
@@ -240,7 +240,7 @@ describe_speedup <- function(scaling, note) {
   )
 }
 
-#' The same program on the machine of the study that `analysis.compare` names
+#' Sentence on the speed-ups of the same program in the study that `analysis.compare` names
 #' @noRd
 describe_compared_scaling <- function(results) {
   measured <- read_compared(results)
@@ -261,7 +261,7 @@ describe_communication <- function(scaling) {
   falls <- nrow(most) > 1 && !is.unsorted(-most$comm_pct)
   paste0(
     "On ", most$processes[1], " processes a rank spends ", range_pct(most$comm_pct), " of the time in ",
-    "communication calls, waiting for its neighbours included", if (falls) ": the larger the matrix, the less", "."
+    "communication calls, including waiting for its neighbours", if (falls) ": the larger the matrix, the less", "."
   )
 }
 
@@ -275,7 +275,7 @@ describe_published_svd <- function(results, scaling) {
     summarise(rho = rank_correlation(.data$published_speedup, .data$ours_speedup))
   c(
     paste0(
-      "Published [@wisner-svd] and simulated speed-ups rank the numbers of processes with a Spearman correlation of ",
+      "The Spearman rank correlation between published [@wisner-svd] and simulated speed-ups is ",
       and_list(paste0(format_number(agreement$rho, 2), " (", size_label(agreement$n), ")")), "."
     ),
     unlist(map(boundaries_between(results, both), function(at) {
@@ -284,8 +284,8 @@ describe_published_svd <- function(results, scaling) {
       }
       sizes <- n_distinct(both$n)
       paste0(
-        "Where a further ", at$level, " is needed, from ", at$before, " to ", at$after, " processes, the published ",
-        "speed-up falls at ", falls("published_speedup"), " of ", sizes, " sizes, the simulated one at ",
+        "From ", at$before, " to ", at$after, " processes, where a further ", at$level, " is needed, the published ",
+        "speed-up falls at ", falls("published_speedup"), " of ", sizes, " matrix sizes, the simulated one at ",
         falls("ours_speedup"), "."
       )
     }))
@@ -303,7 +303,7 @@ boundaries_between <- function(results, both) {
   })
 }
 
-#' How good the model of time to solution is, in sentences
+#' Sentences on the accuracy of the model of time to solution
 #'
 #' @inheritParams describe_scaling
 #' @return Character vector.
@@ -322,8 +322,8 @@ describe_scaling_model <- function(results) {
     paste0(
       "The model takes ", format_number(fit_flop_rate(sweeps)), " GFlop/s per core, the sweeps and the flops from the ",
       "runs on one process, and the costs of messages from the ladder", simulated_note(results$study),
-      "; the other ", errors$held_out_cells[1], " runs it predicts with a mean error of ",
-      format_pct(of("flops_ladder")), ", the flops alone with ", format_pct(of("flops_only")), "."
+      ". It predicts the other ", errors$held_out_cells[1], " runs with a mean error of ",
+      format_pct(of("flops_ladder")), "; flops alone have an error of ", format_pct(of("flops_only")), "."
     ),
     paste0(
       "The largest error is on ", worst$processes, " processes at ", size_label(worst$n), ": ",
@@ -333,7 +333,8 @@ describe_scaling_model <- function(results) {
   )
 }
 
-#' More processes visit the pairs in another order, which takes other rotations and sweeps: the model does not know
+#' Sentence on an effect that the model lacks: the order of the pairs, and thus the number of rotations and sweeps,
+#' depends on the number of processes
 #' @noRd
 describe_work <- function(scaling, error, simulated) {
   work <- scaling |>
@@ -344,11 +345,10 @@ describe_work <- function(scaling, error, simulated) {
   if (nrow(work) == 0 || all(work$ratio == 1)) return(NULL)
   change <- 100 * (range(work$ratio) - 1)
   paste0(
-    "Not in the model: the order in which columns are paired depends on the number of processes, and with it the ",
-    "number of rotations; on more than one process the runs counted ", format_pct(change[1]), " to ",
+    "The model does not include that the order in which columns are paired, and with it the number of rotations, ",
+    "depends on the number of processes: on more than one process the runs counted ", format_pct(change[1]), " to ",
     format_pct(change[2]), " more flops than on one, in ", min(scaling$sweeps), " to ", max(scaling$sweeps),
-    " sweeps. Given these counts, the error of the model is ", format_pct(error), " on average: the part of messages ",
-    "and ",
-    "waiting", if (!simulated) ", and of other shared resources of a real machine (memory, other jobs)", "."
+    " sweeps. With these counts, the mean error of the model is ", format_pct(error), ", due to messages and waiting",
+    if (!simulated) " and to other shared resources of a real machine (memory, other jobs)", "."
   )
 }

@@ -1,10 +1,11 @@
-# What a study shows, in sentences: a table, each with the section of the report that it belongs to.
+# The sentences of a study, each with the section of the report that it belongs to.
 
 #' The sentences of a study
 #'
-#' @param results List from [read_results()], perhaps with `models` and `tables` that are computed already.
+#' @param results List from [read_results()], optionally with `models` and `tables` that are computed already.
 #' @return Tibble: section (as in the indexes of tables and figures, or `answer`, `believe`, `further`), order (within
-#'   it), text, claim (TRUE: it states a result; FALSE: it says how a result came about, or why there is none).
+#'   the section), text, claim (TRUE: it states a result; FALSE: it explains how a result was obtained, or why there is
+#'   none).
 #' @noRd
 sentences_of <- function(results) {
   found <- if (has_applications(results)) {
@@ -69,23 +70,22 @@ sentences_of_applications <- function(results) {
   )
 }
 
-#' How a trace of few ranks becomes a replay of many
+#' Sentences on how a trace of few ranks becomes a replay of many
 #' @noRd
 replay_rule <- function(study) {
   plan <- study$replay
   if (is.null(plan)) return("The traces of this study are not replayed.")
   paste0(
-    "The replays have ", plan$ranks, " ranks. Where a trace has fewer, the application is copied side by side: a rank ",
-    "replays its traced rank; collectives of all traced ranks become collectives of all ranks and keep their ",
-    "arguments (bytes per rank are unchanged, so totals of all-to-all grow with the ranks); a message to a higher ",
-    "rank ",
-    "stays in its copy, one to a lower rank goes to the next copy, as messages across the border of a periodic domain ",
-    "do. Algorithms of collectives are selected as in Open MPI, by the number of ranks and the size. Ranks are ",
+    "The replays have ", plan$ranks, " ranks. If a trace has fewer, copies of the application run side by side, and ",
+    "each rank replays a traced rank. Collectives of all traced ranks become collectives of all ranks with the same ",
+    "arguments (bytes per rank are unchanged, so totals of all-to-all grow with the ranks). A message to a higher ",
+    "rank stays in its copy; one to a lower rank goes to the next copy, as messages across the border of a periodic ",
+    "domain do. Algorithms of collectives are selected as in Open MPI, by number of ranks and message size. Ranks are ",
     "placed in the order of the hosts."
   )
 }
 
-#' Sentences of chapters of their own: one part each
+#' Sentences of the parts of a chapter with its own question
 #' @noRd
 sentences_of_parts <- function(results, parts, describe) {
   map_dfr(parts, function(part) said(part, describe(results, part)))

@@ -1,10 +1,10 @@
-# What simulating the cells of a study took.
+# Time and memory that the simulation of a study's cells took.
 
-#' The simulated cells with what they took
+#' The simulated cells with their time and memory
 #'
 #' @param results List from [read_results()].
-#' @return Tibble of the cells of collectives: the columns of [read_cells()], and sizes (message sizes of the cell) and
-#'   seconds_per_size. No rows where nothing was simulated.
+#' @return Tibble of the cells of collectives: the columns of [read_cells()], sizes (number of message sizes of the
+#'   cell) and seconds_per_size. No rows where nothing was simulated.
 #' @noRd
 timed_cells <- function(results) {
   cells <- results$cells
@@ -17,13 +17,13 @@ timed_cells <- function(results) {
     mutate(seconds_per_size = .data$seconds / .data$sizes)
 }
 
-#' Seconds and memory of the simulator, by number of processes
+#' Wall time and memory of the simulator, by number of processes
 #'
 #' @param results List from [read_results()].
 #' @return Tibble, one row per collective and number of processes: collective, processes, cells, median_seconds and
-#'   max_seconds (wall time of a cell with the message sizes that the study asks for together), costliest (the algorithm
-#'   that took the longest), max_seconds_per_size (of any cell, divided by the number of its sizes), peak_memory_mb
-#'   (largest resident set of the simulator). No rows where nothing was simulated.
+#'   max_seconds (wall time of a cell with all its message sizes), costliest (the algorithm that took longest),
+#'   max_seconds_per_size (largest wall time of a cell over its number of sizes), peak_memory_mb (largest resident set
+#'   of the simulator). No rows where nothing was simulated.
 #' @noRd
 summarise_simulation_cost <- function(results) {
   none <- tibble(
@@ -73,19 +73,19 @@ tables_of_simulation_cost <- function(results) {
   growth <- simulation_growth(results)
   c(
     list(listed("simulation-cost", NULL, cost, paste(
-      "Cost of the simulation by number of processes: wall time (s) of a cell with all message sizes of the study",
-      "(on a possibly loaded computer), the largest of a message size, and the largest resident set (MB) of the",
-      "simulator, in which all ranks are one process."
+      "Cost of the simulation by number of processes: wall time (s) of a cell with all its message sizes (on a",
+      "possibly loaded computer), largest wall time per message size, and largest resident set (MB) of the simulator,",
+      "which runs all ranks in one process."
     ))),
     if (nrow(growth) > 0) list(listed("simulation-cost", "growth", growth, paste(
-      "Cost of the simulation against the number of processes: wall time (s) of a message size, mean over the cells of",
-      "an algorithm, and the exponent of the number of processes with which it grows. Not all cells of an algorithm",
-      "have the same sizes and number of calls."
+      "Growth of the simulation's cost: wall time (s) per message size with the fewest and the most processes (mean",
+      "over the cells of an algorithm), and the exponent with which it grows with the number of processes. The cells",
+      "of an algorithm may differ in message sizes and number of calls."
     )))
   )
 }
 
-#' What simulating took, in a sentence
+#' Sentence on the time and memory of the simulation
 #'
 #' @inheritParams summarise_simulation_cost
 #' @return Character vector; empty where nothing was simulated.
@@ -101,10 +101,10 @@ describe_simulation_cost <- function(results) {
     )
   })
   paste0(
-    "Simulating a cell of ", format_number(most$processes[1], 6), " processes took at most ",
+    "Simulating a cell with ", format_number(most$processes[1], 6), " processes took at most ",
     and_list(unlist(costliest)),
-    if (!anyNA(most$peak_memory_mb)) paste0(", and ", format_number(max(most$peak_memory_mb) / 1000), " GB"), ".",
-    growth_sentence(results)
+    if (!anyNA(most$peak_memory_mb)) paste0(", and ", format_number(max(most$peak_memory_mb) / 1000), " GB of memory"),
+    ".", growth_sentence(results)
   )
 }
 
@@ -119,7 +119,7 @@ growth_sentence <- function(results) {
     )
   })
   paste0(
-    " The time of a message size grows with the number of processes to the power of ",
+    " The time per message size grows as a power of the number of processes, with an exponent of ",
     paste(unlist(of), collapse = " to "), "."
   )
 }

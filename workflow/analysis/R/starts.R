@@ -1,4 +1,5 @@
-# Synchronised starts: the same cells after a barrier (OMB's loop) and in windows of synchronised clocks (collbench -w).
+# Synchronised starts: the same cells with calls after a barrier (OMB's loop) and in time windows of synchronised clocks
+# (collbench -w).
 
 windows_suite <- "collbench-windows"
 
@@ -25,7 +26,7 @@ summarise_starts <- function(results) {
     mutate(bias_pct = 100 * (.data$barrier_us / .data$window_us - 1), .before = "late_pct")
 }
 
-#' The algorithm that each way finds the fastest
+#' The algorithm that is the fastest after a barrier, and in windows
 #' @noRd
 fastest_by_start <- function(rows) {
   rows |>
@@ -40,8 +41,8 @@ fastest_by_start <- function(rows) {
 
 tables_starts <- function(results) {
   list(listed("starts", "bias", summarise_starts(results), paste0(
-    "Latency (\u00b5s; mean over ranks) after a barrier and in windows of synchronised clocks, the difference, and ",
-    "the share of the calls in windows that were dropped because a rank started late."
+    "Latency (\u00b5s; mean over ranks) of calls after a barrier and in time windows of synchronised clocks, their ",
+    "difference (bias), and the share of the calls in windows that were dropped because a rank started late."
   )))
 }
 
@@ -52,7 +53,7 @@ figures_starts <- function(results) {
     figure(
       "starts", collective, plot_starts(results, own, collective), paste0(
         "Latency after a barrier over latency in windows: ", collective_word(collective),
-        ". Above 1 the barrier's exit skew adds to the latency, below 1 it hides part of it."
+        ". Above 1, the barrier's exit skew adds to the latency; below 1, it hides part of the latency."
       ), 9, 2.2 + 2.3 * ceiling(n_distinct(own$nodes, own$processes, own$mapping) / 2)
     )
   })
@@ -78,7 +79,7 @@ plot_starts <- function(results, rows, collective) {
     theme_study()
 }
 
-#' How much the barrier changes, in sentences
+#' Sentences on the effect of the barrier
 #' @noRd
 describe_starts <- function(results) {
   rows <- summarise_starts(results)
@@ -102,10 +103,11 @@ describe_other_winners <- function(fastest) {
   if (nrow(fastest) == 0) return(NULL)
   other <- fastest[fastest$barrier != fastest$window, ]
   paste0(
-    "Both find the same fastest algorithm in ", nrow(fastest) - nrow(other), " of ",
+    "Both methods find the same fastest algorithm in ", nrow(fastest) - nrow(other), " of ",
     count_words(nrow(fastest), "case"), if (nrow(other)) paste0(
-      "; in the others the barrier's choice is, in windows, ", format_pct(stats::median(other$costs_pct)),
-      " slower in the median and ", format_pct(max(other$costs_pct)), " at most"
+      "; in the others, the algorithm that is the fastest after a barrier is, in windows, ",
+      format_pct(stats::median(other$costs_pct)), " slower in the median and ", format_pct(max(other$costs_pct)),
+      " at most"
     ), "."
   )
 }

@@ -1,22 +1,18 @@
 cell_keys <- c("collective", "algorithm", "mapping", "processes", "size_bytes")
-# What goes with a cell's names: the algorithm and its parameters apart.
+# Columns that go with the name of an algorithm: its name without parameters, and the parameters.
 cell_names <- c("algorithm_name", "parameters")
 
 #' Median over launches of each cell and message size
 #'
-#' The interval holds the median with about 95 % confidence: order statistics k and n + 1 - k, with k the 2.5 %
-#' quantile of
-#' the binomial distribution (n, 1/2) (Hoefler and Belli 2015, rule 5; Le Boudec 2010, theorem 2.1). Below six
-#' launches it
-#' is the range of the launches, whose confidence is lower: 1 - 2^(1 - n).
+#' The interval contains the median with about 95 % confidence: order statistics k and n + 1 - k, with k the 2.5 %
+#' quantile of the binomial distribution (n, 1/2) (Hoefler and Belli 2015, rule 5; Le Boudec 2010, theorem 2.1). Below
+#' six launches, it is the range of the launches, with the lower confidence 1 - 2^(1 - n).
 #'
 #' @param measurements Tibble, one row per cell x message size x launch, named by [name_rows()].
 #' @return Tibble, one row per cell and size: collective, algorithm, mapping, processes, size_bytes, launches,
-#'   latency_us
-#'   (median), low_us and high_us (interval of the median; equal to it with one launch), min_latency_us and
-#'   max_latency_us
-#'   (medians over launches of the extremes over ranks); of several authors' measurements also source, see
-#'   [main_source()].
+#'   latency_us (median), low_us and high_us (interval of the median; equal to it with one launch), min_latency_us and
+#'   max_latency_us (medians over launches of the extremes over ranks); for measurements of several authors also source,
+#'   see [main_source()].
 #' @noRd
 summarise_launches <- function(measurements) {
   id <- vctrs::vec_group_id(measurements[cell_keys])
@@ -35,7 +31,7 @@ summarise_launches <- function(measurements) {
   )
 }
 
-#' The author of each group of rows: of several, who measured most of all rows; NULL where all rows have one author
+#' The author of each group of rows (of several, the one with the most rows in total); NULL if all rows have one author
 #' @noRd
 main_source <- function(source, id) {
   authors <- names(sort(table(source), decreasing = TRUE))
@@ -71,15 +67,14 @@ collectives_of <- function(results, sized = NULL) {
   intersect(union(names(results$study$collectives), found$collective), found$collective)
 }
 
-#' Latency of the default beside the best of the other algorithms
+#' Latency of the default and of the best other algorithm
 #'
 #' Algorithms of `analysis.best_excludes` do not compete.
 #'
 #' @param results List from [read_results()].
 #' @param collective Name of a collective.
 #' @return Tibble, one row per mapping x processes x size where the default and at least one other algorithm were
-#'   measured:
-#'   default_us, best_us, best (name), difference_us = default_us - best_us (negative: the default is faster).
+#'   measured: default_us, best_us, best (name), difference_us = default_us - best_us (negative: the default is faster).
 #' @noRd
 summarise_differences <- function(results, collective) {
   remember(results, paste("differences", collective), function() find_differences(results, collective))
@@ -100,13 +95,13 @@ find_differences <- function(results, collective) {
     mutate(difference_us = .data$default_us - .data$best_us)
 }
 
-#' Table 1 of Zampar (2024): default against the best of the others, by classes of size and processes
+#' Default against the best other algorithm by classes of size and processes, as in Table 1 of Zampar (2024)
 #'
 #' @param results List from [read_results()].
 #' @param collective Name of a collective with message sizes.
-#' @return Tibble: mapping, size_class, process_class, cells, optimal (cells where the default is fastest; ties count),
-#'   optimal_pct, mean_difference_us and sd_difference_us (default minus best of the others; population standard
-#'   deviation).
+#' @return Tibble: mapping, size_class, process_class, cells, optimal (cells where the default is fastest, equal
+#'   latencies included), optimal_pct, mean_difference_us and sd_difference_us (default minus best other algorithm;
+#'   population standard deviation).
 #' @noRd
 summarise_default_vs_best <- function(results, collective) {
   analysis <- results$study$analysis
@@ -125,7 +120,7 @@ summarise_default_vs_best <- function(results, collective) {
     mutate(across(c("mapping", "size_class", "process_class"), as.character))
 }
 
-#' Table 3 of Zampar (2024): in how many cells the default is faster, slower or equal
+#' Number of cells in which the default is faster, slower or equal, as in Table 3 of Zampar (2024)
 #'
 #' @param results List from [read_results()].
 #' @param collective Name of a collective without message sizes.
@@ -145,7 +140,7 @@ summarise_optimal <- function(results, collective) {
 
 population_sd <- function(x) sqrt(mean((x - mean(x))^2))
 
-#' The label of the class that holds each value; "other" where none does
+#' The label of the class that contains each value; "other" if none does
 #' @noRd
 class_of <- function(values, classes) {
   label <- rep("other", length(values))
@@ -161,7 +156,7 @@ mapping_factor <- function(mapping, study, collective) {
 algorithm_factor <- function(algorithm, study, collective) {
   known <- study$algorithms$algorithm[study$algorithms$collective == collective]
   found <- unique(as.character(algorithm))
-  # By length first: segments of 8192 bytes come before those of 65536.
+  # Shorter names first, so that segments of 8192 bytes come before those of 65536.
   found <- found[order(match(name_of(study, collective, found), known), nchar(found), found)]
   factor(algorithm, found)
 }

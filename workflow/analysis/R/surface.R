@@ -1,6 +1,6 @@
-# 3-D surfaces, drawn as flat polygons so that they need nothing but ggplot2.
+# 3-D surfaces, drawn as flat polygons so that they need only ggplot2.
 
-#' Turn points of the unit cube into points of the page (orthographic projection)
+#' Project points of the unit cube onto the page (orthographic projection)
 #' @noRd
 project <- function(x, y, z, turn = 40, tilt = 24) {
   turn <- turn * pi / 180
@@ -44,7 +44,7 @@ surface_ranges <- function(rows, value) {
   list(size = range(log2(rows$size_bytes)), processes = range(rows$processes), value = range(rows[[value]]))
 }
 
-#' Edges at the back of the box, ticks and their labels
+#' The back edges of the box, and the labels of ticks and axes
 #' @noRd
 surface_frame <- function(ranges) {
   sizes <- 2^pretty_in(ranges$size, 4)
@@ -90,7 +90,7 @@ draw_surface <- function(quads, frame) {
     theme(
       axis.text = element_blank(), axis.title = element_blank(), panel.grid.major = element_blank(),
       panel.border = element_blank(),
-      # A cube leaves too little width for title and tag beside each other.
+      # The cube leaves too little width for title and tag side by side.
       plot.tag.position = c(0.995, 0.02),
       legend.title = element_text(size = rel(0.85)), legend.key.width = grid::unit(2.5, "lines")
     )
@@ -121,7 +121,7 @@ plot_surface <- function(results, collective, mapping) {
     tag_simulated(results$study)
 }
 
-#' Few enough process counts for a small file: the first, the last and evenly between
+#' Rows with at most `most` process counts of each algorithm, evenly spread, for a small file
 #' @noRd
 thin_processes <- function(rows, most) {
   rows |>
@@ -137,7 +137,7 @@ surface_rows <- function(results, collective, mapping) {
     droplevels()
 }
 
-#' Rows of algorithms and mappings whose cells nearly fill a grid of process counts and sizes: others span no surface
+#' Rows of algorithms and mappings whose cells nearly fill a grid of process counts and sizes, and thus form a surface
 #' @noRd
 in_grid <- function(rows) {
   rows |>
@@ -180,12 +180,12 @@ plot_plane <- function(results, collective, algorithm, mapping) {
     tag_simulated(results$study)
 }
 
-#' The surface of Figure 13 that a reader can turn: an HTML widget
+#' The surface of [zampar2024], Figure 13, as an HTML widget that readers can rotate
 #'
 #' @param results List from [read_results()].
 #' @param collective Name of a collective with message sizes; by default the first one that has measurements.
 #' @param mapping A mapping; by default the first.
-#' @return A plotly widget with one surface per algorithm (switch them in the legend), logarithmic latency in us.
+#' @return A plotly widget with one surface per algorithm (shown or hidden by the legend), logarithmic latency in us.
 #' @noRd
 plot_surface_interactive <- function(results, collective = NULL, mapping = NULL) {
   collective <- collective %||% collectives_of(results, sized = TRUE)[1]

@@ -1,5 +1,5 @@
-# Okabe and Ito (2008) and Tol (2021), told apart by colour-blind readers; the default is nearly black. Each algorithm
-# keeps its colour through the whole report; those that one collective has, but for rare ones, differ.
+# Colours of Okabe and Ito (2008) and Tol (2021), which colour-blind readers can distinguish; the default is nearly
+# black. Each algorithm has the same colour in the whole report; within a collective, all but rare algorithms differ.
 hues <- c(
   orange = "#E69F00", sky = "#56B4E9", green = "#009E73", blue = "#0072B2", pink = "#CC79A7", red = "#D55E00",
   wine = "#882255", teal = "#44AA99", olive = "#999933", indigo = "#332288", purple = "#AA4499", brown = "#7A4B1F",
@@ -28,7 +28,7 @@ spare_colours <- unname(hues)
 mapping_colours <- c("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#882255", "#333333")
 point_shapes <- c(16, 17, 15, 18, 4, 8, 3, 1, 2, 0, 5, 6, 7, 9, 10)
 
-#' The look of every figure
+#' The ggplot theme of all figures
 #'
 #' @param base_size Size of the text in points.
 #' @return A ggplot theme.
@@ -56,7 +56,7 @@ colours_of <- function(study, collective, algorithms) {
   assign_colours(unique(c(known, algorithms)))[algorithms]
 }
 
-#' A colour for each of these algorithms: one without a colour of its own, or whose colour an earlier one has, gets a
+#' A colour for each of the algorithms; an algorithm without its own colour, or whose colour an earlier one has, gets a
 #' spare one
 #' @noRd
 assign_colours <- function(algorithms) {
@@ -91,10 +91,10 @@ scale_algorithm <- function(results, collective, algorithms, aesthetics = c("col
   scales[aesthetics]
 }
 
-#' Columns of a legend that fits the width of a figure, in rows that are about equally long; NULL: as ggplot2 does it
+#' Number of columns of a legend that fits the width of a figure, with rows of about equal length; NULL: ggplot2 decides
 #' @noRd
 legend_columns <- function(labels) {
-  # A figure is about 110 letters of a legend wide, of which a key takes 8.
+  # A figure is about as wide as 110 letters of a legend; a key is as wide as 8.
   room <- max(1, floor(110 / (max(nchar(labels), 1) + 8)))
   if (length(labels) <= min(room, 5) || room > 4) return(NULL)
   ceiling(length(labels) / ceiling(length(labels) / room))

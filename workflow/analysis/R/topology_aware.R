@@ -1,18 +1,19 @@
-# [bijlani2021]: collectives that know nodes and groups, against the MPI library's own, for several orders of hosts.
+# Topology-aware collectives (nodes and groups) against those of the MPI library, for several orders of hosts
+# ([bijlani2021]).
 
 topology_parts <- c("speedup", "hosts", "choice", "setup", "placement")
 topology_collectives <- c("bcast", "reduce", "gather", "alltoallv")
 
-# Not an algorithm but a policy over algorithms; and the tree of the published example of two placements.
+# seed001 is a policy that selects algorithms; binomial is the tree of the published example of two placements.
 topology_policies <- c("seed001", "binomial")
 
-#' Speed-up over the MPI library's own algorithm
+#' Speed-up over the MPI library's default
 #'
-#' The base case is the library's default with the same order of hosts, nodes, processes per node and message size:
-#' `speedup` = latency of the default / latency of the algorithm.
+#' The base case is the default with the same order of hosts, nodes, processes per node and message size: `speedup` =
+#' latency of the default / latency of the algorithm.
 #'
 #' @param rows Tibble from [read_slowest()].
-#' @return `rows` with default_us and speedup, without the default itself; cells without a default are left out.
+#' @return `rows` without the default and without cells that lack the default, with the columns default_us and speedup.
 #' @noRd
 summarise_speedup <- function(rows) {
   keys <- c("collective", "mpi", "mapping", "nodes", "processes", "size_bytes")
@@ -23,16 +24,16 @@ summarise_speedup <- function(rows) {
 
 large_message <- 1048576
 
-#' Regret of ways to choose an algorithm
+#' Regret of selection policies
 #'
-#' Regret of a choice: how much slower it is than the fastest measured algorithm of the same cell, in percent. The ways:
-#' every algorithm used everywhere, the hand-made rules of Bijlani and Raol (2021), and a classification tree over
-#' nodes, processes per node and message size that is learned from the cells (`fitted`), or from the cells of the other
-#' numbers of nodes (`held_out`). None of them knows the order of hosts.
+#' Regret is the slow-down (%) of a choice against the fastest measured algorithm of the same cell. The policies: each
+#' algorithm used everywhere, the hand-made rules of Bijlani and Raol (2021), and a classification tree over nodes,
+#' processes per node and message size, learned from all cells (`fitted`) or from the cells of the other numbers of
+#' nodes (`held_out`). No policy uses the order of hosts.
 #'
 #' @param results List from [read_results()].
-#' @return Tibble: collective, policy, cells, fastest_pct (cells in which it takes the fastest or one within the tie
-#'   width), geometric_mean_regret_pct, mean_regret_pct, max_regret_pct.
+#' @return Tibble: collective, policy, cells, fastest_pct (share of cells in which it selects the fastest algorithm or
+#'   one within the tie width), geometric_mean_regret_pct, mean_regret_pct, max_regret_pct.
 #' @noRd
 summarise_policies <- function(results) {
   rows <- topology_rows(results)
@@ -62,7 +63,7 @@ summarise_policies <- function(results) {
   })
 }
 
-#' The cells of the grid: all but those of the placement example
+#' The cells of the grid, without those of the placement example
 #' @noRd
 topology_rows <- function(results) {
   rows <- filter(read_slowest(results), .data$collective %in% topology_collectives)
@@ -82,7 +83,7 @@ topology_cells <- function(rows, tie_pct) {
     mutate(regret_pct = 100 * (.data$latency_us / .data$best_us - 1)) |>
     ungroup()
   candidates <- filter(whole, !.data$algorithm %in% topology_policies)
-  # Within the tie width the default needs no communicators, so it is taken.
+  # The default is preferred within the tie width, because it needs no additional communicators.
   table <- candidates |>
     mutate(shown = .data$regret_pct + ifelse(.data$algorithm == "default", -tie_pct, 0)) |>
     arrange(.data$cell, .data$shown) |>
@@ -91,9 +92,10 @@ topology_cells <- function(rows, tie_pct) {
   list(table = table, regret = select(whole, "cell", "algorithm", "regret_pct"))
 }
 
-#' A classification tree for one collective: nodes, processes per node and message size decide the algorithm
+#' Fit a classification tree for one collective: nodes, processes per node and message size decide the algorithm
 #'
-#' Cells weigh as much as the mean regret of the algorithms in them: where all are alike, any answer will do.
+#' The weight of a cell is the mean regret of its algorithms plus one, because the choice matters little where all are
+#' equally fast.
 #' @noRd
 fit_tree <- function(cells) {
   data <- transmute(cells$table,
@@ -111,7 +113,7 @@ predict_tree <- function(cells, table) {
   as.character(stats::predict(fit_tree(cells), at, type = "class"))
 }
 
-#' The learned trees as rules in words
+#' The rules of the learned trees in words
 #'
 #' @param results List from [read_results()].
 #' @return Tibble: collective, rule, algorithm, cells (that the rule decides).
@@ -133,10 +135,10 @@ summarise_tree <- function(results) {
   })
 }
 
-#' The way to a leaf in words, "fewer than 3 processes per node, from 1 MiB": nothing is known between the grid's points
+#' The conditions of a leaf in words: "fewer than 3 processes per node, from 1 MiB"
 #'
-#' Node n of the tree has the children 2n and 2n + 1. The row of its split follows those of the splits before it, and of
-#' their competitors and surrogates.
+#' Limits are rounded up to points of the grid. Node n of the tree has the children 2n and 2n + 1; the row of its split
+#' follows the rows of all earlier splits with their competitors and surrogates.
 #' @noRd
 tree_words <- function(tree, leaf) {
   frame <- tree$frame
@@ -154,7 +156,7 @@ tree_words <- function(tree, leaf) {
   if (length(parts) == 0) "always" else paste(parts, collapse = ", ")
 }
 
-#' The learned decisions as the collectives library reads them (COLL_RULES)
+#' The learned decisions in the format of the collectives library (COLL_RULES)
 #'
 #' @param results List from [read_results()].
 #' @return Lines: collective, nodes, processes per node, most bytes, algorithm, for every point of the study's grid.
@@ -166,7 +168,7 @@ write_decision_rules <- function(results) {
     grid <- distinct(cells$table, .data$nodes, .data$ppn, .data$size_bytes) |>
       arrange(.data$nodes, .data$ppn, .data$size_bytes)
     grid$algorithm <- predict_tree(cells, grid)
-    # Bytes of an all-to-all are all that a rank sends.
+    # The bytes of an all-to-all are all bytes that a rank sends.
     grid$most <- grid$size_bytes * (if (collective == "alltoallv") grid$nodes * grid$ppn else 1)
     grid |>
       group_by(.data$nodes, .data$ppn) |>

@@ -1,4 +1,4 @@
-# Collectives that know the topology: tables, figures and sentences.
+# Topology-aware collectives: tables, figures and sentences.
 
 tables_topology <- function(results) {
   rows <- topology_rows(results)
@@ -9,23 +9,23 @@ tables_topology <- function(results) {
   c(
     list(
       listed("speedup", "by-hosts", speedup_table(results, rows), paste0(
-        "Speed-up over the default", note, ", by order of hosts and message size: geometric mean, least and most ",
-        "over nodes and processes per node. Base case: the library's default with the same hosts, nodes, ",
-        "processes and size. ", slowest_note
+        "Speed-up over the default", note, ", by order of hosts and message size: geometric mean, minimum and maximum ",
+        "over nodes and processes per node. Base case: the library's default with the same hosts, nodes, processes ",
+        "and message size. ", slowest_note
       )),
       listed("choice", "policies", label_policies(summarise_policies(results), results$study), paste0(
-        "Regret of selection policies", note, ": slow-down against the fastest measured algorithm ",
-        "of the cell, in percent, over all orders of hosts. The tree is learned from all cells, or judged on a ",
-        "number of nodes that it has not seen (the hand-made rules come from another cluster)."
+        "Regret of selection policies", note, ": slow-down (%) against the fastest measured algorithm of the cell, ",
+        "over all orders of hosts. The learned tree is fitted to all cells; for unseen nodes, it is fitted without ",
+        "the number of nodes that it is judged on. The hand-made rules come from another cluster."
       )),
       listed("choice", "tree", summarise_tree(results), paste0(
-        "The learned decision trees as rules", note, ". The same decisions for the collectives library (COLL_RULES): ",
-        "tables/decision-rules.txt."
+        "Rules of the learned decision trees", note, ". The file tables/decision-rules.txt has the same decisions for ",
+        "the collectives library (COLL_RULES)."
       )),
       listed("setup", "cost", setup_table(rows), paste0(
-        "Creation of the communicators", note, ", once per communicator and root and not part of a call: time of the ",
-        "slowest rank, including waiting. Calls: number of calls of the largest message that amortise ",
-        "it, if the algorithm gains. Shuffled lines."
+        "Time to create the communicators", note, ", once per communicator and root and not part of a call: that of ",
+        "the slowest rank, including waiting. Calls: number of calls with the largest message that amortise it, if ",
+        "the algorithm is faster than the default. Host file with shuffled lines."
       ))
     ),
     if (nrow(placement_table(results)) > 0) list(listed("placement", "example", placement_table(results), paste0(
@@ -97,8 +97,8 @@ figures_topology <- function(results) {
   by_collective <- map(found, function(collective) {
     figure(
       "speedup", collective, plot_topology_speedup(results, collective), paste0(
-        "Speed-up over the library's default with the same hosts (the base case; above 1 the algorithm is ",
-        "faster), host file with shuffled lines. ", slowest_note
+        "Speed-up over the library's default with the same hosts (base case; above 1: the algorithm is faster). Host ",
+        "file with shuffled lines. ", slowest_note
       ), 9.5, 7
     )
   })
@@ -106,8 +106,8 @@ figures_topology <- function(results) {
     by_collective,
     list(
       figure("hosts", "orders", plot_host_orders(results), paste0(
-        "Latency relative to the library's default with hosts in block order (below 1 is faster), for the most ",
-        "nodes and processes of each collective. ", slowest_note
+        "Latency relative to the library's default with hosts in block order (below 1: faster), for the largest ",
+        "number of nodes and processes of each collective. ", slowest_note
       ), 9.5, 1.6 + 2.1 * length(found)),
       figure("choice", "regret", plot_policies(results), paste0(
         "Regret (geometric mean) of selection policies, over all cells and orders of hosts."
@@ -122,8 +122,7 @@ figures_topology <- function(results) {
   )
 }
 
-#' Speed-up against message size for one collective, rows processes per node, columns nodes
-
+#' Speed-up against message size for one collective; rows: processes per node, columns: nodes
 #'
 #' @param results List from [read_results()].
 #' @param collective Name of a collective.
@@ -153,10 +152,10 @@ plot_topology_speedup <- function(results, collective, hosts = "shuffled") {
     tag_simulated(results$study) + theme_study() + theme(axis.text.x = element_text(angle = 45, hjust = 1))
 }
 
-#' What the order of hosts does to each algorithm, against the default in block order
+#' Latency of each algorithm for each order of hosts, relative to the default in block order
 #'
 #' @inheritParams plot_topology_speedup
-#' @return A ggplot, rows collectives, columns orders of hosts.
+#' @return A ggplot; rows: collectives, columns: orders of hosts.
 #' @noRd
 plot_host_orders <- function(results) {
   rows <- topology_rows(results) |>
@@ -186,7 +185,7 @@ plot_host_orders <- function(results) {
     tag_simulated(results$study) + theme_study()
 }
 
-#' Colours that are the same for all collectives
+#' Scales of colours and shapes that are the same for all collectives
 #' @noRd
 scale_algorithms_of_all <- function(results, algorithms) {
   names <- levels(droplevels(algorithms))
@@ -230,7 +229,7 @@ plot_placement <- function(results) {
     tag_simulated(results$study) + theme_study()
 }
 
-#' The questions of Bijlani and Raol (2021), answered in sentences
+#' Sentences that answer the questions of Bijlani and Raol (2021)
 #'
 #' @param results List from [read_results()].
 #' @param part "speedup", "hosts", "choice", "setup" or "placement".
@@ -247,10 +246,10 @@ describe_topology_answer <- function(results) {
   c(paste0(study_name(results), ": ", describe_large(results, c("bcast", "reduce"))[1]), describe_choice(results)[1])
 }
 
-#' What node + group does for large messages, for each order of hosts
+#' Sentences on the speed-up of node + group for large messages, for each order of hosts
 #' @noRd
 describe_large <- function(results, collectives = topology_collectives) {
-  labels <- c(node_group = "Node + group", node_group_chain = "Node + group in chains:")
+  labels <- c(node_group = "Node + group", node_group_chain = "Node + group (in chains)")
   found <- summarise_speedup(topology_rows(results)) |>
     filter(.data$algorithm %in% names(labels), .data$collective %in% collectives) |>
     group_by(.data$collective) |>
@@ -263,16 +262,17 @@ describe_large <- function(results, collectives = topology_collectives) {
       summarise(mean = geometric_mean(.data$speedup), least = min(.data$speedup), most = max(.data$speedup)) |>
       arrange(mapping_label_factor(results$study, .data$mapping))
     paste0(
-      labels[algorithm], " ", collective_word(collective), " of ", label_bytes(min(rows$size_bytes)), " and more is ",
+      labels[algorithm], ", ", collective_word(collective), " of ", label_bytes(min(rows$size_bytes)), " and more: ",
       and_list(paste0(
-        format_times(by_hosts$mean), " (", format_number(by_hosts$least), " to ", format_number(by_hosts$most), ")"
-      )), " as fast as the default (host file: ", and_list(label_mapping(by_hosts$mapping, results$study)),
-      "; mean, least and most over nodes and processes per node)."
+        format_times(by_hosts$mean), " as fast as the default with host file ",
+        label_mapping(by_hosts$mapping, results$study), " (", format_number(by_hosts$least), " to ",
+        format_number(by_hosts$most), ")"
+      )), "; geometric mean and range over nodes and processes per node."
     )
   })
 }
 
-#' What the order of hosts costs the default, and what is left of it with the best of the others
+#' Sentences on the slow-down by the order of hosts, of the default and of the best algorithm
 #' @noRd
 describe_hosts <- function(results) {
   rows <- topology_rows(results)
@@ -296,8 +296,8 @@ describe_hosts <- function(results) {
     paste0(
       "Host file with ", host_order, ": the default takes ",
       and_list(paste0(format_times(here$default), " (", collective_word(here$collective), ")")),
-      " its latency in block order on average over nodes, processes and sizes; the best algorithm of each cell takes ",
-      and_list(format_number(here$best)), " times that latency."
+      " its latency in block order (geometric mean over nodes, processes and sizes); the best algorithm of each cell ",
+      "takes ", and_list(format_number(here$best)), " times that latency."
     )
   })
 }
@@ -315,8 +315,8 @@ describe_choice <- function(results) {
   })]
   if (length(complete) == 0) return(character())
   paste0(
-    "Regret (geometric mean) of the default, of the hand-made rules of @bijlani2021, and of a learned tree on numbers ",
-    "of nodes that it has not seen: ", paste(map_chr(complete, function(x) {
+    "Regret (geometric mean) of the default, of the hand-made rules of @bijlani2021, and of a learned tree on unseen ",
+    "numbers of nodes: ", paste(map_chr(complete, function(x) {
       paste0(collective_word(x), " ", of(x, "default"), ", ", of(x, "seed001"), " and ", of(x, "tree_held_out"))
     }), collapse = "; "), "."
   )
@@ -333,8 +333,8 @@ describe_setup <- function(results) {
     "of a broadcast or a reduce takes ", format_us(min(table$setup_us)), " to ",
     format_us(max(table$setup_us)), ", once",
     if (nrow(paid) > 0) paste0(
-      "; where the algorithm gains for the largest message, ", max(paid$calls_to_pay), " call",
-      if (max(paid$calls_to_pay) > 1) "s", " or fewer amortise it"
+      "; if the algorithm is faster for the largest message, ", max(paid$calls_to_pay), " call",
+      if (max(paid$calls_to_pay) > 1) "s", " or fewer amortise this time"
     ), "."
   )
 }
@@ -344,9 +344,9 @@ describe_placement <- function(results) {
   if (nrow(table) == 0) return(character())
   large <- table[which.max(table$size_bytes), ]
   paste0(
-    "Eight ranks on two nodes, binomial broadcast: with ranks 0, 3, 5 and 6 on one node every message crosses ",
-    "the network, and the broadcast takes ", format_number(min(table$ratio)), " to ", format_number(max(table$ratio)),
-    " times as long as with ranks 0 to 3 there, ", format_number(large$ratio), " times at ",
+    "In a binomial broadcast to eight ranks on two nodes with ranks 0, 3, 5 and 6 on one node, every message crosses ",
+    "the network. It takes ", format_number(min(table$ratio)), " to ", format_number(max(table$ratio)),
+    " times as long as with ranks 0 to 3 on one node, and ", format_number(large$ratio), " times at ",
     label_bytes(large$size_bytes), " (@bijlani2021: about 3 times)."
   )
 }

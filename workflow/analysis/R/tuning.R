@@ -1,7 +1,7 @@
-#' Which process counts decide and which judge, from the grid alone, before anything is fitted
+#' Split the process counts into those that decide and those that judge, from the grid alone and before any fit
 #'
 #' @param counts Process counts.
-#' @param first 1: the first, third, fifth ... count decides; 2: the second, fourth, ...
+#' @param first 1: the first, third, fifth ... counts decide; 2: the second, fourth, ...
 #' @return List of `decide` and `judge`, both sorted.
 #' @noRd
 split_tuning <- function(counts, first = 1) {
@@ -10,7 +10,7 @@ split_tuning <- function(counts, first = 1) {
   list(decide = decide, judge = setdiff(counts, decide))
 }
 
-#' Process counts at which a decision can rest: the default and another algorithm were measured there
+#' Process counts on which a decision can be based: those with the default and another algorithm
 #'
 #' @param medians Tibble from [summarise_launches()].
 #' @param collective Name of a collective.
@@ -24,26 +24,27 @@ tuning_counts <- function(medians, collective) {
 
 #' Choose the algorithm for each mapping, number of processes and message size
 #'
-#' 1. Each latency is taken relative to the median over the algorithms of its cell, so that what hits all alike cancels.
-#' 2. Between the measured process counts the logarithm of that ratio is interpolated linearly over log(P x depth of the
-#'    algorithm's tree): chains and trees get slower where they get deeper, not in between. Two processes send one
-#'    message whatever the algorithm is called, so P = 2 tells nothing about other counts. Open MPI's default is
-#'    interpolated only within the communicator sizes that its own table treats alike (it changes at powers of two).
-#' 3. Over the sizes of one process count the sequence with the least predicted regret is chosen (dynamic programming)
-#'    where each change of algorithm costs the tie width (`analysis.tie_pct`) and the default has that much credit.
-#' 4. Each run of sizes stays with the default unless the mean gain of the run is above its noise (95 %, one-sided). The
-#'    noise comes from the launches; with a single launch from how rough latency is over neighbouring sizes or process
-#'    counts, the smoother ones; where there are too few of those, nothing is decided and the default stays. A run of
-#'    one or two sizes has to be seen at a neighbouring process count as well ([supported()]), and a count that was not
-#'    measured needs measured counts on both sides, or one below it in the default's own range, and several sizes
-#'    ([reached()]). Neighbours are counts at which the algorithm was measured; where a run is not sure, the next best
-#'    algorithm is looked at ([pick_sure()]).
-#' 5. The choice of the next lower process count is kept where it is predicted to cost less than a quarter of the tie
-#'    width more.
+#' 1. Each latency is divided by the median over the algorithms of its cell, so that common effects cancel.
+#' 2. Between the measured process counts, the logarithm of that ratio is interpolated linearly over log(P x depth of
+#'    the algorithm's tree), because chains and trees get slower where they get deeper. Between two processes all
+#'    algorithms send the same message, so P = 2 is not used for other counts. Open MPI's default is interpolated only
+#'    within the ranges of communicator sizes that its decision table distinguishes (it changes at powers of two).
+#' 3. Over the sizes of one process count, dynamic programming chooses the sequence of algorithms with the smallest
+#'    predicted regret, where each change of algorithm costs the tie width (`analysis.tie_pct`) and the default gets a
+#'    bonus of the same width.
+#' 4. A run of sizes keeps the default unless the mean gain of the run exceeds its noise (95 %, one-sided). The noise is
+#'    estimated from the launches or, with single launches, from the roughness of latency over neighbouring sizes or
+#'    process counts (the smoother of the two); with too few neighbours, the default is kept. A run of one or two sizes
+#'    must also show a gain at a neighbouring process count ([supported()]). A count without measurements needs several
+#'    sizes, and measured counts on both sides or one below it in the same range of the default ([reached()]).
+#'    Neighbours are counts at which the algorithm was measured. If a run is not significant, the next best algorithm is
+#'    tried ([pick_sure()]).
+#' 5. The choice of the next lower process count is kept if it is predicted to cost less than a quarter of the tie width
+#'    more.
 #'
 #' @param results List from [read_results()].
 #' @param collective Name of a collective.
-#' @param counts Process counts that may be used; rows of other counts do not reach the decision.
+#' @param counts Process counts that may be used for the decision; NULL: all.
 #' @param at Process counts to decide for.
 #' @return Tibble, one row per mapping x count x size: collective, mapping, processes, size_bytes, algorithm, reason,
 #'   basis (measured, interpolated, extrapolated), expected_us, default_us (both at that cell, in us), gain_pct (default
@@ -66,15 +67,15 @@ no_decisions <- function() {
   )
 }
 
-#' Decisions at each of some process counts, made of what was measured at all other ones
+#' Decisions at some process counts, each from the measurements at all other counts
 #'
-#' @param rows Rows of [summarise_launches()] of one collective and mapping, at counts on which a decision can rest.
+#' @param rows Rows of [summarise_launches()] of one collective and mapping, at counts of [tuning_counts()].
 #' @param at Process counts, neither the first nor the last of the rows.
 #' @return Tibble: processes, size_bytes, algorithm.
 #' @noRd
 decide_left_out <- function(rows, at, study) {
   grid <- tuning_grid(rows)
-  # Without one of many counts the reference is mostly that of the same algorithms.
+  # Without one of many counts, the reference mostly stays that of the same algorithms and is reused.
   whole <- grid$names[without_gaps(grid)]
   if (length(whole) > 0) grid$whole <- list(names = whole, middle = reference(grid))
   bind_rows(tibble(processes = numeric(), size_bytes = numeric(), algorithm = character()), map(at, function(count) {
@@ -87,7 +88,7 @@ decide_left_out <- function(rows, at, study) {
   }))
 }
 
-#' @param predicted List of `relative` and `level` at each count of `at`: log latencies are their sums.
+#' @param predicted List of `relative` and `level` at each count of `at`, whose sums are the predicted log latencies.
 #' @noRd
 decide_mapping <- function(grid, collective, mapping, at, study, predicted = NULL) {
   at <- sort(unique(at))
@@ -111,10 +112,10 @@ decide_mapping <- function(grid, collective, mapping, at, study, predicted = NUL
   arrange(found, .data$processes, .data$size_bytes)
 }
 
-#' The decision of each cell of `at` (sorted) and the grid's sizes
+#' Decide each cell of the counts `at` (sorted) and the sizes of the grid
 #'
-#' @return List: `choice` (position in the grid's names) and `reason`, both count x size; `relative` and `level`, as
-#'   [decide_mapping()] takes them; `noise`, of [tuning_noise()].
+#' @return List: `choice` (index into the grid's names) and `reason`, both count x size; `relative` and `level`, as in
+#'   [decide_mapping()]; `noise`, from [tuning_noise()].
 #' @noRd
 decide_cells <- function(grid, at, study, predicted = NULL) {
   why <- cannot_decide(grid)
@@ -122,7 +123,7 @@ decide_cells <- function(grid, at, study, predicted = NULL) {
   if (is.null(why) && is.na(noise$sd)) {
     why <- "one launch per cell and too few neighbouring cells: the noise is unknown, the default is kept"
   }
-  # What a model predicts (rounds.R) is not held against neighbours: they may not have been measured.
+  # Predictions of a model (rounds.R) are not compared with neighbours, which may lack measurements.
   near <- if (is.null(predicted)) map(at, function(p) neighbours(grid, p, default_bounds(study)))
   if (is.null(predicted)) predicted <- interpolate(grid, at, study)
   chosen <- if (is.null(why)) {
@@ -140,10 +141,10 @@ cannot_decide <- function(grid) {
   NULL
 }
 
-#' Decisions for every process count of the measured range
+#' Decisions for all collectives over the measured range of process counts
 #'
 #' @param results List from [read_results()].
-#' @return Tibble from [decide_tuning()] for all collectives with two process counts or algorithms, with `nodes`.
+#' @return Tibble as [decide_tuning()], with `nodes`.
 #' @noRd
 decide_all <- function(results) {
   if (!is.null(results$study$sampling)) return(decide_sampled(results))
@@ -161,7 +162,8 @@ decide_all <- function(results) {
   relocate(found, "nodes", .after = "mapping")
 }
 
-#' All counts of a range up to 128 wide; else the measured ones, those half-way between, and powers of two
+#' The process counts to decide: all counts if their range is narrower than 128, else the measured ones, their midpoints
+#' and powers of two
 #' @noRd
 fill_counts <- function(counts) {
   if (max(counts) - min(counts) < 128) return(seq(min(counts), max(counts)))
@@ -170,7 +172,8 @@ fill_counts <- function(counts) {
   sort(unique(c(counts, between, powers)))
 }
 
-#' Decide for a study: `tuning/decisions.csv` and `tables/tuning-regret.csv`
+#' Write the decisions of a study and their regret: `tuning/decisions.csv`, `tables/tuning-regret.csv` and
+#' `tables/tuning-shared.csv`
 #'
 #' @param results List from [read_results()].
 #' @param folder Folder `results/<study>`.
@@ -180,7 +183,7 @@ fill_counts <- function(counts) {
 #' write_tuning(results, tempfile())
 #' @export
 write_tuning <- function(results, folder = results$study$folder) {
-  # A sampled study has too few cells with all algorithms to judge on: its rounds are, on a complete one (rounds.R).
+  # A sampled study has too few cells with all algorithms; its rounds are judged on a complete study (rounds.R).
   judged <- if (is.null(results$study$sampling)) collectives_of(results)
   regret <- bind_rows(no_regret(), map(judged, function(name) summarise_regret(results, name)))
   c(

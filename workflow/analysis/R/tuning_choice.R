@@ -1,4 +1,4 @@
-# The choice of algorithms over the sizes of each number of processes, from predicted latencies and their noise.
+# The choice of algorithms over the message sizes of each process count, from predicted latencies and their noise.
 
 choose_algorithms <- function(relative, grid, noise, tie, near) {
   shape <- dim(relative)[-1]
@@ -22,10 +22,10 @@ choose_algorithms <- function(relative, grid, noise, tie, near) {
   list(choice = choice, reason = reason)
 }
 
-#' The cheapest sequence over sizes of which every run is sure
+#' The cheapest sequence of algorithms over sizes in which every run has a significant gain
 #'
-#' Where a run is not sure, its algorithm is no candidate for these sizes, and what is then the cheapest is looked at:
-#' an algorithm that was not measured beside must not hide another one that was.
+#' If the gain of a run is not significant, its algorithm is excluded for these sizes and the cheapest sequence is
+#' sought again, so that an algorithm without measured neighbours does not hide another one that has them.
 #' @noRd
 pick_sure <- function(excess, previous, tie, noise, near, gain) {
   repeat {
@@ -37,9 +37,9 @@ pick_sure <- function(excess, previous, tie, noise, near, gain) {
   }
 }
 
-#' The measured process counts around one: `below` and `above` (positions, ascending), `measured` (it is one itself),
-#' `same_range` (another count was measured where the default's table has no boundary between), `sized` (of several
-#' message sizes)
+#' The measured process counts around a count: `below` and `above` (ascending indices), `measured` (TRUE: the count
+#' itself was measured), `same_range` (TRUE: the default's table treats a measured count like this one), `sized` (TRUE:
+#' several message sizes)
 #' @noRd
 neighbours <- function(grid, at, bounds) {
   counts <- grid$counts
@@ -51,7 +51,8 @@ neighbours <- function(grid, at, bounds) {
   )
 }
 
-#' The cheapest sequence over sizes: predicted regret, plus `tie` for each change, less `tie` where the default is used
+#' The cheapest sequence of algorithms over sizes. Its cost: predicted regret, plus `tie` for each change, minus `tie`
+#' for each size with the default
 #' @noRd
 shortest_path <- function(excess, tie) {
   cost <- exp(excess - rep(apply(excess, 2, min, na.rm = TRUE), each = nrow(excess))) - 1
@@ -71,17 +72,18 @@ shortest_path <- function(excess, tie) {
   picked
 }
 
-#' The choice of the process count before, where that costs less than a quarter of the tie width: neighbours agree
+#' Keep the choice of the previous process count if that costs less than a quarter of the tie width, so that neighbours
+#' agree
 #' @noRd
 keep_previous <- function(picked, previous, excess, tie) {
   lost <- excess[cbind(previous, seq_along(previous))] - excess[cbind(picked, seq_along(picked))]
   if (all(is.finite(lost)) && mean(lost) < tie / 4) previous else picked
 }
 
-#' Runs whose gain is not sure go back to the default
+#' Set runs whose gain is not significant back to the default
 #'
-#' @param near Of [neighbours()]; NULL: they are not looked at.
-#' @param gain Array algorithm x measured count x size: log latency of the default less the algorithm's.
+#' @param near List from [neighbours()]; NULL: neighbours are not compared.
+#' @param gain Array algorithm x measured count x size: log latency of the default minus that of the algorithm.
 #' @noRd
 drop_unsure <- function(picked, excess, noise, near, gain) {
   runs <- rle(picked)
@@ -98,7 +100,7 @@ drop_unsure <- function(picked, excess, noise, near, gain) {
   picked
 }
 
-#' The gain of an algorithm over some sizes at the nearest counts below and above that it was measured at
+#' The mean gain of an algorithm over some sizes at the nearest counts below and above at which it was measured
 #'
 #' @param gain Array 1 x measured count x size.
 #' @noRd
@@ -110,17 +112,17 @@ gain_beside <- function(gain, near) {
   rowMeans(ifelse(is.finite(gain), gain, NA), na.rm = TRUE)
 }
 
-#' Is the gain of a short run seen at a neighbouring process count as well? One odd cell makes no rule.
+#' TRUE if neighbouring process counts confirm the gain of a short run, so that a single outlier makes no rule
 #' @noRd
 supported <- function(own, beside, noise, sizes) {
   if (sizes > 2 || length(beside) == 0) return(TRUE)
   max(beside) > 0 && mean(c(own, beside)) > 1.645 * noise * sqrt(2 / (sizes * (1 + length(beside))))
 }
 
-#' May a count that was not measured be decided? Between two measured ones, or beyond those in the range of communicator
-#' sizes that the default's table treats alike: what the default does beyond that is not known. A barrier is one cell at
-#' each count, and its latency jumps between counts (powers of two, last steps that are not full): it is not decided
-#' there.
+#' TRUE if a count without measurements may be decided: between two measured counts, or above one in the same range of
+#' communicator sizes of the default's table, because the behaviour of the default beyond that range is not known.
+#' Barriers are never decided there: they have one cell per count, and their latency jumps between counts (powers of
+#' two, incomplete last steps).
 #' @noRd
 reached <- function(beside, near) {
   near$sized && (length(beside) == 2 || (near$same_range && length(near$below) > 0))

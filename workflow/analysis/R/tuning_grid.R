@@ -1,12 +1,12 @@
-# The grid of one collective and mapping, algorithm x number of processes x message size: what was measured, its noise,
-# and what is interpolated between.
+# The grid of one collective and mapping (algorithm x number of processes x message size): measurements, their noise,
+# and interpolation between them.
 
 #' Arrays algorithm x count x size of log latency and of its standard error (NA with one launch)
 #' @noRd
 tuning_grid <- function(rows) {
   names <- unique(rows$algorithm)
   names <- c(intersect("default", names), sort(setdiff(names, "default")))
-  # Counts without the default cannot be compared with it; without any default all counts are kept, to be reported.
+  # Counts without the default are left out; if no count has the default, all are kept, so that this is reported.
   counts <- sort(unique(rows$processes[rows$algorithm == "default" | !"default" %in% names]))
   sizes <- sort(unique(coalesce(rows$size_bytes, -1)))
   at <- match(names, rows$algorithm)
@@ -17,7 +17,7 @@ tuning_grid <- function(rows) {
   c(grid, list(latency = fill_sizes(latency, sizes), raw = latency, error = put_on_grid(grid, rows, error)))
 }
 
-#' Array algorithm x count x size of a value for each row; NA where there is none
+#' Put a value of each row into an array algorithm x count x size; NA where there is no row
 #' @noRd
 put_on_grid <- function(grid, rows, values) {
   found <- array(values[NA_integer_], lengths(grid[1:3]), unname(grid[1:3]))
@@ -31,7 +31,7 @@ put_on_grid <- function(grid, rows, values) {
   found
 }
 
-#' Sizes that a process count lacks, between two that it has: counts may have been measured at other sizes
+#' Interpolate sizes that a process count lacks between two that it has, because counts may have different sizes
 #' @noRd
 fill_sizes <- function(latency, sizes) {
   x <- log(pmax(sizes, 1))
@@ -47,7 +47,7 @@ fill_sizes <- function(latency, sizes) {
   latency
 }
 
-#' A grid without one of its process counts: that of the other counts' rows
+#' The grid of all process counts but one
 #' @noRd
 grid_without <- function(grid, count) {
   counts <- grid$counts != count
@@ -65,10 +65,10 @@ grid_without <- function(grid, count) {
   others
 }
 
-#' Relative standard deviation of one latency: from the launches, or from the roughness over neighbouring cells
+#' Relative standard deviation of one latency, from the launches or from the roughness over neighbouring cells
 #'
-#' What latency does between neighbours (a change of protocol, a step of a tree) makes it rougher than its noise is,
-#' the more the farther apart they are; so of sizes and process counts the smoother ones say how large the noise is.
+#' Real changes between neighbours (of the protocol, a further step of a tree) add to the roughness. The noise is
+#' therefore taken from the smoother direction, message sizes or process counts.
 #' @noRd
 tuning_noise <- function(grid, simulated) {
   if (isTRUE(simulated)) return(list(sd = 0, from = "simulated"))
@@ -82,15 +82,15 @@ tuning_noise <- function(grid, simulated) {
   list(sd = min(map_dbl(bends, function(bend) 1.4826 * median(abs(bend)))), from = "neighbours")
 }
 
-#' How far each relative latency is from the line between its neighbours in size (`along` 3) or process count (2),
-#' scaled to the standard deviation of one latency; of fewer than five sizes (counts) nothing
+#' Distance of each relative latency from the line between its neighbours in size (`along` 3) or process count (2),
+#' scaled to the standard deviation of one latency; empty for fewer than five sizes (counts)
 #' @noRd
 roughness <- function(grid, along) {
   if (length(if (along == 3) grid$sizes else grid$counts) < 5) return(numeric())
   x <- if (along == 3) log(pmax(grid$sizes, 1)) else log(grid$counts)
   raw <- list(latency = grid$raw, names = grid$names, whole = grid$whole)
   relative <- grid$raw - rep(reference(raw, along), each = length(grid$names))
-  # One line for each neighbourhood; those with the same values known are computed together.
+  # One row per line of neighbours; lines with the same known values are computed together.
   lines <- matrix(aperm(relative, c(setdiff(1:3, along), along)), ncol = length(x))
   unlist(map(alike(t(is.finite(lines))), function(at) {
     known <- which(is.finite(lines[at[1], ]))
@@ -105,11 +105,12 @@ roughness <- function(grid, along) {
   }), use.names = FALSE)
 }
 
-#' Median over the algorithms of each count and size: those without gaps, if any; else, for each size, those that every
-#' count has, if any. A median over now these, now those algorithms would move with what happens to be measured.
+#' Reference latency of each count and size: the median over the algorithms without gaps or, if there are none, for each
+#' size over those that every count has, if any. A median over changing sets of algorithms would depend on which of them
+#' were measured.
 #'
-#' @param grid Of [tuning_grid()]; `whole`, where given, is the known reference of the algorithms `names`, which have no
-#'   gaps.
+#' @param grid Grid from [tuning_grid()]; its optional element `whole` is the known reference of the algorithms `names`,
+#'   which have no gaps.
 #' @param along 2: the same algorithms at all counts; 3: the same at all sizes of a count.
 #' @noRd
 reference <- function(grid, along = 2) {
@@ -135,8 +136,8 @@ reference <- function(grid, along = 2) {
 
 without_gaps <- function(grid) rowSums(is.na(grid$latency)) == 0
 
-#' Log latency at each count of `at`: `relative` to the reference (NA where an algorithm is no candidate), and its
-#' `level`
+#' Interpolate log latency at each count of `at`; returns `relative`, the difference to the reference (NA where an
+#' algorithm is no candidate), and `level`, the reference
 #' @noRd
 interpolate <- function(grid, at, study) {
   middle <- reference(grid)
@@ -160,10 +161,10 @@ interpolate <- function(grid, at, study) {
   list(relative = found, level = level)
 }
 
-#' Columns of a logical matrix, grouped by their content
+#' Group the columns of a logical matrix by their content
 #' @noRd
 alike <- function(known) {
-  # Mostly everything is known, and looking is cheaper than grouping.
+  # Mostly everything is known, and this check is cheaper than grouping.
   if (all(known)) return(list(seq_len(ncol(known))))
   unname(split(seq_len(ncol(known)), vctrs::vec_group_id(t(known))))
 }
@@ -179,11 +180,11 @@ along_rows <- function(known, values, at) {
   low + (values[left + 1, , drop = FALSE] - low) * share
 }
 
-#' Counts at which an algorithm is no candidate, because others were measured there or beyond and it was not: those
-#' above its largest one; and where it was measured at powers of two only, but others elsewhere too, all that are no
-#' power of two (libraries define some algorithms there only, and run another one elsewhere without saying so)
+#' TRUE for counts at which an algorithm is no candidate, because others were measured there or beyond and it was not:
+#' counts above its largest one and, if it was measured at powers of two only but others elsewhere too, all counts that
+#' are not powers of two (libraries define some algorithms for powers of two only, and silently run others elsewhere)
 #'
-#' @param known Positions of the counts that it was measured at.
+#' @param known Indices of the counts at which the algorithm was measured.
 #' @noRd
 not_offered <- function(counts, known, at) {
   power <- function(p) log2(p) == round(log2(p))
@@ -212,16 +213,16 @@ along_depth <- function(variant, counts, values, at, bounds) {
   found
 }
 
-#' Communicator sizes at which the default may change: Open MPI's own tables, 4.1 to 5.0, change at powers of two
+#' Communicator sizes at which the default may change: powers of two in the decision tables of Open MPI 4.1 to 5.0
 #' @noRd
 default_bounds <- function(study) {
   mpi <- tolower(as.character(study$provenance$mpi %||% "Open MPI"))
   if (any(grepl("open ?mpi", mpi))) 2^(2:20) else numeric()
 }
 
-#' Messages one after another from the root to the last rank; 1 for shapes that are flat or not known
+#' Number of consecutive messages from the root to the last rank; 1 for trees that are flat or not known
 #'
-#' The law by which latencies are interpolated, also at counts that no launch has and edges.csv therefore lacks.
+#' Computed, because latencies are also interpolated at counts without launches, which edges.csv lacks.
 #' @noRd
 tree_depth <- function(variant, processes) {
   p <- pmax(processes, 2)

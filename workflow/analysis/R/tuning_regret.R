@@ -1,10 +1,10 @@
-# What tuned decisions are worth: regret and gain on the process counts that did not decide.
+# Regret and gain of tuned decisions on the process counts that were not used to decide.
 
-#' How much slower than the best measured algorithm each policy is, on process counts that did not decide
+#' Regret of each policy against the best measured algorithm, on process counts that were not used to decide
 #'
 #' @param results List from [read_results()].
 #' @param collective Name of a collective.
-#' @param firsts Which splits ([split_tuning()]).
+#' @param firsts The splits ([split_tuning()]).
 #' @return Tibble: collective, policy (default, best-single: the algorithm other than the default with the smallest
 #'   geometric mean of regret on the deciding counts, tuned), algorithm (of best-single), split, mapping (or "all"), and
 #'   the columns of [summarise_slowdown()] and of [summarise_gains()].
@@ -27,10 +27,10 @@ summarise_regret <- function(results, collective, firsts = 1:2) {
   }))
 }
 
-#' How much longer the default takes than a policy, with its interval
+#' Additional time of the default over each policy, with 95 % intervals
 #'
-#' Neighbouring sizes of one process count and mapping are alike, so that each such group is one observation: the mean
-#' over its cells of the logarithm of the ratio. The interval is that of the mean over the groups (Student's t).
+#' Neighbouring sizes of one process count and mapping are correlated, so each such group counts as one observation: the
+#' mean over its cells of the logarithm of the ratio. The interval is that of the mean over the groups (Student's t).
 #'
 #' @param rows Tibble from [policy_cells()].
 #' @return Tibble: policy, mapping (or "all"), groups, gain_pct, gain_low_pct, gain_high_pct (95 %; NA with one group).
@@ -68,7 +68,7 @@ spell_counts <- function(counts) {
   paste(counts, collapse = ", ")
 }
 
-#' Slow-down of each policy in each judged cell ([compare_policies()])
+#' Decide on `split$decide` and compute the slow-down of each policy at `split$judge` ([compare_policies()])
 #' @noRd
 policy_cells <- function(results, collective, split, judged = results) {
   cells <- with_slowdown(judged$medians, collective, split$judge)
@@ -76,12 +76,12 @@ policy_cells <- function(results, collective, split, judged = results) {
   compare_policies(cells, decide_tuning(results, collective, split$decide, split$judge), function(processes) single)
 }
 
-#' Slow-down of each policy in each judged cell; a cell in which a policy's algorithm was not measured is left out of
-#' all policies, so that all are judged on the same cells
+#' Slow-down of each policy in each judged cell. Cells in which the algorithm of a policy was not measured are left out
+#' for all policies, so that all are judged on the same cells
 #'
 #' @param cells Tibble from [with_slowdown()]: the judged cells.
 #' @param tuned Decisions: mapping, processes, size_bytes, algorithm.
-#' @param single Function: the best single algorithm for each of some process counts (NA: none).
+#' @param single Function that returns the best single algorithm for each of some process counts (NA: none).
 #' @noRd
 compare_policies <- function(cells, tuned, single) {
   places <- distinct(cells, .data$mapping, .data$processes, .data$size_bytes)
@@ -97,8 +97,8 @@ compare_policies <- function(cells, tuned, single) {
   found[(tabulate(at, nrow(places)) == tabulate(of_place(wanted), nrow(places)))[at], ]
 }
 
-#' What a rules file of the decisions does at each of some places: the rule of the largest decided size that is not
-#' above
+#' The algorithm that a rules file of the decisions selects at each place: that of the largest decided size that is not
+#' above the size of the place
 #' @noRd
 rule_at <- function(decisions, places) {
   size <- function(data) coalesce(data$size_bytes, -1)
@@ -117,8 +117,8 @@ rule_at <- function(decisions, places) {
   found
 }
 
-#' Every measured cell with its latency over the best of its kind; cells without the default or with nothing else tell
-#' nothing of a choice
+#' Every measured cell with its slow-down against the best algorithm at the same place; without places that lack the
+#' default or have only the default
 #' @noRd
 with_slowdown <- function(medians, collective, counts) {
   rows <- medians |>
@@ -132,10 +132,11 @@ with_slowdown <- function(medians, collective, counts) {
   mutate(rows, slowdown = .data$latency_us / best[cell])[(several & with_default)[cell], ]
 }
 
-#' The algorithm other than the default with the smallest geometric mean of slow-downs in the most cells; NA without one
+#' The best single algorithm other than the default: of those with the most cells, the one with the smallest geometric
+#' mean of slow-downs; NA without one
 #'
 #' @param cells Tibble from [with_slowdown()].
-#' @param use Which of them decide.
+#' @param use TRUE for the rows that decide.
 #' @noRd
 best_single <- function(cells, use = TRUE) {
   use <- use & cells$algorithm != "default"
@@ -144,11 +145,11 @@ best_single <- function(cells, use = TRUE) {
   if (length(slowdowns) == 0) NA_character_ else names(which.min(vapply(slowdowns, geometric_mean, 0)))
 }
 
-#' What one decision for all placements loses against one for each
+#' Additional time of one decision for all placements over a decision for each
 #'
-#' Formats that know ranks only cannot tell placements (mapping, nodes) apart. For each number of processes and message
-#' size that several placements have, the algorithm that is best for them together (geometric mean of its time over the
-#' fastest of each placement) is compared with the fastest of each, among the algorithms that all of them have.
+#' Some tuning files select by number of ranks and cannot distinguish placements (mapping, nodes). For each number of
+#' processes and message size that several placements have, the algorithm that is best for all of them (geometric mean
+#' of its slow-down) is compared with the fastest of each, among the algorithms that all of them have.
 #'
 #' @param results List from [read_results()].
 #' @return Tibble, one row per collective and one for `all`: collective, shapes (most placements compared), cells,

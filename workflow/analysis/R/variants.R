@@ -1,17 +1,17 @@
-# Names: an algorithm that was measured with several parameters is several algorithms to the analysis. Inside it they
-# have names that are looked up and never taken apart; files have the algorithm and its parameters in two columns.
+# Names of algorithms: an algorithm measured with several parameters counts as several algorithms in the analysis. Their
+# names are looked up and never parsed; files have the algorithm and its parameters in two columns.
 
 #' The name of an algorithm with parameters
 #'
 #' @param algorithm Names of algorithms.
 #' @param parameters `key=value;...`.
-#' @return `algorithm:key=value:...`, by which the analysis tells apart what was measured with several parameters.
+#' @return `algorithm:key=value:...`, the name of an algorithm with these parameters in the analysis.
 #' @examples
 #' variant_name("chain", "fanout=2;segment_bytes=8192")
 #' @export
 variant_name <- function(algorithm, parameters) paste0(algorithm, ":", gsub(";", ":", parameters, fixed = TRUE))
 
-#' The algorithm and the parameters of a name; a name that no measurement has is an algorithm without parameters
+#' The algorithm and the parameters of a name; a name without measurements is an algorithm without parameters
 #' @return List: name, parameters.
 #' @noRd
 variant_of <- function(study, collective, algorithm) {
@@ -38,7 +38,7 @@ name_of <- function(study, collective, algorithm) {
   ifelse(is.na(at), as.character(algorithm), study$variants$algorithm_name[at])
 }
 
-#' A number out of `key=value;...`
+#' The numeric value of a key in `key=value;...`
 #' @noRd
 parameter_of <- function(parameters, name, default) {
   pairs <- strsplit(strsplit(parameters, ";", fixed = TRUE)[[1]], "=", fixed = TRUE)
@@ -46,7 +46,7 @@ parameter_of <- function(parameters, name, default) {
   if (length(value) == 1) value else default
 }
 
-#' A table as files have it: after each column of algorithms one with their parameters
+#' The form of a table in files: each column of algorithms is followed by one with their parameters
 #'
 #' @param data Tibble with a column collective, or of the collective `about`.
 #' @noRd

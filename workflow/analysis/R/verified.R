@@ -1,9 +1,10 @@
-# What a study's tuning came to: judged on cells that did not decide, and in fresh launches.
+# How good a study's tuning is: regret on cells that were not used to decide, and speed-up in fresh launches.
 
-#' What fresh launches say about a study's rules file
+#' Summarise the fresh launches that verify a study's rules file
 #'
-#' Regret is over the fastest known of the cell: the fresh default, the fresh tuned launch, or the study's own best. The
-#' last is the smallest of several, so it is too good on average (the winner's curse); the speed-up has no such bias.
+#' Regret is relative to the fastest known latency of the cell: the fresh default, the fresh tuned launch or the study's
+#' own best. The last is the minimum of several and thus too low on average (the winner's curse); the speed-up has no
+#' such bias.
 #'
 #' @param folder Folder `results/<study>` with `tables/tuning-verification.csv`.
 #' @return Tibble, one row per mapping and kind of cell (decided there, elsewhere): mapping, cells, changed (cells whose
@@ -35,10 +36,10 @@ summarise_verification <- function(folder) {
     relocate("changed", .after = "cells")
 }
 
-#' What a study's tuning came to: `tuning/sentences.csv` and `tables/tuning-verified.csv`
+#' Write the results of a study's tuning: `tuning/sentences.csv` and `tables/tuning-verified.csv`
 #'
-#' @param folder Folder `results/<study>`; of `tables/tuning-regret.csv`, `tables/sampling.csv` and
-#'   `tables/tuning-verification.csv` those that it has are told of.
+#' @param folder Folder `results/<study>`; the sentences cover those of `tables/tuning-regret.csv`,
+#'   `tables/sampling.csv` and `tables/tuning-verification.csv` that exist.
 #' @return The paths.
 #' @examples
 #' folder <- file.path(tempdir(), "study")
@@ -80,8 +81,8 @@ describe_regret <- function(folder) {
       capitalised(collective_word(first$collective[i])), ", rules ", first$split[i], " processes and tested on the ",
       format_number(here$cells[1], 6), " cells of the other process counts: the tuned rules are ", mean[["tuned"]],
       " slower than the best measured algorithm (geometric mean; more than ",
-      format_pct(here$p99_pct[here$policy == "tuned"]), " in one cell of a hundred), the default ",
-      mean[["default"]], ", the best single other algorithm (",
+      format_pct(here$p99_pct[here$policy == "tuned"]), " in 1 % of the cells), the default ",
+      mean[["default"]], ", the best single algorithm other than the default (",
       gsub("_", " ", here$algorithm[here$policy == "best-single"]), ") ", mean[["best-single"]], "."
     )
   })
@@ -93,8 +94,8 @@ describe_sampling <- function(folder) {
   rows <- readr::read_csv(path, show_col_types = FALSE, progress = FALSE)
   last <- rows |> group_by(.data$startup_s) |> slice_tail(n = 1) |> ungroup()
   paste0(
-    "Rules decided on a sample that takes ", format_pct(last$share_of_time_pct), " of the measurement time of the ",
-    "whole grid",
+    capitalised(collective_word(last$collective)), ", rules decided on a sample that takes ",
+    format_pct(last$share_of_time_pct), " of the measurement time of the whole grid",
     ifelse(
       last$startup_s == 0, " (time in the benchmark's loops)",
       paste0(" (with ", last$startup_s, " s for the start of each launch)")
@@ -108,12 +109,13 @@ describe_verification <- function(folder) {
   rows <- summarise_verification(folder)
   if (is.null(rows)) return(character())
   changed <- sum(rows$changed)
-  if (changed == 0) return("In fresh launches no cell has a rule other than the default.")
+  if (changed == 0) return("The rules select the default in every cell of the fresh launches.")
   paste0(
-    "In fresh launches ", sum(rows$faster), " of the ", changed,
+    "In fresh launches, ", sum(rows$faster), " of the ", changed,
     " cells with a rule other than the default are faster, ", sum(rows$tie), " tie and ", sum(rows$slower),
-    " are slower; the regret goes from ", format_number(pooled_regret(rows$default_geometric_mean_pct, rows$cells)),
-    " % to ", format_number(pooled_regret(rows$tuned_geometric_mean_pct, rows$cells)), " % (geometric means)."
+    " are slower than the default. The rules change the regret from ",
+    format_number(pooled_regret(rows$default_geometric_mean_pct, rows$cells)), " % to ",
+    format_number(pooled_regret(rows$tuned_geometric_mean_pct, rows$cells)), " % (geometric means)."
   )
 }
 

@@ -1,19 +1,19 @@
-# The time of calls whose messages follow trees. What does not depend on the costs of messages (levels, order of steps,
-# shared links) is computed once, because a fit evaluates hundreds of costs. The trees of all numbers of processes are
-# walked together, because a step of many trees takes R little longer than one of a single tree.
+# The time of calls whose messages follow trees. Everything that does not depend on the costs of messages (levels, order
+# of steps, shared links) is computed once, because a fit evaluates hundreds of costs. The trees of all numbers of
+# processes are walked together, because in R a step of many trees takes little longer than one of a single tree.
 
-#' An algorithm that is a tree: its first segment down or up the tree, and the others behind it
+#' Time of an algorithm that is a tree: its first segment goes down or up the tree, and the others follow it
 #'
 #' @param place Matrix from [place_ranks()].
 #' @param parent Tree from [sending_tree()].
-#' @return What `seen` makes of the times of the ranks.
+#' @return The result of `seen` for the times of the ranks, for each size.
 #' @noRd
 time_tree <- function(place, collective, variant, parent, size, costs, form, seen,
                       forest = forest_of(list(place), list(parent))) {
   time_forest(forest, collective, variant, size, costs, form, seen)[, 1]
 }
 
-#' The same for several trees
+#' Time of an algorithm for several trees
 #'
 #' @param forest Environment from [forest_of()].
 #' @return Matrix, one row per size and one column per tree.
@@ -40,7 +40,7 @@ time_forest <- function(forest, collective, variant, size, costs, form, seen) {
   pmax(time, outer(size, busiest_units(forest, costs)))
 }
 
-#' Further segments follow the first at the pace of the rank with the most to send (or receive)
+#' Time between segments: further segments follow the first at the pace of the rank with the most to send (or receive)
 #' @noRd
 pace <- function(parent, alpha, gap, piece, costs, blocking) {
   pace <- 0 * piece
@@ -51,12 +51,12 @@ pace <- function(parent, alpha, gap, piece, costs, blocking) {
   pace
 }
 
-#' What of trees under their placements does not depend on costs
+#' Properties of trees under their placements that do not depend on costs
 #'
-#' Each rank of each tree is a column.
+#' Each rank of each tree is one column.
 #' @param places,parents Lists of matrices from [place_ranks()] and of trees from [sending_tree()].
 #' @return Environment: `places`, `parents`, `columns` (of each tree), `roots`, `level` (of the message to each column;
-#'   1 at roots, which get none) and `steps` ([steps_of()]); what else is asked for is kept in it.
+#'   1 at roots, which receive none) and `steps` ([steps_of()]); [kept()] adds further properties.
 #' @noRd
 forest_of <- function(places, parents) {
   forest <- new.env(parent = emptyenv())
@@ -77,18 +77,18 @@ forest_of <- function(places, parents) {
   forest
 }
 
-#' Something of trees that is worked out when it is first asked for
+#' A property of the trees that is computed when it is first needed, and then kept
 #' @noRd
 kept <- function(forest, name, make) {
   if (is.null(forest[[name]])) assign(name, map2(forest$places, forest$parents, make), forest)
   forest[[name]]
 }
 
-#' The steps of trees: ranks of the same depth serve their first children, then their second ones, ...
+#' The steps of trees: ranks of the same depth send to their first children, then to their second ones, ...
 #'
-#' @param child Columns but roots, in the order in which their parents serve them.
-#' @param from The column of the parent of each.
-#' @param depth Of each column.
+#' @param child All columns but the roots, in the order in which their parents send to them.
+#' @param from Column of the parent of each child.
+#' @param depth Depth of each column.
 #' @return List, one entry for each depth with parents, the roots' first: `parents` (columns, those with the most
 #'   children first) and `children` (list: the first child of each parent, the second of those that have two, ...).
 #' @noRd
@@ -112,7 +112,7 @@ depth_of <- function(parent) {
   depth
 }
 
-#' Time a byte of each message of a reduce, when subtrees of the same height send at the same time
+#' Time per byte of each message of a reduce (us) if subtrees of the same height send at the same time
 #' @noRd
 shared_gaps <- function(place, parent, costs, sharing = count_receivers(place, parent)) {
   gap <- numeric(length(parent))
@@ -123,7 +123,7 @@ shared_gaps <- function(place, parent, costs, sharing = count_receivers(place, p
   gap
 }
 
-#' The same of a forest, by column
+#' [shared_gaps()] of each tree of a forest, by column
 #' @noRd
 shared_gaps_of <- function(forest, costs) {
   sharing <- kept(forest, "sharing", count_receivers)
@@ -132,8 +132,10 @@ shared_gaps_of <- function(forest, costs) {
   })
 }
 
-#' Receivers that share a unit with a message of a reduce, when subtrees of the same height send at the same time
-#' @return List, one entry for each level: `messages` (that cross it) and `receivers` (at its busier end).
+#' Number of receivers that share a unit with each message of a reduce if subtrees of the same height send at the same
+#' time
+#' @return List, one entry for each level: `messages` (indices of those that cross it) and `receivers` (at the busier
+#'   end of each).
 #' @noRd
 count_receivers <- function(place, parent) {
   height <- numeric(length(parent) + 1)
@@ -155,7 +157,7 @@ count_receivers <- function(place, parent) {
   })
 }
 
-#' Time a byte that the busiest unit of each tree needs for all messages that cross it (see [busy_units()])
+#' Time per byte (us) that the busiest unit of each tree needs for all messages that cross it (see [busy_units()])
 #' @noRd
 busiest_units <- function(forest, costs) {
   map_dbl(kept(forest, "crossing", most_crossing), function(crossing) {
@@ -165,7 +167,7 @@ busiest_units <- function(forest, costs) {
   })
 }
 
-#' How many messages cross the busiest unit of each level: in its busier direction, and in both
+#' Number of messages that cross the busiest unit of each level: in its busier direction, and in both directions
 #' @noRd
 most_crossing <- function(place, parent) {
   count <- vapply(colnames(place), function(level) {
@@ -180,10 +182,10 @@ most_crossing <- function(place, parent) {
   list(one_way = count[1, ], both_ways = count[2, ])
 }
 
-#' Broadcast: when each rank has received and sent all it has to
+#' Broadcast: time at which each rank has received and sent all its messages
 #'
-#' Those that have served their last child are left out of further turns.
-#' @param alpha,gap Of the message to each column.
+#' Ranks that have sent to their last child are left out of further turns.
+#' @param alpha,gap Latency (us) and time per byte (us) of the message to each column.
 #' @return Matrix, one row per size and one column per column of the forest (us).
 #' @noRd
 walk_down <- function(forest, alpha, gap, size, costs, blocking) {
@@ -226,7 +228,7 @@ walk_down <- function(forest, alpha, gap, size, costs, blocking) {
   done
 }
 
-#' Reduce: when each rank has combined what it gets and passed it on
+#' Reduce: time at which each rank has combined the messages of its children and sent the result to its parent
 #' @return As [walk_down()].
 #' @noRd
 walk_up <- function(forest, alpha, gap, size, costs, blocking) {
@@ -251,10 +253,10 @@ walk_up <- function(forest, alpha, gap, size, costs, blocking) {
       sent <- as.vector(ready[, child])
       way <- alpha[, child]
       length_us <- bytes[, child]
-      # The bytes of one message follow those of the other into the receiver.
+      # The bytes of consecutive messages enter the receiver one after another.
       arrival <- pmax.int(sent + way - costs$overhead, wire) + length_us
       wire <- arrival
-      # What is late arrives only after its receiver is ready for it.
+      # A late (rendezvous) message is transferred only when its receiver is ready.
       waited <- pmax.int(if (blocking) time + (way + length_us) else time, arrival) + costs$overhead
       if (!blocking) waited[late] <- (pmax.int(time, sent) + way + length_us)[late]
       time <- waited + combine

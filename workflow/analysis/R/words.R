@@ -11,7 +11,7 @@ collective_word <- function(collective) {
   ifelse(is.na(word), collective, word)
 }
 
-#' Collectives as headings have them
+#' Names of collectives for headings
 #'
 #' @return Character vector, named by the names of collectives.
 #' @examples
@@ -28,7 +28,7 @@ collective_titles <- function() setNames(capitalised(collective_words), names(co
 #' @export
 capitalised <- function(text) paste0(toupper(substr(text, 1, 1)), substring(text, 2))
 
-#' What a reader should see for an algorithm
+#' The label of an algorithm in figures, tables and sentences
 #' @noRd
 label_algorithm <- function(algorithm, study, collective) {
   known <- study$algorithms[study$algorithms$collective == collective, ]
@@ -36,7 +36,7 @@ label_algorithm <- function(algorithm, study, collective) {
   coalesce(label, capitalised(gsub("_", " ", algorithm)))
 }
 
-#' What a reader should see for a mapping: its label in the catalogue, with what [name_rows()] added to its name
+#' The label of a mapping: that of the catalogue, followed by what [name_rows()] added to the name
 #' @noRd
 label_mapping <- function(mapping, study) {
   mapping <- as.character(mapping)
@@ -78,7 +78,7 @@ format_pct <- function(x) {
   paste0(ifelse(abs(x) < 10, formatC(x, 1, format = "f"), formatC(x, 0, format = "f", big.mark = ",")), " %")
 }
 
-#' Names of a machine's levels as a text has them
+#' Names of a machine's levels in texts
 #'
 #' @param level Names of levels: node, socket, numa, ccd, ccx, core, ...
 #' @return Character vector.
@@ -87,10 +87,10 @@ format_pct <- function(x) {
 #' @export
 level_word <- function(level) coalesce(unname(c(numa = "NUMA domain", ccd = "CCD", ccx = "CCX")[level]), level)
 
-#' Words of a text as a part of a file's name
+#' Make part of a file name from a text
 #'
 #' @param text Character vector.
-#' @return Its letters in lower case and its digits, with a hyphen for all between.
+#' @return The letters in lower case and the digits of `text`; a hyphen replaces everything between them.
 #' @examples
 #' slug("Node + group (4 segments)")
 #' @export
@@ -108,7 +108,7 @@ and_list <- function(words) {
   paste(paste(utils::head(words, -1), collapse = ", "), "and", utils::tail(words, 1))
 }
 
-#' A machine's label, which says whether its numbers are simulated
+#' A machine's label, marked where its numbers are simulated
 #' @noRd
 machine_name <- function(label, simulated) {
   ifelse(simulated %in% TRUE & !grepl("simulated", label, ignore.case = TRUE), paste0(label, " (simulated)"), label)
@@ -120,7 +120,7 @@ within_text <- function(label) {
   sub("^(One|Two|Three|Four|Five|Six|Seven|Eight|Nine|Ten) ", "\\L\\1 ", label, perl = TRUE)
 }
 
-#' "(simulated)" for captions
+#' " (simulated)" for captions of simulated studies, else empty
 #' @noRd
 simulated_note <- function(study) if (study$simulated) " (simulated)" else ""
 
@@ -128,12 +128,13 @@ excluded_note <- function(results, collective) {
   here <- results$study$algorithms$algorithm[results$study$algorithms$collective == collective]
   left_out <- intersect(results$study$analysis$best_excludes, here)
   if (length(left_out) == 0) return("")
-  paste0(" ", and_list(label_algorithm(left_out, results$study, collective)), " ",
-    if (length(left_out) == 1) "does" else "do",
-         " not compete.")
+  paste0(
+    " ", and_list(label_algorithm(left_out, results$study, collective)), if (length(left_out) == 1) " is" else " are",
+    " excluded from the comparison."
+  )
 }
 
-#' A caption of a table about one collective
+#' The caption of a table on one collective
 #' @noRd
 caption_in <- function(results, collective, ...) {
   paste0(capitalised(collective_word(collective)), simulated_note(results$study), ": ", ...)
@@ -141,52 +142,52 @@ caption_in <- function(results, collective, ...) {
 
 caption_default_vs_best <- function(results, collective) {
   caption_in(
-    results, collective, "the default against the best of the other algorithms by class of message size and number ",
-    "of processes. Cells are mapping \u00d7 processes \u00d7 size; optimal: cells in which the default is at least ",
-    "as fast as every other algorithm. Differences are default minus best, in \u00b5s; positive means that the ",
-    "default is slower.", excluded_note(results, collective)
+    results, collective, "the default against the best other algorithm, by class of message size and number of ",
+    "processes. A cell is one mapping, number of processes and message size. Optimal: cells in which the default is ",
+    "at least as fast as every other algorithm. Differences are default minus best (\u00b5s); positive: the default ",
+    "is slower.", excluded_note(results, collective)
   )
 }
 
 caption_optimal <- function(results, collective) {
   caption_in(
-    results, collective, "numbers of processes at which the default is faster than (optimal), slower than (not ",
-    "optimal) or exactly as fast as the best of the other algorithms.", excluded_note(results, collective)
+    results, collective, "number of process counts at which the default is faster than the best other algorithm ",
+    "(optimal), slower (not optimal) or exactly as fast (zero difference).", excluded_note(results, collective)
   )
 }
 
 caption_winners <- function(results, collective) {
   caption_in(
-    results, collective, "fastest algorithm of each cell, latencies in \u00b5s. ", tie_rule(results, collective),
+    results, collective, "fastest algorithm of each cell and latencies (\u00b5s). ", tie_rule(results, collective),
     excluded_note(results, collective)
   )
 }
 
 caption_loglinear <- function(results, collective) {
   caption_in(
-    results, collective, "plane fitted to the natural logarithm of latency (\u00b5s) on the natural logarithm of ",
-    "message size (B) and the number of processes; error on the fitted cells in percent."
+    results, collective, "fit of the natural logarithm of latency (\u00b5s) as a linear function of the natural ",
+    "logarithm of message size (B) and of the number of processes; MAPE: mean absolute error on the fitted cells (%)."
   )
 }
 
 caption_slopes <- function(results, collective) {
-  caption_in(results, collective, "slopes of the tree algorithm's degree-1 spline in \u00b5s per process.")
+  caption_in(results, collective, "slopes of the degree-1 spline fitted to the tree algorithm (\u00b5s per process).")
 }
 
 caption_fits <- function(results, collective) {
   caption_in(
-    results, collective, "coefficients of three forms with 95 % intervals (\u00b5s, or \u00b5s per process); chosen ",
-    "marks the form that the figures show."
+    results, collective, "coefficients of the three fitted forms, with 95 % intervals (\u00b5s, or \u00b5s per ",
+    "process). Chosen: the form that the figures show."
   )
 }
 
 caption_errors <- function(results, collective) {
   caption_in(
     results, collective, "mean absolute error (%) of models on cells that they were not fitted to. Interpolation: ",
-    "every second number of processes and every fourth message size was left out of the fit. Extrapolation: fitted up ",
-    "to ", results$study$analysis$fit_up_to, " processes, compared with measurements of more. ",
+    "every second number of processes and every fourth message size was left out of the fit. Extrapolation: the ",
+    "models are fitted to at most ", results$study$analysis$fit_up_to, " processes and evaluated on more. ",
     if (n_distinct(rows_to_fit(results, collective)$processes) > most_modelled) paste0(
-      "Of the numbers of processes of an algorithm, at most ", most_modelled, " are used. "
+      "At most ", most_modelled, " process counts of each algorithm and mapping are used. "
     ),
     model_note
   )
@@ -194,16 +195,16 @@ caption_errors <- function(results, collective) {
 
 caption_costs <- function(results, collective) {
   caption_in(
-    results, collective, "costs of the hop model in \u00b5s per unit of each term, for each message size. A message ",
-    "belongs to the outermost level that it crosses."
+    results, collective, "costs of the hop model (\u00b5s per unit of each term) for each message size. A message ",
+    "counts for the outermost level that it crosses."
   )
 }
 
-#' What the models compute, for captions
+#' How the models work, for captions
 #' @noRd
 model_note <- paste(
   "The hop model counts the messages of the algorithm by the level of the machine that they cross (core, socket, node",
-  "...) and fits a cost for each level and size; anchored, it is scaled to the measurements of neighbouring process",
-  "counts. Log-interpolation is linear in log latency between measured cells; the product of both is their geometric",
-  "mean."
+  "...) and fits a cost for each level and message size; the anchored hop model is scaled to the latencies at",
+  "neighbouring process counts. Log-interpolation is linear in log latency between known cells; hop model \u00d7",
+  "interpolation is the geometric mean of both."
 )

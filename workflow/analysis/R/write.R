@@ -1,7 +1,7 @@
-#' Write a tibble as CSV: to a temporary name, then renamed, so that a reader never sees half a file
+#' Write a tibble as CSV: first to a temporary file that is then renamed, so that no process reads an incomplete file
 #'
 #' @param data A data frame.
-#' @param path Where.
+#' @param path Path of the CSV file.
 #' @return `path`.
 #' @noRd
 write_table <- function(data, path) {
@@ -12,9 +12,9 @@ write_table <- function(data, path) {
   path
 }
 
-#' The analysis of a study: its tables, models, figures and sentences
+#' Write the analysis of a study: its tables, models, figures and sentences
 #'
-#' One job makes all of them, because figures and sentences say what the models are worth.
+#' One call writes all of them, because figures and sentences report the accuracy of the models.
 #'
 #' @param results List from [read_results()].
 #' @param folder Folder `results/<study>`; files go to `tables/`, `models/` and `figures/` in it, each with an
@@ -26,9 +26,9 @@ write_table <- function(data, path) {
 #' @export
 write_analysis <- function(results, folder = results$study$folder) {
   results <- remembering(results)
-  # Beside the studies, because several have the same measurements.
+  # The store is outside the study's folder, because several studies have the same measurements.
   results$study <- storing(remembering(results$study), file.path(dirname(folder), ".analysis"))
-  # Made once: figures, tables and sentences of the chapter on all machines take it.
+  # Computed once for the figures, tables and sentences of the chapter on all machines.
   if (identical(results$study$chapter, "atlas")) results$atlas <- atlas_rows(results)
   models <- models_of(results)
   results$models <- setNames(map(models, "data"), map_chr(models, "id"))
@@ -60,7 +60,7 @@ tables_of <- function(results) {
   )
 }
 
-#' The entries that `with_sizes` and `without` make of the collectives with and without message sizes
+#' Apply `with_sizes` to each collective with message sizes and `without` to each one without; returns all entries
 #' @noRd
 of_collectives <- function(results, with_sizes, without) {
   of <- function(sized, make) map(collectives_of(results, sized = sized), function(name) make(results, name))
@@ -138,7 +138,7 @@ models_compared <- function(results, collective) {
       caption_errors(results, collective), part = "models"
     ),
     listed(collective, "comparison-detail", detail, paste(
-      caption_errors(results, collective), "By the reason for which a cell was held out."
+      caption_errors(results, collective), "One row for each reason for which cells were held out."
     ), part = "models"),
     listed(
       collective, "hop-costs", fit_hop_costs(results, collective), caption_costs(results, collective), part = "models"
@@ -148,9 +148,9 @@ models_compared <- function(results, collective) {
 
 #' An entry of tables/index.csv or models/index.csv
 #'
-#' @param about What it is about: a collective, an application, a part of a chapter; the section of the report is
-#'   that, or its `part` (`wins`, `models`, `levels`).
-#' @param what Makes the identifier `about-what`; NULL: `about`.
+#' @param about Subject: a collective, an application or a part of a chapter. It names the section of the report,
+#'   together with `part` (`wins`, `models`, `levels`) where that is given.
+#' @param what Second part of the identifier `about-what`; NULL: the identifier is `about`.
 #' @noRd
 listed <- function(about, what, data, caption, part = NULL) {
   list(id = paste(c(about, what), collapse = "-"), section = section_name(about, part), about = about, what = what,

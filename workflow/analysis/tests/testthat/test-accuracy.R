@@ -72,7 +72,7 @@ test_that("noise between authors is told apart from the model, on what both meas
   expect_equal(mistakes$chosen, "binomial")
   expect_equal(mistakes$share_pct, 100)
   said <- describe_accuracy(results)
-  expect_match(said, "Noise and model: 4 cells have algorithms that two authors measured", all = FALSE)
+  expect_match(said, "Noise and model: 4 cells have algorithms that two authors measured\\.", all = FALSE)
   expect_match(said, "The wrong choice that costs most is binomial", all = FALSE)
   expect_true("accuracy-noise" %in% ids(tables_accuracy(results)))
   # A study of one launch of each cell says that it cannot tell.

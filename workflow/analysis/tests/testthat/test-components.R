@@ -57,7 +57,7 @@ test_that("sentences say which component, then which algorithm, and what matters
   whole <- c(describe_components_answer(results), said$text[said$section == "components" & said$claim])
   expect_match(own[1], "The fastest component is SM in 2 of 2 cases", fixed = TRUE)
   expect_match(own[2], "(run by coll/tuned) is more than 2.0 % slower than it in 2 of 2 cases", fixed = TRUE)
-  expect_match(own[2], "takes 2 times as long in the geometric mean", fixed = TRUE)
+  expect_match(own[2], "takes 2 times as long (geometric mean)", fixed = TRUE)
   expect_match(own[3], "faster than the fastest component in 2 of 2 cases: CHAIN; there the component takes 1.5 times",
                fixed = TRUE)
   expect_match(whole[1], "takes 2 times as long as the fastest component, and that takes 1.5 times", fixed = TRUE)

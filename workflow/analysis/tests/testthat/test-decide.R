@@ -76,13 +76,13 @@ test_that("no sentence says tied and slower of the same thing", {
     launch = rep(rep(1:5, each = 3), 2), round = rep(rep(paste0("b:", 1:5), each = 3), 2)
   )
   text <- describe_answer(read_results(make_study(rows)))
-  expect_match(text, "the default is the fastest or tied with it in 100 % of the cells\\.$")
+  expect_match(text, "the default is the fastest algorithm, or tied with it, in 100 % of the cells\\.$")
 })
 
 test_that("an algorithm that did not take part everywhere is named", {
   rows <- toy_rows("bcast", c("default", "linear", "chain", "default", "linear"), 2, c(1, 1, 1, 2, 2), 1:5)
   text <- describe_decision(read_results(make_study(rows)), "bcast")
-  expect_match(text, "Winners are chosen among the algorithms that were measured\\. .*: CHAIN \\(1\\)\\.", all = FALSE)
+  expect_match(text, "Only algorithms with a latency in a cell compete there\\. .*: CHAIN \\(1\\)\\.", all = FALSE)
   complete <- read_results(make_study(rows[rows$algorithm != "chain", ]))
   expect_no_match(describe_decision(complete, "bcast"), "lacks")
 })

@@ -65,7 +65,7 @@ test_that("sentences say whether the target is met, and where steps change", {
   results <- made_of_messages(cost)
   said <- describe_extrapolation_study(results)
   expect_match(said[1], "fitted to 56 cells on at most 32 nodes, predicts 28 cells on 64 to 256 nodes")
-  expect_match(said[2], "within the target on 64 and 256 nodes")
+  expect_match(said[2], "The median error is within the target on 64 and 256 nodes")
   expect_false(any(grepl("A step of a ring", said)))
   slow <- results$medians$processes == 256
   results$medians$latency_us[slow] <- 3 * results$medians$latency_us[slow]

@@ -79,7 +79,7 @@ test_that("the sentences give both gains, and how many agree", {
 test_that("cells are there before anything is decided", {
   results <- gained(cells = FALSE)
   results$applications$one$replays <- results$applications$one$replays[1]
-  expect_match(describe_gain(results), "there are no decisions yet for the cells of the applications")
+  expect_match(describe_gain(results), "because there are no decisions yet for the cells of the applications")
   cells <- tables_of_gain(results)[[1]]$data
   expect_equal(cells[c("operation", "ranks", "size_bytes", "operations")], tibble::tibble(
     operation = "allreduce", ranks = 2L, size_bytes = 8, operations = 2L

@@ -50,7 +50,7 @@ test_that("findings are listed as they are, and counted in a sentence", {
   ))
   expect_equal(
     describe_import(imported_study(two_authors(1.02), nothing)),
-    "The checks of the imported data have no findings."
+    "The checks of the imported data found no problems."
   )
 })
 
@@ -62,7 +62,8 @@ test_that("agreement of sources: table, sentence and the figure by cell", {
   results <- imported_study(two_authors(1.2), nothing, agreement)
   expect_equal(purrr::map_chr(tables_of_import(results), "id"), c("import-checks", "agreement"))
   expect_match(
-    describe_import(results)[2], "differ by 2.0 to 4.0 % (medians by algorithm and mapping; median of these 3.0 %)",
+    describe_import(results)[2],
+    "differ by 2.0 to 4.0 % (medians for each algorithm and mapping; median of these 3.0 %)",
     fixed = TRUE
   )
   cells <- summarise_agreement_by_cell(results)

@@ -66,7 +66,7 @@ test_that("many process counts are fitted and judged on some: shared ones first,
   expect_equal(range(counts), c(2, 200))
   expect_lte(max(diff(counts)), 3)
   expect_equal(unique(summarise_model_errors(many, "barrier")$held_out_cells), 47)
-  expect_match(caption_errors(many, "barrier"), "Of the numbers of processes of an algorithm, at most 96 are used.")
+  expect_match(caption_errors(many, "barrier"), "At most 96 process counts of each algorithm and mapping are used.")
   expect_no_match(caption_errors(results, "barrier"), "at most 96")
   rows <- lawful(c(default = 1.1, linear = 1), counts = 2:200) |>
     dplyr::filter(.data$algorithm == "linear" | .data$processes %% 4 == 1)

@@ -74,7 +74,7 @@ test_that("with a ladder there is a model, its comparison and its figures; witho
   # Nothing but flops was put into the runs.
   expect_equal(comparison$held_out_mape_pct[comparison$model == "flops_only"], 0, tolerance = 1e-6)
   expect_true(all(c("svd-speedup", "svd-communication", "svd-model") %in% ids(figures_of(results))))
-  expect_match(describe_scaling_model(results)[1], "takes 4 GFlop/s per core")
+  expect_match(describe_scaling_model(results)[1], "The model takes 4 GFlop/s per core")
   expect_match(describe_answer(results), "the largest speed-up is 4 on 4 processes")
 
   bare <- study_of(runs())

@@ -65,6 +65,6 @@ test_that("of many process counts those that can be seen are drawn, the first an
   expect_equal(sum(drawn$algorithm == "a"), 30)
   expect_equal(range(drawn$processes[drawn$algorithm == "a"]), c(1, 200))
   expect_equal(drawn$processes[drawn$algorithm == "b"], c(5, 6, 200))
-  expect_match(drawn_note(rows, 30), "30 are drawn")
+  expect_match(drawn_note(rows, 30), "At most 30 process counts .* are drawn")
   expect_equal(drawn_note(drawn, 30), "")
 })
