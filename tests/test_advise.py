@@ -53,7 +53,7 @@ def test_a_measured_cell(folder):
     assert known
     assert "use: chain" in text and "10 us, [9.5, 10.5] us over 3 launches" in text
     assert "gain over the default (12 us): 20.0 %" in text and "measured, at 8 processes" in text
-    assert "not verified" in text and "rules file: none was written" in text
+    assert "not verified" in text and "rules file: none; add `analysis: {tuning: {}}`" in text
     (folder / "tuning" / "mpich-core-n2.json").write_text("{}")
     assert f"rules file: {folder}/tuning/mpich-core-n2.json" in "\n".join(
         answer(folder, Question("bcast", "core", 2, 8, 1024))[1]
@@ -68,7 +68,7 @@ def test_an_algorithm_with_parameters(folder):
     text = "\n".join(lines)
     assert known and "use: chain [fanout=2]" in text
     assert "10 us, [9.5, 10.5] us over 3 launches" in text
-    assert "rests on: chain fanout=2 and 1 other algorithms, measured, at 8 processes" in text
+    assert "based on: chain fanout=2 and 1 other algorithms, measured, at 8 processes" in text
 
 
 def simulate(folder):
@@ -112,7 +112,7 @@ def test_a_sampled_study_rests_on_its_model(folder):
     with open(folder / "tuning" / "decisions.csv", "a") as stream:
         stream.write("bcast,core,2,11,1024,default,,no default arm,interpolated,,,,,unknown\n")
     text = "\n".join(answer(folder, Question("bcast", "core", 2, 9, 1024))[1])
-    assert "11 us, interpolated\n" in text and "rests on: a model of 3 points measured in rounds" in text
+    assert "11 us, interpolated\n" in text and "based on: a model of 3 points measured in rounds" in text
     text = "\n".join(answer(folder, Question("bcast", "core", 2, 11, 1024))[1])
     assert "use: default (no default arm)" in text and "expected latency: not known" in text
 
@@ -224,6 +224,6 @@ def test_a_fresh_checkout_answers_from_the_measured_machines_that_come_with_it(c
     done = checkout.collstudy("advise", *asked, "--size", "1GiB", "--machine", "thin")
     assert done.returncode == 0 and "nearest measured cell: 512 processes on 512 nodes" in done.stdout
     done = checkout.collstudy("advise", *asked[:2], "--nodes", "2", *asked[4:], "--size", "8")
-    assert done.returncode == 1 and "no machine of the atlas has a measured cell near this one" in done.stdout
+    assert done.returncode == 1 and "no machine of the atlas was measured near it" in done.stdout
     done = checkout.collstudy("advise", "--collective", "brodcast", *asked[2:], "--size", "8")
     assert done.returncode == 2 and "--collective: unknown collective 'brodcast'; known: allgather," in done.stderr

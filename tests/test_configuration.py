@@ -73,7 +73,7 @@ def test_wrong_machine(checkout: Checkout, old: str, new: str, expected: list[st
          "line 13: unknown key 'first' in sampling (did you mean 'first_pct'?); known: budget_node_minutes"),
         (
             "  - {collective: latency, levels: [node], sizes: {from: 1, to: 8}}\nsampling: {}\nanalysis: {tuning: {}}\n",
-            "sweeps.1: sampling chooses between algorithms; latency has none to choose from",
+            "sweeps.1: sampling compares algorithms, but latency has only one; remove this sweep or `sampling`",
         ),
     ],
 )  # fmt: skip
@@ -168,4 +168,4 @@ def test_an_algorithm_a_mapping_and_a_machine_are_edits_of_yaml(checkout: Checko
     text = TINY.replace("machine: thin", "machine: mine").replace("[core]", "[spread]").replace("linear", "wide_chain")
     checkout.write("config/studies/tiny.yaml", text)
     done = must(checkout.collstudy("status", "tiny"))
-    assert "cells 0 done, 0 failed, 4 left of 4" in done.stdout
+    assert "0 of 4 cells done, 0 failed, 4 remaining" in done.stdout

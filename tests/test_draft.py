@@ -139,7 +139,7 @@ def test_cells_need_an_account_with_something_to_gain(traced, tmp_path, capsys):
     assert "One calls no collective that can be measured and has algorithms to choose from" in capsys.readouterr().err
     path.unlink()
     assert main([*traced, "--application", "one"]) == 2
-    assert "no account of One; ./study run traced writes it" in capsys.readouterr().err
+    assert "One was not analysed yet; ./study run traced does it" in capsys.readouterr().err
 
 
 def test_an_account_of_an_earlier_version_is_written_again(traced, tmp_path, capsys):

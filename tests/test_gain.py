@@ -69,7 +69,10 @@ def test_traces_are_replayed_with_and_without_decisions(checkout: Checkout, prog
     collected = ["--config", "studies=gained", "--", "results/gained/measurements.csv"]
     done = must(checkout.snakemake(*collected))
     # Nothing is decided yet: the replay uses the defaults.
-    assert "few has no decisions yet: ./study run few, then this study again" in done.stderr
+    assert (
+        "replays with the decisions of few are skipped, because few has none yet; run ./study run few first"
+        in done.stderr
+    )
     results = checkout.folder / "results"
     about = json.loads((results / "gained" / "study.json").read_text())
     assert [entry["label"] for entry in about["applications"][0]["replays"]] == ["default"]
@@ -179,7 +182,7 @@ def test_a_replay_that_stops_half_way_is_one_sentence() -> None:
         "[0.005] EngineImpl.cpp:718: [ker_engine/CRITICAL] Oops! Deadlock detected, some activities are still around"
     )
     with pytest.raises(
-        LaunchFailed, match="deadlock: the messages of this program do not follow the rule of scaling out"
+        LaunchFailed, match="deadlock: this trace cannot be replayed on this number of ranks: its messages do not match"
     ):
         refuse_deadlock(printed)
     refuse_deadlock("Simulated time: 0.005 seconds.")

@@ -34,16 +34,16 @@ def test_other_authors_data(published: dict[str, tuple[Rows, dict[str, int]]]) -
     ]
     naive = [{key: value for key, value in row.items() if key != "left_out"} for row in naive]
     findings = found(naive, problems=problems)
-    assert set(findings) == {"wrong algorithm", "sources disagree", "never left the node"}
+    assert set(findings) == {"wrong algorithm", "sources disagree", "placed on a single node"}
     assert {finding.where for finding in findings["wrong algorithm"]} == {"mzampar: bcast linear"}
-    assert [finding.where for finding in findings["never left the node"]] == ["zappia: bcast chain, by node"]
+    assert [finding.where for finding in findings["placed on a single node"]] == ["zappia: bcast chain, by node"]
     assert {finding.where.split(":")[0] for finding in findings["sources disagree"]} == {
         "bcast chain, by node", "bcast linear, by core", "bcast linear, by node", "bcast linear, by socket"
     }  # fmt: skip
     # With the names that the study assigns.
     findings = found(thin, problems=problems)
-    assert set(findings) == {"sources disagree", "never left the node"}
-    warned = [finding for finding in (*findings["sources disagree"], *findings["never left the node"])]
+    assert set(findings) == {"sources disagree", "placed on a single node"}
+    warned = [finding for finding in (*findings["sources disagree"], *findings["placed on a single node"])]
     assert all(finding.action.startswith("left out by the study") for finding in warned)
 
     printed, problems = published["orfeo-thin-published"]

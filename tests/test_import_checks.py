@@ -22,7 +22,7 @@ def test_one_algorithm_under_two_names() -> None:
     again = [row | {"algorithm": "chain"} for row in sound(seed=2, algorithms=("binomial",))]
     faulty = sound(algorithms=("linear", "binomial", "binary_tree")) + again
     (finding,) = found(faulty)["wrong algorithm"]
-    assert (finding.where, finding.confidence) == ("bcast binomial and chain", "likely")
+    assert (finding.where, finding.confidence) == ("bcast binomial and bcast chain", "likely")
     assert "other pairs of algorithms differ by" in finding.found
 
 
@@ -43,11 +43,11 @@ def test_a_linear_broadcast_that_grows_like_a_tree() -> None:
 def test_a_mapping_that_never_left_the_node() -> None:
     rest = [row for row in sound() if (row["algorithm"], row["mapping"]) != ("chain", "node")]
     stayed = [row | {"mapping": "node"} for row in sound(seed=5, algorithms=("chain",)) if row["mapping"] == "core"]
-    (finding,) = found(rest + stayed)["never left the node"]
+    (finding,) = found(rest + stayed)["placed on a single node"]
     assert (finding.where, finding.confidence) == ("bcast chain, by node", "certain")
 
 
-@pytest.mark.parametrize(("latency", "what"), [(1e-3, "outside their"), (1.17, "cannot be the mean")])
+@pytest.mark.parametrize(("latency", "what"), [(1e-3, "outside their"), (1.17, "cannot be means over ranks")])
 def test_means_that_cannot_be(latency: float, what: str) -> None:
     faulty = changed(
         sound(), lambda row: row["algorithm"] == "chain" and row["size_bytes"] > 2**14 and row["processes"] == 4,
@@ -142,10 +142,10 @@ def test_another_studys_series_times_a_constant() -> None:
 @pytest.mark.parametrize(
     ("part", "where"),
     [
-        (lambda row: row["mapping"] == "node", "bcast binomial and chain, by node"),
+        (lambda row: row["mapping"] == "node", "bcast binomial and bcast chain, by node"),
         (
             lambda row: row["mapping"] == "core" and row["processes"] >= 26,
-            "bcast binomial and chain, by core, 26 to 48 ranks",
+            "bcast binomial and bcast chain, by core, 26 to 48 ranks",
         ),
     ],
 )
@@ -243,7 +243,7 @@ def test_a_label_that_is_wrong_at_every_second_number_of_ranks() -> None:
     again = [row | {"algorithm": "chain"} for row in sound(seed=2, algorithms=("binomial",)) if wrong(row)]
     faulty = [row for row in sound() if row["algorithm"] != "chain" or not wrong(row)] + again
     (finding,) = found(faulty)["wrong algorithm"]
-    assert finding.where.startswith("bcast binomial and chain, by core, at 1") and "(8, ..., 48)" in finding.where
+    assert finding.where.startswith("bcast binomial and bcast chain, by core, at 1") and "(8, ..., 48)" in finding.where
 
 
 def test_small_messages_alone_do_not_tell_trees_apart() -> None:

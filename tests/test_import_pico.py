@@ -92,7 +92,7 @@ def test_calls_that_are_no_times_are_counted(theirs: Import) -> None:
 def test_an_allocation_of_another_number_of_ranks(theirs: Import) -> None:
     write_run(theirs, hosts=16)
     said = theirs.refused(STUDY)
-    assert "tests whose allocation has another number of ranks than the metadata" in said and "16 instead of 4" in said
+    assert "tests whose allocation and metadata disagree on the number of ranks" in said and "16 instead of 4" in said
     theirs.collect(STUDY.replace("format: pico", "format: pico\n      ranks: allocation"))
     assert {(r["nodes"], r["processes"], r["mapping"]) for r in theirs.rows()} == {("4", "16", "core")}
 

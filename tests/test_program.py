@@ -154,7 +154,7 @@ def test_a_program_that_hardly_communicates_gets_that_answer(user: Checkout, fol
     assert (
         done.stdout.strip()
         .splitlines()[-1]
-        .startswith("No tuning file: the program spends hardly any time in collectives")
+        .startswith("No tuning file: the program spends too little time in collectives")
     )
     assert not list((user.folder / "results" / "tune-quiet" / "sampling").glob("round-*"))
     assert tuning_files(user, "quiet") == []
@@ -339,7 +339,7 @@ def test_clearly_faster_means_that_the_interval_is_above_one(tuned: list[float],
 @pytest.mark.parametrize(
     ("used", "reason"),
     [
-        ([], "the program spends hardly any time in collectives"),
+        ([], "the program spends too little time in collectives"),
         ([{"operation": "bcast"}], "no algorithms of impi are known for bcast, where the program spends its time"),
     ],
 )

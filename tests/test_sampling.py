@@ -124,7 +124,7 @@ def test_where_nothing_can_be_decided_nothing_is_measured_and_the_default_stays(
 
 
 def test_status_counts_what_was_asked_for(sampled: Checkout) -> None:
-    assert "tiny: cells 0 done, 0 failed, 0 left of 0" in sampled.collstudy("status", "tiny").stdout
+    assert "tiny: 0 of 0 cells done, 0 failed" in sampled.collstudy("status", "tiny").stdout
 
 
 def test_node_hours_of_rounds_to_come_are_limited(sampled: Checkout) -> None:

@@ -65,7 +65,8 @@ def test_both_ways_are_measured_in_one_block(checkout: Checkout) -> None:
         ("bcast\n    algorithms: [default, linear]", "ibcast\n    algorithms: [default]",
          "barrier: only blocking collectives support window"),
         (", barrier: window", "", "chapter starts needs sweeps of a collective with and without barrier: window"),
-        ("chapter: starts\n", "", "bcast is swept with and without barrier: window; only chapter starts keeps them apart"),
+        ("chapter: starts\n", "", "bcast is swept with and without `barrier: window`; only `chapter: starts` can show both, "
+         "so set it or split the study"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_one_message(checkout: Checkout, old: str, new: str, why: str) -> None:

@@ -68,7 +68,7 @@ def test_status_again_and_again(checkout: Checkout) -> None:
     """`status --watch` ends when nothing is left."""
     assert checkout.snakemake("results/tiny/measurements.csv").returncode == 0
     done = study(checkout.folder, "status", "--watch")
-    assert done.returncode == 0 and "tiny: cells 4 done, 0 failed, 0 left of 4" in done.stdout
+    assert done.returncode == 0 and "tiny: 4 of 4 cells done, 0 failed" in done.stdout
 
 
 def test_completion(checkout: Checkout) -> None:

@@ -66,7 +66,7 @@ def test_only_what_changed(two, cluster) -> None:
     )
     submitted(2, study.study.replace("[4]", "[4, 6]").replace("core, node", "core"))
     submitted(2, study.study.replace("core, node", "core, node, BFNF"))
-    assert "cells 6 done, 0 failed, 0 left of 6" in study.collstudy("status").stdout
+    assert "6 of 6 cells done, 0 failed" in study.collstudy("status").stdout
 
 
 SAMPLED = """

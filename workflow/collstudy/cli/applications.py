@@ -42,7 +42,7 @@ def add_commands(commands: Any) -> None:
     )
     tuning.add_argument(
         "--worth", type=float, default=WORTH_PCT, metavar="PERCENT",
-        help=f"measure only if perfect collectives could save so much of the run time (default: {WORTH_PCT})",
+        help=f"measure only if ideal (zero-cost) collectives would save at least this percentage of the run time (default: {WORTH_PCT})",
     )  # fmt: skip
     tuning.add_argument("--machine", default="this-machine", help="a file of config/machines/ (default: this-machine)")
     tuning.add_argument(

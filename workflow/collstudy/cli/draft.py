@@ -47,7 +47,7 @@ CELLS = """\
 # Drafted from what APPLICATION calls, results/STUDY/tables/TABLE.
 title: "Collectives of APPLICATION"
 question: >-
-  Which algorithms should the collectives that APPLICATION calls use, at its numbers of ranks and message sizes?
+  Which algorithms should be used for the collectives of APPLICATION, at its numbers of ranks and message sizes?
 machine: MACHINE
 LAUNCHESSAMPLING# The collectives with the largest possible gain first. Ranks of a communicator are placed on the first cores.
 sweeps:
@@ -142,7 +142,7 @@ def cells_of(project: Project, name: str, application: str | None, budget: float
     path = project.folder(name) / "tables" / "account-cells.csv"
     rows = [row for row in read_csv(path) if row["application"] == label]
     if not rows:
-        raise StudyError(f"{path}: no account of {label}; ./study run {name} writes it if each rank has its own core")
+        raise StudyError(f"{label} was not analysed yet; ./study run {name} does it (each rank needs its own core)")
     return _study_of_cells(project, label, name, path, rows, study.machine, budget)
 
 

@@ -66,7 +66,7 @@ def request(arguments: argparse.Namespace) -> None:
 
 
 def replays(arguments: argparse.Namespace) -> None:
-    """Write study.json and the blocks of what is missing, once the study that decides has decided."""
+    """Write study.json and the blocks of missing replays, once the study named by `decisions` has made its decisions."""
     project = Project(results=arguments.results)
     source = project.source(arguments.study)
     write_atomically(source.folder / "study.json", source.study_json())
@@ -74,7 +74,7 @@ def replays(arguments: argparse.Namespace) -> None:
 
 
 def describe(arguments: argparse.Namespace) -> None:
-    """Write study.json and the points of a program's cells, once its account exists."""
+    """Write study.json and the list of a program's points, after its trace was analysed."""
     source = Project(results=arguments.results).source(arguments.study)
     for file, content in source.described().items():
         write_atomically(source.folder / file, content)

@@ -25,7 +25,7 @@ def describe(project: Project, folder: Path) -> list[str]:
         seconds, missing = sum(task.seconds() for task in tasks), verb(task.work for task in tasks)
         return [
             *left_out, *map(_describe_missing, lacking), "",
-            _command("run", f"{missing} what is missing (about {clock(seconds)} of launches), analyse, make the report"),
+            _command("run", f"{missing} what is missing (about {clock(seconds)}), analyse, make the report"),
             _command("run -- --dry-run", "show what would be done, in how many blocks"),
         ]  # fmt: skip
     names = ", ".join(state.source.study.name for state in states)

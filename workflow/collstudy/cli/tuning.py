@@ -21,7 +21,7 @@ from collstudy.tuning.advise import advise as answers
 from collstudy.tuning.convert import Converted, grouped
 from collstudy.tuning.convert import convert as converted
 from collstudy.tuning.explain import explain as explained
-from collstudy.tuning.findings import complain
+from collstudy.tuning.findings import checked, complain
 from collstudy.tuning.library import library_of
 from collstudy.tuning.readers.dispatch import read
 from collstudy.tuning.readers.known import FORMATS, Known
@@ -30,7 +30,11 @@ from collstudy.tuning.readers.known import FORMATS, Known
 def add_commands(commands: Any) -> None:
     """Add the commands of this module to the parser."""
     steps = add(commands, "tuning", tuning, "write, check and verify the tuning files of a study")
-    steps.add_argument("step", choices=("emit", "keep"), help="step: before or after the verification is measured")
+    steps.add_argument(
+        "step",
+        choices=("emit", "keep"),
+        help="emit: write and check the files; keep: judge them after the verification",
+    )
     steps.add_argument("study")
     asking = add(commands, "advise", advise, "recommend an algorithm from the results at hand")
     asking.add_argument("--collective", required=True, help="such as bcast (config/algorithms.yaml)")
@@ -69,7 +73,7 @@ def add_commands(commands: Any) -> None:
 
 
 def tuning(arguments: argparse.Namespace) -> None:
-    """One of the two steps after the analysis has decided; see project/judging.py."""
+    """Run one step on a study's tuning files: emit writes and checks them, keep judges the verification and withdraws slower rules."""
     project = Project(results=arguments.results)
     {"emit": judging.emit, "keep": judging.keep}[arguments.step](project, arguments.study)
     made.note(project.results, arguments.study, arguments.step)
@@ -175,9 +179,7 @@ def _check_converted(found: Converted, path: Path, mpi: Any, known: Known) -> No
         found.placement, path.resolve(), known.catalogue, library_of(mpi, known.catalogue, known.numbers)
     )
     complain(findings)
-    print(
-        f"{mpi.label} {mpi.version}: {len(findings)} limits checked, {sum(one.tells_apart for one in findings)} conclusive"
-    )
+    print(f"{mpi.label} {mpi.version}: {checked(findings)}")
 
 
 def calibrate(arguments: argparse.Namespace) -> None:

@@ -196,7 +196,7 @@ def software_of(block: Block) -> dict[str, str]:
         mpi = installed(name)
         if version != mpi.version:
             raise StudyError(
-                f"{block.name}: planned with {mpi.label} {version}, but {mpi.mpirun} is {mpi.version}: "
+                f"{block.name}: the run was planned with {mpi.label} {version}, but this job's {mpi.mpirun} is {mpi.version}: "
                 "load the same module in the job as where snakemake was started"
             )
         found |= {name: mpi.version, "mpirun" if name == "openmpi" else f"mpirun_{name}": str(mpi.mpirun)}

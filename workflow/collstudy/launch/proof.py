@@ -25,7 +25,9 @@ def other_messages(
     expected, seen = PATTERNS[pattern](processes, parameters), messages(folder)
     odd = sorted(set(seen) ^ expected)
     if odd:
-        return [f"the messages are not those of {pattern}: {len(odd)} pairs differ, such as {odd[:6]}"]
+        return [
+            f"recorded messages do not match pattern {pattern}: {len(odd)} (sender, receiver) pairs differ, such as {odd[:6]}"
+        ]
     segments = [messages_an_edge(pattern, parameters, size or 0) for size in sizes]
     wrong = sorted({number for number in seen.values() if None not in segments and number != sum(segments)})
     return [f"segments: {sum(segments)} messages between two ranks expected, {wrong[0]} counted"] if wrong else []

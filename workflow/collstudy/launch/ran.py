@@ -29,9 +29,9 @@ LAUNCHERS = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun", "srun")
 COLUMNS = ["communicator", "collective", "calls", "min_bytes", "max_bytes", "component", "algorithm", "known_by"]
 #: Values of `known_by` (how the algorithm was identified) and their meaning.
 KNOWN_BY = {
-    "call": "the algorithm is a function of the library that was seen when it was called; its parameters are in brackets",
+    "call": "the trace library recorded the algorithm's function when it was called; parameters in brackets",
     "table": "the component has one function for this collective, the one in the communicator's table",
-    "component": "only the component is known, from the communicator's table; it chooses inside of its own functions",
+    "component": "only the component is known, from the communicator's table; it selects its algorithm internally",
     "nothing ran": "the call returned without calling an algorithm, for example because there was no data",
     "-": "this library does not show what ran",
 }
@@ -287,7 +287,7 @@ def ran_in_turns(files: Iterable[RankFile], collectives: list[str]) -> list[tupl
                 found[turn][0].add(verdict[0])
                 found[turn][1].add(verdict[1])
         if len(turns) != len(collectives):
-            raise StudyError(f"verification: {len(turns)} turns seen, {len(collectives)} expected")
+            raise StudyError(f"verification: the launch ran {len(turns)} cells instead of {len(collectives)}")
     return found
 
 

@@ -70,8 +70,8 @@ def refuse_deadlock(printed: str) -> None:
     """Raise LaunchFailed if the simulator reports a deadlock in *printed*; its exit status does not show it."""
     if "Deadlock detected" in printed:
         raise LaunchFailed(
-            "deadlock: the messages of this program do not follow the rule of scaling out (docs/methodology.md, section 12), "
-            "or depend on the order of arrival"
+            "deadlock: this trace cannot be replayed on this number of ranks: its messages do not match when the traced ranks "
+            "are duplicated (docs/methodology.md, section 12), or depend on the order of arrival"
         )
 
 

@@ -44,7 +44,7 @@ def explain(
         lines.append(
             f"{name}: {len(state.work) - len(state.lacking)} of {len(state.work)} {state.noun} are stored, "
             f"{len(state.lacking)} to {verb(task.work for task in state.lacking)} in {len(mine)} block{'s' * (len(mine) != 1)}, "
-            f"about {seconds / 60:.1f} minutes of launches" + (f", {own:.2f} node hours" if own else "")
+            f"about {seconds / 60:.1f} minutes in total" + (f", {own:.2f} node hours" if own else "")
         )
     if limit is not None:
         if hours == math.inf:
@@ -80,9 +80,9 @@ def block_states(results: Path, study: str, store: Store) -> dict[str, list[str]
 def progress_line(name: str, state: StudyState, results: Path, store: Store) -> str:
     """Return one line about a study: cells, blocks, and the remaining time."""
     total, lacking = len(state.work), len(state.lacking)
-    line = (
-        f"{name}: {state.noun} {total - lacking} done, {state.failed} failed, {lacking - state.failed} left of {total}"
-    )
+    line = f"{name}: {total - lacking} of {total} {state.noun} done, {state.failed} failed"
+    if lacking > state.failed:
+        line += f", {lacking - state.failed} remaining"
     blocks = block_states(results, name, store)
     if lacking and any(blocks.values()):
         line += "; blocks " + ", ".join(f"{len(names)} {what}" for what, names in blocks.items())

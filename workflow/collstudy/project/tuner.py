@@ -16,7 +16,7 @@ from collstudy.store.measurements import read_measurements
 from collstudy.study.description import Study
 from collstudy.study.openmpi_numbers import NUMBERS
 from collstudy.tuning import check, emission, rules, writers
-from collstudy.tuning.findings import Finding, complain, findings_csv
+from collstudy.tuning.findings import Finding, checked, complain, findings_csv
 from collstudy.tuning.library import library_of
 from collstudy.tuning.rules import Placement, selected
 
@@ -97,11 +97,11 @@ class Tuner:
                 findings += check.check_placement(placement, file.resolve(), self.catalogue, self.library, old)
             findings += self._check_han(found, before or [])
         else:
-            print("the rules files are not checked: no installed MPI library shows its choices")
+            print("rules files not checked: no installed MPI library can report which algorithm it selects")
         self.findings = findings
         write_atomically(self.folder / "tuning" / name, findings_csv(findings))
         complain(findings)
-        print(f"{len(findings)} boundaries checked, {sum(one.tells_apart for one in findings)} of them conclusive")
+        print(checked(findings))
 
     def _check_han(self, found: list[Placement], before: list[Placement]) -> list[Finding]:
         """Check, with Open MPI 5 on emulated nodes, the placements whose rules for coll/han differ from *before*."""

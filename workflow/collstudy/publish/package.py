@@ -229,7 +229,7 @@ def artifact(results: Path, studies: list[str]) -> str:
         document = read_study(results / name)
         figures = [(row["id"], row["title"]) for row in read_csv(results / name / "figures" / "index.csv")]
         seconds = measured_seconds(results, name)
-        time = f"{clock(seconds)} of launches" if seconds else "imported data: nothing to measure"
+        time = clock(seconds) if seconds else "imported data: nothing to measure"
         for identifier, title in figures or [("", document["title"])]:
             command = f"`./study run {name} -- --config results=again`" if seconds else "`./study reanalyse`"
             lines.append(f"| {title.replace('|', '/')} ({name}) | {identifier} | {command} | {time} |")

@@ -74,8 +74,9 @@ class ProgramSource(SampledSource):
             raise StudyError(f"{files[0]} is set, so the program would already run with a tuning file; unset it")
         if found.version not in (None, mpi.version):
             raise StudyError(
-                f"{found.path} is {mpi.label} {found.version}, but the benchmark is built for {mpi.version}, and decisions hold "
-                f"for one version: launch the program with {mpi.mpirun}, or put the compiler wrapper of {found.version} on PATH"
+                f"{found.path} is {mpi.label} {found.version}, but the benchmark is built for {mpi.version}, and tuning "
+                f"decisions are valid only for the version that was measured: launch the program with "
+                f"{mpi.mpirun}, or put the compiler wrapper of {found.version} on PATH"
             )
         return found
 
@@ -167,7 +168,7 @@ class ProgramSource(SampledSource):
         return replace(self.study, source=replace(self.tuned, sweeps=tuple(sweeps)))
 
     def weight(self, collective: str, processes: int, size: int | None) -> float:
-        """Return the most that perfect collectives of this class of sizes could gain, in percent of the run time."""
+        """Return the most that ideal (zero-cost) collectives of this class of sizes could gain, in percent of the run time."""
         return sum(
             float(row["gain_pct"])
             for row in self.used

@@ -68,8 +68,10 @@ class TracedSource(Source):
         plan = self.traced.replay
         if not plan or not self.decided_by or decided(plan, self.context):
             return []
-        first = f"{plan.decisions} has no decisions yet: ./study run {plan.decisions}, then this study again"
-        return [f"study {self.study.name}: no replays with decisions, because {first}"]
+        return [
+            f"study {self.study.name}: replays with the decisions of {plan.decisions} are skipped, because {plan.decisions} "
+            f"has none yet; run ./study run {plan.decisions} first"
+        ]
 
     def beside(self) -> list[Path]:
         """Return the decisions to replay, and the measurements of their cells, from which the gain is predicted."""

@@ -52,5 +52,6 @@ def check_chapter(raw: dict[str, Any], sweeps: Sequence[Sweep], arms: int, where
         )
     if both and chapter != "starts":
         raise StudyError(
-            f"{where}: {', '.join(sorted(both))} is swept with and without barrier: window; only chapter starts keeps them apart"
+            f"{where}: {', '.join(sorted(both))} is swept with and without `barrier: window`; "
+            "only `chapter: starts` can show both, so set it or split the study"
         )

@@ -33,7 +33,7 @@ from collstudy.study.machines import Machine, read_machine
 from collstudy.study.names import APPLICATIONS, POINT_TO_POINT, check_name
 from collstudy.study.sweeps import Sweep, component_of, read_sweeps, swept
 
-#: A program is tuned only if perfect collectives could save at least this percentage of its run time.
+#: A program is tuned only if ideal (zero-cost) collectives would save at least this percentage of its run time.
 WORTH_PCT = 1
 #: Number of pairs of runs to compare: the range of six values covers the median with a probability of 97 %.
 RUNS = 6
@@ -294,7 +294,8 @@ def _sampling(raw: dict[str, Any], sweeps: tuple[Sweep, ...], where: Place) -> S
     for index, sweep in enumerate(sweeps):
         if sweep.collective in (*POINT_TO_POINT, *APPLICATIONS):
             raise StudyError(
-                f"{where / 'sweeps' / index}: sampling chooses between algorithms; {sweep.collective} has none to choose from"
+                f"{where / 'sweeps' / index}: sampling compares algorithms, but {sweep.collective} has only one; "
+                "remove this sweep or `sampling`"
             )
         if sweep.mpis != sweeps[0].mpis or len(sweep.mpis) > 1:
             raise StudyError(f"{where / 'sweeps' / index / 'mpi'}: sampling needs one MPI library for all sweeps")

@@ -87,7 +87,7 @@ class Sampled(Swept):
 class Tuned(Sampled):
     """Source of numbers: a traced program and the sampled cells of the collectives it calls. The sweeps follow from the trace.
 
-    *runs* is the number of pairs of runs to compare. The cells are measured only if perfect collectives could save at least
+    *runs* is the number of pairs of runs to compare. The cells are measured only if ideal (zero-cost) collectives would save at least
     *worth_pct* percent of the run time.
     """
 

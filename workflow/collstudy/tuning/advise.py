@@ -80,7 +80,7 @@ def answer(folder: Path, question: Question) -> tuple[bool, list[str]]:
         if file.exists():
             lines.append(f"  rules file: {file} (usage: README.md beside it)")
         else:
-            lines.append("  rules file: none was written; with `analysis: {tuning: {}}` the study writes one")
+            lines.append("  rules file: none; add `analysis: {tuning: {}}` to the study to write one")
     return True, lines
 
 
@@ -153,13 +153,13 @@ def _expectation(
         lines.append(f"  gain over the default ({float(row['default_us']):.4g} us): {float(row['gain_pct']):.1f} %")
         lines += _verified(folder, question, size)
     lines.append(
-        f"  rests on: a model of {len(points)} points {kind} in rounds"
+        f"  based on: a model of {len(points)} points {kind} in rounds"
         if sampled
-        else f"  rests on: {' '.join(filter(None, variant))} and {len(samples) - 1} other algorithms, "
+        else f"  based on: {' '.join(filter(None, variant))} and {len(samples) - 1} other algorithms, "
         f"{kind}, at {' and '.join(map(str, basis))} processes" + (f", {size} B" if size is not None else "")
     )
     if question.size is not None and size != question.size:
-        lines.append(f"  {question.size} B was not {kind}: the rule for {size} B and more applies")
+        lines.append(f"  {question.size} B was not {kind}; the rule for sizes from {size} B on applies")
     return lines
 
 
@@ -301,7 +301,7 @@ def atlas_answer(measured: Measured, question: Question) -> tuple[bool, list[str
     return True, [
         f"Atlas: {measured.label}, measured (study {measured.study}):",
         f"  use: {use}",
-        f"  rests on: {len(latency)} algorithms {'in this cell' if exact else 'in the nearest measured cell: ' + where}; "
+        f"  based on: {len(latency)} algorithms {'in this cell' if exact else 'in the nearest measured cell: ' + where}; "
         f"{launches} launch{'es' * (launches != 1)} or more each",
     ]
 
@@ -358,7 +358,7 @@ def advise(
     ordered = sorted(answers, key=lambda one: (not one[0], one[1]))
     if not ordered:
         ordered = [
-            (False, 0.0, ["No study has decided, and no machine of the atlas has a measured cell near this one."])
+            (False, 0.0, ["No study has a decision for this call, and no machine of the atlas was measured near it."])
         ]
     return any(known for known, _, _ in ordered), [
         f"{question.label}:",

@@ -78,7 +78,8 @@ def convert(file: TuningFile, to: str, known: Known, own: tuple[Tree, Tree] | No
         losses.append(
             Fault(
                 0,
-                "allreduce ring: that of UCC supports only multiples of the number of ranks as counts; for others UCC decides",
+                "allreduce ring: UCC's ring requires counts divisible by the number of ranks; "
+                "for other counts UCC selects an algorithm itself",
             )
         )
     _read_back(text, to, placement, known)
@@ -158,7 +159,8 @@ def _placement(file: TuningFile, to: str, known: Known, losses: list[Fault]) -> 
                 losses.append(
                     Fault(
                         own[0].line,
-                        f"{collective}: Open MPI does not know its size: where rules differ by size, Open MPI decides",
+                        f"{collective}: Open MPI ignores the message size of this collective; "
+                        "where rules differ by size, its default is used",
                     )
                 )
     placement = Placement("any", 0, tables)
@@ -171,16 +173,20 @@ def _can_express_conditions(rule: FileRule, to: str, losses: list[Fault]) -> boo
     """Return whether the other format can express the conditions of a rule; usual conditions are dropped."""
     known = {*USUAL, POWER_OF_TWO}
     lacking = [condition for condition in rule.conditions if condition not in known]
-    lacking += ["numbers of nodes"] if rule.nodes != ALL else []
-    lacking += ["numbers of ranks per node"] if not rule.ppn.covers(Span(1, trees.ANY_PPN)) else []
+    lacking += ["the number of nodes"] if rule.nodes != ALL else []
+    lacking += ["the number of ranks per node"] if not rule.ppn.covers(Span(1, trees.ANY_PPN)) else []
     if lacking:
         losses.append(
-            Fault(rule.line, f"{rule.collective} {rule.text}: no condition on {', '.join(lacking)} in {FORMATS[to]}")
+            Fault(
+                rule.line,
+                f"{rule.collective} {rule.text}: not converted: {FORMATS[to]} cannot express the condition on {', '.join(lacking)}",
+            )
         )
         return False
     usual = [condition for condition in rule.conditions if condition in USUAL]
     if usual:
-        losses.append(Fault(rule.line, f"{rule.collective}: written for all calls, not only with {', '.join(usual)}"))
+        dropped = f"the condition {' and '.join(usual)} was dropped; the rule now applies to all calls"
+        losses.append(Fault(rule.line, f"{rule.collective}: {dropped}"))
     return True
 
 
@@ -246,8 +252,8 @@ def _other_units(own: list[FileRule], table: Table, to: str) -> list[Fault]:
     return [
         Fault(
             other[0].line,
-            f"{other[0].collective}: limits in bytes of {was} become bytes of {now}, "
-            "which is the same for the first number of ranks of each entry only",
+            f"{other[0].collective}: limits in bytes of {was} become bytes of {now}; "
+            "the converted limits are exact only for the smallest rank count of each entry",
         )
     ]
 

@@ -281,7 +281,7 @@ def _commands(study: dict[str, Any], placement: Placement) -> list[str]:
     component = han_default(study, placement)
     lines = [
         f"Open MPI 4.1{'' if component else ' and 5.0'} (from 5.0.7, `openmpi-5.0.7-*` is equivalent; for 6.0 take the JSON file:"
-        " it reads numbers of processes of this format one entry off):"
+        " 6.0 misapplies the process counts in this format):"
     ]
     lines += command()
     if component:

@@ -32,7 +32,7 @@ def explain(
     if file.ignored:
         lines.append("The library ignores this file because of a fault; its rules would be:")
     if file.misread:
-        lines.append("The library misreads this file because of a fault; its lines mean:")
+        lines.append("Open MPI misreads this file because of a fault. Rules as intended by its lines:")
     lines.append("")
     asked = [collective] if collective else list(file.collectives)
     for name in asked:

@@ -105,7 +105,8 @@ def lost(placement: Placement) -> list[Fault]:
                 found.append(
                     Fault(
                         0,
-                        f"{collective} {rule.text} from {count} ranks {until}: a line of NCCL's tuner has one number of ranks",
+                        f"{collective} {rule.text} from {count} ranks {until} not written: "
+                        "NCCL's tuner needs one line per rank count, and this rule covers too many",
                     )
                 )
     return found

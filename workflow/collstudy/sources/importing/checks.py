@@ -129,15 +129,16 @@ def _outside(timed: Launches) -> Iterator[Finding]:
     impossible = ~outside & single & (ranks >= 2) & ((mean < least - slack) | (mean > most + slack))
     for wrong, what in (
         (outside, "are outside their minimum and maximum"),
-        (impossible, "cannot be the mean of one value per rank between minimum and maximum"),
+        (impossible, "cannot be means over ranks: no per-rank times with this minimum and maximum have this mean"),
     ):
         for series, mine in known.part(wrong).by_series():
             total = int((known.series == mine.series[0]).sum())
             first = known.rows[mine.at[0]]
             yield Finding(
                 "mean, minimum and maximum", (series,),
-                f"{len(mine)} of {total} means {what}; the first: {first['latency_us']:g} us with {int(first['processes'])} ranks, bounds "
-                f"[{first['min_latency_us']:g}, {first['max_latency_us']:g}] us ({first['file']}, line {int(first['line'])})",
+                f"{len(mine):,} of {total:,} means {what}; the first: {first['latency_us']:g} us with "
+                f"{int(first['processes']):,} ranks, bounds [{first['min_latency_us']:g}, {first['max_latency_us']:g}] us "
+                f"({first['file']}, line {int(first['line'])})",
                 "certain" if len(mine) > 2 else "likely",
             )  # fmt: skip
 
@@ -293,7 +294,7 @@ def _falling(table: Table) -> Iterator[Finding]:
         if wide and np.median(ratios) > FALLING:
             yield Finding(
                 "processes", (series,),
-                f"{int(ranks[0])} ranks take {np.median(ratios):.2g} times as long as {int(ranks[1])} (median over {len(ratios)} sizes)",
+                f"{int(ranks[0]):,} ranks take {np.median(ratios):.2g} times as long as {int(ranks[1]):,} (median of {len(ratios)} sizes)",
                 "likely",
             )  # fmt: skip
 
@@ -312,7 +313,7 @@ def _noise(table: Table) -> Iterator[Finding]:
         if slow >= NOISY_CELLS and slow >= NOISY * len(above):
             yield Finding(
                 "noise", (series,),
-                f"{slow} of {len(above)} cells take more than {NOISE_FACTOR:g} times as long as their neighbours", "certain",
+                f"{slow:,} of {len(above):,} cells take more than {NOISE_FACTOR:g} times as long as their neighbours", "certain",
             )  # fmt: skip
 
 
@@ -371,6 +372,6 @@ def _outliers(launches: Launches) -> Iterator[Finding]:
         yield Finding(
             "outlier", (series,),
             f"{len(mine)} launches are over {OUTLIER:.0f} times slower than their neighbours in size and ranks; the slowest: "
-            f"{worst['latency_us']:g} us, {int(worst['processes'])} ranks{size} ({worst.get('file', '')}, line {worst.get('line', 0)})",
+            f"{worst['latency_us']:g} us, {int(worst['processes']):,} ranks{size} ({worst.get('file', '')}, line {worst.get('line', 0)})",
             "certain", "kept and flagged; excluded from means",
         )  # fmt: skip

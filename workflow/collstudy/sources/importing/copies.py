@@ -38,7 +38,7 @@ def multiples(table: Table) -> Iterator[Finding]:
             for two, factor, cells in _constant_ratios(precise[:, [one] * len(rest)].T, precise[:, rest].T):
                 yield Finding(
                     "constant ratio", f"{series_name(table.series[one])} and {series_name(table.series[rest[two]])}",
-                    f"the ratio is {factor:.4g} within {percent(SAME_RATIO)} in {cells} cells", "certain",
+                    f"the ratio is {factor:.4g} within {percent(SAME_RATIO)} in {cells:,} cells", "certain",
                 )  # fmt: skip
     sized = (table.sizes > 0)[:, None]
     for series, values in zip(table.series, np.where(sized, precise, np.nan).T, strict=True):
@@ -58,7 +58,7 @@ def _rows_in_ratio(names: np.ndarray, times: np.ndarray, series: Series, what: s
         yield Finding(
             "constant ratio", (series,),
             f"in {len(found)} pairs of successive numbers of {what}; the first: from {int(one)} to {int(two)} the time changes by a "
-            f"factor of {factor:.4g} in {cells} cells", "certain",
+            f"factor of {factor:.4g} in {cells:,} cells", "certain",
         )  # fmt: skip
 
 
@@ -137,8 +137,9 @@ def _copied(pairs: list[tuple[Series, Series, Equal]], name: str) -> Iterator[Fi
         mappings = ", ".join(text for text, _ in where)
         yield Finding(
             "equal digit by digit", one_name + ("" if name else f" and {two_name}"),
-            f"at least {percent(min(equal.share for _, equal in where))} of {sum(equal.cells for _, equal in where)} values equal those of "
-            f"{two_name}" + (f" of study {name}" if name else "") + f" (by {mappings}); the values do not show which is the copy",
+            f"at least {percent(min(equal.share for _, equal in where))} of {sum(equal.cells for _, equal in where):,} values equal those "
+            f"of {two_name}" + (f" of study {name}" if name else "")
+            + f" (by {mappings}); which of the two is the copy cannot be determined",
             "certain",
         )  # fmt: skip
 
@@ -154,7 +155,7 @@ def _scaled(
             two = theirs.series[columns[place]]
             yield Finding(
                 "constant ratio", series_name(one),
-                f"the ratio to {series_name(two)} of study {name} is {factor:.4g} within {percent(SAME_RATIO)} in {cells} cells",
+                f"the ratio to {series_name(two)} of study {name} is {factor:.4g} within {percent(SAME_RATIO)} in {cells:,} cells",
                 "certain",
             )  # fmt: skip
 

@@ -154,8 +154,8 @@ def same_as_another(table: Table) -> Iterator[Finding]:
                     rest = [v[1] for pair, v in apart.items() if pair != (one, two) and v[0] >= 20]
                     compared = f"; other pairs of algorithms differ by at least {percent(min(rest))}" if rest else ""
                     yield Finding(
-                        "wrong algorithm", f"{whole_series(*one)} and {two[2]}{same.words}",
-                        f"the times differ by {percent(same.middle)} (median; 90th percentile {percent(same.high)}; {same.cells} cells "
+                        "wrong algorithm", f"{whole_series(*one)} and {two[1]} {two[2]}{same.words}",
+                        f"the times differ by {percent(same.middle)} (median; 90th percentile {percent(same.high)}; {same.cells:,} cells "
                         f"of {FROM_RANKS} or more ranks){compared}: one of the two labels is wrong",
                         "likely" if named.sizes[same.part.any(axis=0)].any() else "possible",
                     )  # fmt: skip
@@ -172,8 +172,8 @@ def _contradicted(
             yield Finding(
                 "wrong algorithm", f"{whole_series(*suspect)}{same.words}",
                 f"the times differ from {whole_series(*model)} by {percent(same.middle)} (median; 90th percentile "
-                f"{percent(same.high)}; {same.cells} cells of {FROM_RANKS} or more ranks), but from {suspect[2]} of {other[0]} by "
-                f"{percent(middle)}",
+                f"{percent(same.high)}; {same.cells:,} cells of {FROM_RANKS} or more ranks), but from {suspect[1]} {suspect[2]} of "
+                f"{other[0]} by {percent(middle)}",
                 "certain",
             )  # fmt: skip
             return
@@ -222,7 +222,7 @@ def disagreement(table: Table) -> Iterator[Finding]:
         if cells >= 10 and middle / 100 > DISAGREE_MEDIAN:
             yield Finding(
                 "sources disagree", (one, two),
-                f"the times differ by {percent(middle / 100)} (median; 90th percentile {high:.1f} %; {cells} cells)", "certain",
+                f"the times differ by {percent(middle / 100)} (median; 90th percentile {high:.1f} %; {cells:,} cells)", "certain",
             )  # fmt: skip
 
 
@@ -247,7 +247,7 @@ def shifted(table: Table) -> Iterator[Finding]:
                         yield Finding(
                             "processes" if what == "ranks" else "sizes", (one, two),
                             f"the times differ by {percent(apart)} (median), but by {percent(middle)} if the {what} of {one[0]} are "
-                            f"compared with the row {words} of {two[0]} ({cells} cells): one of the two is shifted by a row",
+                            f"compared with the row {words} of {two[0]} ({cells:,} cells): one of the two is shifted by a row",
                             "certain",
                         )  # fmt: skip
 
@@ -326,7 +326,7 @@ def stayed_on_the_node(table: Table, machine: Machine) -> Iterator[Finding]:
             sure = "possible"
         if evidence:
             sure = "certain" if len(evidence) > 1 else sure
-            yield Finding("never left the node", (series,), "; ".join(evidence), sure)
+            yield Finding("placed on a single node", (series,), "; ".join(evidence), sure)
 
 
 def pairs_on_one_node(pairs: Launches, machine: Machine) -> Iterator[Finding]:
@@ -344,6 +344,6 @@ def pairs_on_one_node(pairs: Launches, machine: Machine) -> Iterator[Finding]:
         fast = float((across < middle).mean())
         if fast > 0.1:
             yield Finding(
-                "never left the node", "pairs of cores on two nodes",
+                "placed on a single node", "pairs of cores on two nodes",
                 f"{percent(fast)} of them are faster than the median pair within a node ({middle:.2f} us)", "certain",
             )  # fmt: skip

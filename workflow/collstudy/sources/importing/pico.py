@@ -169,7 +169,7 @@ def _shape(
     if not printed and not fitting and only and len(set(only)) == nodes:
         if believed != "allocation":
             problems.note(
-                "tests whose allocation has another number of ranks than the metadata (set ranks: allocation to use the former)",
+                "tests whose allocation and metadata disagree on the number of ranks (add `ranks: allocation` to use the allocation's)",
                 f"{path.name}, {test}/: {len(only)} instead of {ranks}",
             )
             return None

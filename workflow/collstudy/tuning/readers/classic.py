@@ -167,8 +167,8 @@ def _classic_counts(
     spans = _spans(counts)
     if known.release >= (6,) and len(counts) > 1:
         spans = _spans_of_6(counts)
-        faults.append(Fault(line, f"{collective}: Open MPI {known.version} reads communicator sizes of this format one "
-                                  "entry off (each ends where it should begin); its JSON format is read correctly"))  # fmt: skip
+        faults.append(Fault(line, f"{collective}: Open MPI {known.version} applies each communicator-size entry to "
+                                  "the range below it instead of from it on; use its JSON format"))  # fmt: skip
     for (at, ranks, own), span in zip(found, spans, strict=True):
         if span.empty:
             faults.append(Fault(at, f"{collective}, {ranks} ranks: never applies: another entry applies first"))

@@ -24,7 +24,10 @@ def read_mpich(path: Path, trees: list[Located], known: Known) -> TuningFile:
             key = key.replace(" ", "")
             if not key.startswith("collective=") or not isinstance(below, Located):
                 faults.append(
-                    Fault(tree.line, f"{key!r}: only collective=NAME is allowed at the top level: MPICH stops")
+                    Fault(
+                        tree.line,
+                        f"{key!r}: only collective=NAME is allowed at the top level: MPICH aborts when it reads this",
+                    )
                 )
                 continue
             start = FileRule(below.line, key.removeprefix("collective="), "")
@@ -50,7 +53,9 @@ def read_subtrees(path: Path, subtrees: Located, known: Known) -> TuningFile:
     faults: list[Fault] = []
     named = {key.removeprefix("name="): tree for key, tree in subtrees.items() if key.startswith("name=")}
     if len(named) < len(subtrees):
-        faults.append(Fault(subtrees.line, "only `name=...` is allowed at the top level: MPICH stops"))
+        faults.append(
+            Fault(subtrees.line, "only `name=...` is allowed at the top level: MPICH aborts when it reads this")
+        )
     # Without `main`, the subtrees replace those that the library's own `main` calls.
     main: Any = named.get("main") or Located(
         {
@@ -86,7 +91,12 @@ def _inlined(tree: Any, named: dict[str, Any], called: tuple[str, ...], line: in
         below = found[tree] = Located()
         below.line = line
     else:
-        faults.append(Fault(line, f"{tree!r} is neither an object nor a subtree of the file or of MPICH: MPICH stops"))
+        faults.append(
+            Fault(
+                line,
+                f"{tree!r} is neither an object nor a subtree of the file or of MPICH: MPICH aborts when it reads this",
+            )
+        )
     return found
 
 
@@ -106,7 +116,7 @@ def _walk(tree: Located, rule: FileRule, known: Known, faults: list[Fault]) -> I
     keys = [key.replace(" ", "") for key in tree]
     for key, below in zip(keys, tree.values(), strict=True):
         if not isinstance(below, Located):
-            faults.append(Fault(tree.line, f"the value of {key!r} is not an object: MPICH stops"))
+            faults.append(Fault(tree.line, f"the value of {key!r} is not an object: MPICH aborts when it reads this"))
             return
         if key.startswith(("algorithm=", "composition=")):
             yield _leaf(replace(rule, line=below.line), key.partition("=")[2], below, known)
@@ -121,7 +131,7 @@ def _walk(tree: Located, rule: FileRule, known: Known, faults: list[Fault]) -> I
             # `no` after `yes` covers everything else, so it adds no condition.
             narrowed = rule if value == "no" and f"{name}=yes" in keys[: keys.index(key)] else _narrowed(rule, key)
         except ValueError:
-            faults.append(Fault(below.line, f"unknown condition {key!r}: MPICH stops"))
+            faults.append(Fault(below.line, f"unknown condition {key!r}: MPICH aborts when it reads this"))
             continue
         if not narrowed.sizes.empty and not narrowed.ranks.empty:
             yield from _walk(below, narrowed, known, faults)
