@@ -111,7 +111,10 @@ cell_columns <- c("study", "collective", "algorithm", "mapping", "processes", "s
 runs <- function(numbers) {
   numbers <- sort(unique(numbers))
   groups <- split(numbers, cumsum(c(TRUE, diff(numbers) != 1)))
-  words <- function(run) if (length(run) > 2) paste(run[1], "to", run[length(run)]) else toString(run)
+  words <- function(run) {
+    text <- count_words(run)
+    if (length(run) > 2) paste(text[1], "to", text[length(text)]) else toString(text)
+  }
   paste(vapply(groups, words, ""), collapse = ", ")
 }
 

@@ -152,7 +152,7 @@ show_parts <- function(study, parts = parts_of(study)) {
 #' Show one part; returns the numbers of figures and tables that are not on paper.
 show_part <- function(study, part) {
   # Sentences of the chapter's beginning are not repeated with the figures and tables that show them.
-  answers <- study$sentences$text[study$sentences$section %in% "answer"]
+  answers <- without_title(study, study$sentences$text[study$sentences$section %in% "answer"])
   repeated <- !is_empty(part) & part$sentences$text %in% answers
   part$sentences <- part$sentences[!repeated, ]
   # In print, a collective has one figure, its decision map if there is one, and long tables are left to the data package.
@@ -172,7 +172,8 @@ show_part <- function(study, part) {
     first <- first_float(study, part, on_paper, tables_on_paper)
     if (any(repeated)) {
       detailed <- if (length(first)) paste0("; @", first, " shows them in detail")
-      paragraph("The beginning of this chapter states these results", detailed, ".")
+      these <- if (nrow(part$sentences)) "The other results of this section are" else "These results are"
+      paragraph(these, " stated at the beginning of this chapter", detailed, ".")
     } else if (nrow(part$sentences) == 0 && any(on_paper) && !any(tables_on_paper) && length(first)) {
       # On paper the figure may be on another page.
       paper_only(paragraph("See @", first, "."))

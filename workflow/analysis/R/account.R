@@ -160,9 +160,9 @@ write_account <- function(folder) {
 account_columns <- paste(
   "Blocking collectives on communicators of several ranks. Waiting: until the last rank arrives; transfer: the rest of",
   "the time in the call; both in percent of the run time, mean over the ranks. Gain: upper bound, the time in which at",
-  "least one rank is still in the call after the last one has arrived; a perfect algorithm would save it if waiting",
-  "stayed the same. Spread: from the first arrival to the last; transfer (\u00b5s): from the last arrival to the last",
-  "return (medians over operations). Typical size: half of the transfer time is spent on messages up to this size."
+  "least one rank is still in the call after the last one has arrived; an ideal (zero-cost) algorithm would save it if",
+  "waiting stayed the same. Spread: from the first arrival to the last; transfer (\u00b5s): from the last arrival to the",
+  "last return (medians over operations). Typical size: half of the transfer time is spent on messages up to this size."
 )
 
 tables_of_accounts <- function(results) {
@@ -186,7 +186,10 @@ plot_account <- function(found) {
     ungroup() |>
     mutate(
       application = factor(.data$application, unique(found$application)),
-      cell = paste0(.data$operation, ", ", label_class(.data$size_bytes), ", ", .data$ranks, " ranks"),
+      cell = paste0(
+        capitalised(collective_word(.data$operation)), ", ", label_class(.data$size_bytes), ", ",
+        format_count(.data$ranks), " ranks"
+      ),
       cell = factor(.data$cell, rev(unique(.data$cell)))
     ) |>
     pivot_longer(c("waiting_pct", "transfer_pct"), names_to = "kind", values_to = "pct") |>
@@ -214,18 +217,18 @@ describe_accounts <- function(results) {
     most <- if (nrow(rows)) most_gain_pct(trace) else 0
     if (most < little_pct) {
       return(paste0(
-        application$label, " on ", application$ranks, " ranks spends hardly any time in collectives: perfect ones ",
-        "would save at most ", format_pct(most), " of its run time, so tuning is not worthwhile."
+        application$label, " on ", format_count(application$ranks), " ranks spends hardly any time in collectives: ",
+        "ideal (zero-cost) ones would save at most ", format_pct(most), " of its run time, so tuning is not worthwhile."
       ))
     }
     first <- rows[1, ]
     paste0(
-      application$label, " on ", application$ranks, " ranks spends ", format_pct(sum(rows$time_pct)),
+      application$label, " on ", format_count(application$ranks), " ranks spends ", format_pct(sum(rows$time_pct)),
       " of its run time in blocking collectives, ", format_pct(sum(rows$waiting_pct)),
       " waiting for the last rank to arrive and ", format_pct(sum(rows$transfer_pct)), " in the transfer. ",
-      "Perfect collectives would save at most ", format_pct(most), " of the run time, most of it (",
-      format_pct(first$gain_pct), ") in ", first$operation, " of ",
-      label_class(first$size_bytes), " on ", first$ranks, " ranks."
+      "Ideal (zero-cost) collectives would save at most ", format_pct(most), " of the run time, most of it (",
+      format_pct(first$gain_pct), ") in ", collective_word(first$operation), " of ",
+      label_class(first$size_bytes), " on ", format_count(first$ranks), " ranks."
     )
   }))
 }

@@ -135,7 +135,7 @@ accuracy_sentences <- function(rows, study) {
         format_pct(all$geometric_mean_regret_pct), " (geometric mean)."
       )
     ),
-    trust_sentence(rows), extreme_sentence(rows, study), mistake_sentence(rows, study)
+    trust_sentence(rows, study), extreme_sentence(rows, study), mistake_sentence(rows, study)
   )
 }
 
@@ -145,13 +145,15 @@ size_class <- function(bytes) {
 
 #' Sentence on the parts (algorithm x size class) with a median error of at most 20 %, and on the others
 #' @noRd
-trust_sentence <- function(rows) {
+trust_sentence <- function(rows, study) {
+  collective <- rows$collective[1]
   parts <- whole(rows) |>
     mutate(size = size_class(.data$size_bytes)) |>
     group_by(.data$algorithm, .data$size) |>
     summarise(trusted = median(abs(.data$ratio - 1)) <= 0.2, .groups = "drop") |>
     mutate(text = paste0(
-      gsub("_", " ", .data$algorithm), ifelse(is.na(.data$size), "", paste0(" (messages ", .data$size, ")"))
+      label_algorithm(.data$algorithm, study, .env$collective),
+      ifelse(is.na(.data$size), "", paste0(" (messages ", .data$size, ")"))
     ))
   none <- function(words) if (length(words) == 0) "nothing" else and_list(words)
   paste0(
@@ -172,7 +174,7 @@ extreme_sentence <- function(rows, study) {
   if (nrow(parts) < 2) return(NULL)
   say <- function(part) {
     paste0(
-      gsub("_", " ", part$algorithm), " mapped ", label_mapping(part$mapping, study),
+      label_algorithm(part$algorithm, study, rows$collective[1]), " mapped ", label_mapping(part$mapping, study),
       if (!is.na(part$size)) paste0(", messages ", part$size), " (median error ", format_pct(part$error),
       ", simulated / measured ", format_number(part$bias, 2), ")"
     )

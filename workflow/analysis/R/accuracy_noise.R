@@ -132,8 +132,8 @@ tables_of_choice <- function(results, compared) {
 mistake_sentence <- function(rows, study) {
   mistakes <- summarise_mistakes(rows)
   if (nrow(mistakes) == 0) return(NULL)
-  said <- function(name) gsub("_", " ", name)
   first <- mistakes[1, ]
+  said <- function(name) label_algorithm(name, study, first$collective)
   names <- unique(c(mistakes$chosen, mistakes$fastest))
   share <- map_dbl(names, function(name) sum(mistakes$share_pct[mistakes$chosen == name | mistakes$fastest == name]))
   paste0(

@@ -69,7 +69,7 @@ describe_applications <- function(results) {
     often <- slice_max(collective, .data$operations, n = 1, with_ties = FALSE)
     sent <- sum(operations$sent_bytes)
     paste0(
-      application$label, partial, " on ", application$ranks, " ranks calls ", nrow(collective),
+      application$label, partial, " on ", format_count(application$ranks), " ranks calls ", nrow(collective),
       " kinds of collectives, most often ",
       often$operation, " (", format_pct(100 * often$operations / sum(collective$operations)), " of ",
       format_number(sum(collective$operations), 4), " operations); ",

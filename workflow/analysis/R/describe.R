@@ -178,7 +178,7 @@ describe_extrapolation <- function(errors, study) {
     describe_errors(
       filter(errors, .data$model != "interpolation"), "extrapolation_mape_pct",
       paste0(
-        "Extrapolation from at most ", study$analysis$fit_up_to, " processes to more"
+        "Extrapolation from at most ", format_count(study$analysis$fit_up_to), " processes to more"
       )
     ),
     paste0(
@@ -204,7 +204,8 @@ describe_latency <- function(results, collective) {
   say <- function(row) {
     paste0(
       format_us(row$latency_us), " (", label_algorithm(as.character(row$algorithm), results$study, collective), ", ",
-      label_mapping(row$mapping, results$study), ", ", row$processes, " processes, ", label_bytes(row$size_bytes), ")"
+      label_mapping(row$mapping, results$study), ", ", label_processes(row$processes), ", ",
+      label_bytes(row$size_bytes), ")"
     )
   }
   c(
@@ -224,7 +225,7 @@ describe_mappings <- function(results, rows) {
     slice_min(.data$latency_us, n = 1, with_ties = FALSE)
   counts <- sort(table(as.character(best$mapping)), decreasing = TRUE)
   paste0(
-    "With ", most, " processes, the lowest latency (without the default) is reached mapped ",
+    "With ", format_count(most), " processes, the lowest latency (without the default) is reached mapped ",
     and_list(paste0(label_mapping(names(counts), results$study), " at ", counts, " of ", nrow(best), " sizes")), "."
   )
 }
@@ -250,7 +251,7 @@ describe_barrier <- function(results, collective = "barrier") {
   }
   c(
     paste0(
-      "With ", most, " processes", simulated_note(results$study), ", the fastest is ", name(first), " (",
+      "With ", format_count(most), " processes", simulated_note(results$study), ", the fastest is ", name(first), " (",
       format_us(first$latency_us), ")",
       if (nrow(last) > 1) paste0(", the slowest ", name(final), " (", format_us(final$latency_us), ")"), "."
     ),

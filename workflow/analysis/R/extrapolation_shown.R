@@ -217,8 +217,9 @@ sentences_extrapolation <- function(results) {
     said("extrapolation", describe_extrapolation_study(results)),
     if (nrow(left_out) > 0) said("extrapolation", paste0(
       "Left out, because the messages of these algorithms are not modelled: ", paste0(
-        map_chr(split(left_out$algorithm, left_out$collective), function(names) and_list(gsub("_", " ", names))), " (",
-        collective_word(sort(unique(left_out$collective))), ")", collapse = "; "
+        unlist(imap(split(left_out$algorithm, left_out$collective), function(names, collective) {
+          and_list(label_algorithm(names, results$study, collective))
+        })), " (", collective_word(sort(unique(left_out$collective))), ")", collapse = "; "
       ), "."
     ), FALSE)
   )

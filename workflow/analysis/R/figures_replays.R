@@ -12,7 +12,8 @@ figures_of_replay <- function(application) {
   entry <- default_replay(application)
   replay <- entry$replay
   where <- paste0(
-    "Replay of ", application$label, " with ", sum(replay$ports$stage == 0), " ranks on ", entry$machine_label, ". "
+    "Replay of ", application$label, " with ", format_count(sum(replay$ports$stage == 0)), " ranks on ",
+    entry$machine_label, ". "
   )
   width <- paste0("Intervals of ", format_us(replay$about$interval_us), ". ", phases_note)
   busiest <- busiest_switch(replay)

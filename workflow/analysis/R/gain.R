@@ -181,8 +181,8 @@ figures_of_gain <- function(results) {
   gain <- summarise_gain(results)
   if (nrow(gain) == 0) return(list())
   list(simulated_figure("gain", "replayed", plot_gain(gain), paste0(
-    "Share of the applications' time in collectives that the decisions for their cells save, on ", gain$ranks[1],
-    " ranks of ", replay_machine(results, gain$machine[1]), ". ", gain_columns
+    "Share of the applications' time in collectives that the decisions for their cells save, on ",
+    format_count(gain$ranks[1]), " ranks of ", replay_machine(results, gain$machine[1]), ". ", gain_columns
   ), height = 2 + 0.6 * nrow(gain)))
 }
 
@@ -219,7 +219,8 @@ describe_gain <- function(results) {
   each <- map_chr(seq_len(nrow(gain)), function(i) {
     row <- gain[i, ]
     paste0(
-      row$application, " on ", row$ranks, " ranks of ", replay_machine(results, row$machine), " (simulated) spends ",
+      row$application, " on ", format_count(row$ranks), " ranks of ", replay_machine(results, row$machine),
+      " (simulated) spends ",
       format_us(row$default_us),
       " in collectives, excluding waiting for late ranks; with the decisions it spends ", changed_by(row$replayed_pct),
       " (predicted from the cells: ", changed_by(row$predicted_pct), "). Total time in MPI is ",

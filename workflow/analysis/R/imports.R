@@ -10,37 +10,55 @@ read_import <- function(results) {
   files <- file.path(results$study$folder, c("import-checks.csv", "agreement.csv"))
   if (is.null(results$study$import) || !all(file.exists(files))) return(NULL)
   list(
-    checks = read_checks(files[1]),
+    checks = read_checks(files[1], results$study),
     agreement = readr::read_csv(files[2], progress = FALSE, col_types = readr::cols(
       .default = "c", cells = "i", median_abs_difference_pct = "d", p90_abs_difference_pct = "d"
     ))
   )
 }
 
-#' import-checks.csv; of a study that an older version imported, with the names of its columns of today
+#' import-checks.csv with the labels of algorithms; of a study that an older version imported, with the names of its
+#' columns of today
 #' @noRd
-read_checks <- function(file) {
+read_checks <- function(file, study) {
   checks <- readr::read_csv(file, col_types = readr::cols(.default = "c"), progress = FALSE)
   was <- c(how_sure = "confidence", done = "action")
   old <- names(checks) %in% names(was)
   names(checks)[old] <- was[names(checks)[old]]
-  checks
+  mutate(checks, across(c("where", "found"), function(text) label_series(text, study)))
 }
 
-#' The findings of the studies that an atlas gathers, each with its study; those without any are counted in the caption
+#' Texts of findings with collectives and algorithms in words: "bcast binary_tree" -> "broadcast, Binary tree"
+#' @noRd
+label_series <- function(text, study) {
+  for (i in seq_len(nrow(study$algorithms))) {
+    row <- study$algorithms[i, ]
+    # The name must end here: `linear` is the beginning of `linear_nb`.
+    name <- paste0("\\b\\Q", row$collective, " ", row$series, "\\E(?![\\w-])")
+    text <- gsub(name, paste0(collective_word(row$collective), ", ", row$label), text, perl = TRUE)
+  }
+  text
+}
+
+#' The findings of the studies that an atlas gathers, each with its study's title; the caption names the studies
+#' without any
 #' @noRd
 tables_of_gathered <- function(results) {
   studies <- unlist(results$study$gathered)
   files <- file.path(dirname(results$study$folder), studies, "import-checks.csv")
   here <- file.exists(files)
   if (!any(here)) return(list())
-  found <- map(setNames(files[here], studies[here]), read_checks)
+  described <- map(dirname(files[here]), read_study)
+  found <- map2(files[here], described, read_checks)
+  titles <- map_chr(described, function(study) study_name(list(study = study)))
   none <- tibble(study = character(), check = character(), where = character(), found = character())
-  checks <- bind_rows(none, unname(imap(found, function(rows, study) mutate(rows, study = .env$study, .before = 1))))
-  sound <- setdiff(names(found), checks$study)
+  checks <- bind_rows(none, map2(found, titles, function(rows, title) mutate(rows, study = .env$title, .before = 1)))
+  sound <- titles[map_lgl(found, function(rows) nrow(rows) == 0)]
   list(listed("atlas", "import-checks", checks, paste0(
     "Findings of the checks of the imported data, by study, with the evidence. A finding is a warning: the data are ",
-    "never changed.", if (length(sound) > 0) paste0(" Nothing was found in ", and_list(sound), ".")
+    "never changed.", if (length(sound) > 0) paste0(
+      " Nothing was found in ", and_list(paste0("\u201c", sound, "\u201d")), "."
+    )
   )))
 }
 

@@ -76,8 +76,8 @@ figures_of_messages_in <- function(results, collective, costs) {
       ), 9.5, height, part = "models"),
       figure(collective, paste0("model-bound-", slug(mapping)), plot_models(
         results, collective, filter(here, .data$processes == most), "size_bytes", costs), paste0(
-        "Latency (\u00b5s) with ", most, " processes against message size: ", found, " (points), models, and the ",
-        "lower bound by latency and bandwidth for algorithms whose ranks start together. Logarithmic axes.",
+        "Latency (\u00b5s) with ", label_processes(most), " against message size: ", found, " (points), models, ",
+        "and the lower bound by latency and bandwidth for algorithms whose ranks start together. Logarithmic axes.",
         bound_note(results, filter(here, .data$processes == most), costs)
       ), 9.5, height, part = "models")
     )
@@ -112,7 +112,7 @@ reduce_note <- function(algorithms) {
 boundary_words <- function(results, collective, mapping, most) {
   lines <- level_boundaries(results, collective, mapping, most)
   if (nrow(lines) == 0) return("none here")
-  and_list(paste(lines$level, "at", lines$processes))
+  and_list(paste(lines$level, "at", format_count(lines$processes)))
 }
 
 #' The last number of processes that fits one unit of each level
@@ -211,7 +211,20 @@ describe_selection <- function(results) {
       describe_picks(filter(selection, .data$collective == name)),
       describe_modelled_default(of_default)
     )
-  }))
+  })) |>
+    c(describe_unrecorded(filter(comparison, .data$collective %in% selection$collective, .data$algorithm == "default")))
+}
+
+#' One sentence for all collectives whose default is not modelled, because the algorithms that it selected are not known
+#' @noRd
+describe_unrecorded <- function(of_default) {
+  modelled <- of_default$collective[of_default$model %in% names(models_of_messages)]
+  lacking <- setdiff(of_default$collective, modelled)
+  if (length(lacking) == 0) return(NULL)
+  paste0(
+    "The algorithms that the default selected for ", and_list(collective_word(lacking)),
+    " are not recorded, so Hockney's model and LogGP do not cover it."
+  )
 }
 
 model_word <- function(model) unname(coalesce(model_labels()[model], model))
@@ -271,17 +284,17 @@ describe_picks <- function(selection) {
 #' @noRd
 describe_modelled_default <- function(of_default) {
   modelled <- filter(of_default, .data$model %in% names(models_of_messages))
-  if (nrow(of_default) == 0) return(NULL)
-  if (nrow(modelled) == 0) {
-    return("The algorithms that the default selected are not recorded, so Hockney's model and LogGP do not cover it.")
-  }
+  if (nrow(modelled) == 0) return(NULL)
   best <- modelled[which.min(modelled$held_out_mape_pct), ]
   left_out <- max(of_default$held_out_cells)
   without <- left_out - max(modelled$held_out_cells)
   paste0(
     "The default is modelled as the algorithm that the library's decision table selects in each cell (mean error of ",
     model_word(best$model), ": ", format_pct(best$held_out_mape_pct), ")",
-    if (without > 0) paste0("; in ", without, " of the ", left_out, " cells left out, no model covers that algorithm"),
+    if (without > 0) paste0(
+      "; in ", format_count(without), " of the ", format_count(left_out),
+      " cells left out, no model covers that algorithm"
+    ),
     "."
   )
 }

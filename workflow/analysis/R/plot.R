@@ -25,12 +25,12 @@ plot_processes <- function(results, collective, mapping) {
     tag_simulated(results$study) + theme_study()
 }
 
-#' Axis of the number of processes; logarithmic for few counts over a wide range, such as 4 to 2048
+#' Axis of the number of processes; logarithmic for few counts over a wide range, such as 4 to 2,048
 #' @noRd
 scale_x_processes <- function(processes) {
   counts <- unique(processes)
   if (length(counts) <= 12 && max(counts) >= 16 * min(counts)) return(scale_x_processes_log(counts))
-  scale_x_continuous("Processes", breaks = process_breaks)
+  scale_x_continuous("Processes", breaks = process_breaks, labels = format_count)
 }
 
 process_breaks <- function(limits) {
@@ -214,7 +214,7 @@ panels_of_sizes <- function(results, collective, rows) {
   )
 }
 
-label_processes <- function(processes) paste(processes, "processes")
+label_processes <- function(processes) paste(format_count(processes), "processes")
 
 #' Process counts that nearly all pairs of algorithm and mapping (but the excluded ones) have; without two processes,
 #' between which all algorithms send the same messages, if there are other counts

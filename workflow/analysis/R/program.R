@@ -5,7 +5,7 @@
 #'
 #' @param results List from [read_results()].
 #' @return Tibble, a row per cell of [decide_sampled()] that the program uses, largest possible gain first: collective,
-#'   processes, size_bytes, algorithm (chosen), default_us, expected_us, weight_pct (largest possible gain from perfect
+#'   processes, size_bytes, algorithm (chosen), default_us, expected_us, weight_pct (largest possible gain from ideal
 #'   collectives of this size, of the run time), saved_pct (expected gain of the choice, of the run time: the weight
 #'   times the share of the latency that it saves), spread_us (time over which the ranks arrived in the measurement; NA:
 #'   together), and, if the cell was also measured with ranks that arrive together: together_algorithm (the fastest; the
@@ -60,9 +60,10 @@ tables_program <- function(results) {
     tables_of_accounts(results), tables_of_rounds(results),
     list(listed("decided", "cells", decided_cells(results), paste(
       "The cells of the program: the chosen algorithm, the latency of the default and of the choice, the largest",
-      "possible gain from perfect collectives of this size (weight) and the expected gain of the choice (saved), both",
-      "in percent of the run time. Where the ranks of the program arrive further apart than the transfer takes, the",
-      "cell was measured, and decided, with arrivals spread over the time Spread. Together: ranks arrive at once."
+      "possible gain from ideal (zero-cost) collectives of this size (weight) and the expected gain of the choice",
+      "(saved), both in percent of the run time. Where the ranks of the program arrive further apart than the",
+      "transfer takes, the cell was measured, and decided, with arrivals spread over the time Spread. Together: ranks",
+      "arrive at once."
     )))
   )
 }
@@ -77,7 +78,8 @@ figures_program <- function(results) {
         "launches), relative to the default. Circle: the choice."
       ), height = 2 + 2 * length(results$study$collectives)),
       figure("decided", "gain", plot_decided(decided_cells(results)), paste(
-        "Expected gain of the choices, and the upper bound (gain from perfect collectives), in percent of the run time."
+        "Expected gain of the choices, and the upper bound (gain from ideal, zero-cost collectives), in percent of the",
+        "run time."
       ), height = 2 + 0.3 * nrow(decided_cells(results)))
     )
   )
@@ -85,8 +87,9 @@ figures_program <- function(results) {
 
 label_cell <- function(rows) {
   paste0(
-    rows$collective, ifelse(is.na(rows$size_bytes), "", paste0(", ", label_bytes(rows$size_bytes))), ", ",
-    rows$processes, " ranks"
+    capitalised(collective_word(rows$collective)),
+    ifelse(is.na(rows$size_bytes), "", paste0(", ", label_bytes(rows$size_bytes))), ", ",
+    format_count(rows$processes), " ranks"
   )
 }
 
@@ -99,7 +102,8 @@ plot_cells <- function(results) {
     ungroup() |>
     left_join(select(decided_cells(results), all_of(keys), chosen = "algorithm"), by = keys) |>
     mutate(
-      panel = paste0(.data$collective, ", ", .data$processes, " ranks"), chosen = .data$algorithm == .data$chosen,
+      panel = paste0(capitalised(collective_word(.data$collective)), ", ", format_count(.data$processes), " ranks"),
+      chosen = .data$algorithm == .data$chosen,
       algorithm = factor(.data$algorithm, unique(results$study$algorithms$algorithm))
     )
   sizes <- sort(unique(rows$size_bytes))

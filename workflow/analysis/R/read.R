@@ -3,7 +3,8 @@
 #' @param folder Folder `results/<study>` with `study.json` (see docs/files.md).
 #' @return A list: the content of `study.json` (`name`, `title`, `simulated`, `machine`, `collectives`, ...), plus
 #'   `algorithms` (tibble: collective, algorithm, label, component or empty, inside (label of the algorithm inside a
-#'   pipelined one, or empty), in reading order) and `analysis` with every default filled in.
+#'   pipelined one, or empty), series (its name in the findings of the import checks), in reading order) and `analysis`
+#'   with every default filled in.
 #' @noRd
 read_study <- function(folder) {
   study <- jsonlite::read_json(file.path(folder, "study.json"))
@@ -19,7 +20,7 @@ read_study <- function(folder) {
 no_algorithms <- function() {
   tibble(
     collective = character(), algorithm = character(), label = character(), component = character(),
-    inside = character()
+    inside = character(), series = character()
   )
 }
 
@@ -30,10 +31,13 @@ read_collective <- function(collective) {
       component = a$component %||% "", inside = a$inside %||% ""
     )
   })
+  algorithms$series <- paste0(
+    algorithms$algorithm, ifelse(algorithms$parameters == "", "", paste0(" [", algorithms$parameters, "]"))
+  )
   varied <- several(distinct(algorithms, .data$algorithm, .data$parameters), "algorithm") & algorithms$parameters != ""
   algorithms$algorithm[varied] <- variant_name(algorithms$algorithm, algorithms$parameters)[varied]
   list(
-    algorithms = algorithms[c("algorithm", "label", "component", "inside")],
+    algorithms = algorithms[c("algorithm", "label", "component", "inside", "series")],
     mappings = as.character(unlist(collective$mappings)),
     processes = sort(as.numeric(unlist(collective$processes))),
     sizes = sort(as.numeric(unlist(collective$sizes)))

@@ -129,7 +129,7 @@ scale_x_processes_log <- function(processes) {
   # Labels of neighbours that are closer than a third apart would touch.
   known <- sort(unique(processes))
   breaks <- Reduce(function(kept, p) if (p >= 1.3 * kept[length(kept)]) c(kept, p) else kept, known)
-  scale_x_continuous("Processes", trans = "log2", breaks = breaks, minor_breaks = known)
+  scale_x_continuous("Processes", trans = "log2", breaks = breaks, minor_breaks = known, labels = format_count)
 }
 
 size_levels <- function(n) factor(size_label(n), size_label(sort(unique(n))))
@@ -233,7 +233,7 @@ describe_speedup <- function(scaling, note) {
   paste0(
     "The largest speed-up", note, " is ", and_list(c(
       if (nrow(gained) > 0) paste0(
-        format_number(gained$speedup), " on ", gained$processes, " processes (", size_label(gained$n), ")"
+        format_number(gained$speedup), " on ", format_count(gained$processes), " processes (", size_label(gained$n), ")"
       ),
       if (length(none) > 0) paste0("none: more processes are not faster (", and_list(none), ")")
     )), "."
@@ -254,13 +254,13 @@ describe_compared_scaling <- function(results) {
   )
 }
 
-range_text <- function(x) paste(unique(range(x)), collapse = " to ")
+range_text <- function(x) paste(format_count(unique(range(x))), collapse = " to ")
 
 describe_communication <- function(scaling) {
   most <- arrange(filter(scaling, .data$processes == max(.data$processes)), .data$n)
   falls <- nrow(most) > 1 && !is.unsorted(-most$comm_pct)
   paste0(
-    "On ", most$processes[1], " processes a rank spends ", range_pct(most$comm_pct), " of the time in ",
+    "On ", format_count(most$processes[1]), " processes a rank spends ", range_pct(most$comm_pct), " of the time in ",
     "communication calls, including waiting for its neighbours", if (falls) ": the larger the matrix, the less", "."
   )
 }
@@ -284,7 +284,8 @@ describe_published_svd <- function(results, scaling) {
       }
       sizes <- n_distinct(both$n)
       paste0(
-        "From ", at$before, " to ", at$after, " processes, where a further ", at$level, " is needed, the published ",
+        "From ", format_count(at$before), " to ", format_count(at$after), " processes, where a further ", at$level,
+        " is needed, the published ",
         "speed-up falls at ", falls("published_speedup"), " of ", sizes, " matrix sizes, the simulated one at ",
         falls("ours_speedup"), "."
       )
@@ -326,7 +327,7 @@ describe_scaling_model <- function(results) {
       format_pct(of("flops_ladder")), "; flops alone have an error of ", format_pct(of("flops_only")), "."
     ),
     paste0(
-      "The largest error is on ", worst$processes, " processes at ", size_label(worst$n), ": ",
+      "The largest error is on ", format_count(worst$processes), " processes at ", size_label(worst$n), ": ",
       format_pct(abs(worst$error)), if (worst$error < 0) " too fast." else " too slow."
     ),
     describe_work(sweeps, of("flops_counted"), results$study$simulated)

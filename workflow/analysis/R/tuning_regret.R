@@ -64,8 +64,8 @@ no_regret <- function() {
 }
 
 spell_counts <- function(counts) {
-  if (length(counts) > 4) counts <- c(counts[1:2], "...", tail(counts, 1))
-  paste(counts, collapse = ", ")
+  words <- format_count(counts)
+  if (length(words) <= 4) and_list(words) else paste(c(words[1:2], "...", tail(words, 1)), collapse = ", ")
 }
 
 #' Decide on `split$decide` and compute the slow-down of each policy at `split$judge` ([compare_policies()])

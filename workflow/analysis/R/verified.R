@@ -74,8 +74,10 @@ describe_regret <- function(folder) {
   rows <- readr::read_csv(path, show_col_types = FALSE, progress = FALSE)
   rows <- rows[rows$mapping == "all", ]
   first <- distinct(rows, .data$collective, .data$split)
+  study <- read_study(folder)
   map_chr(seq_len(nrow(first)), function(i) {
     here <- rows[rows$collective == first$collective[i] & rows$split == first$split[i], ]
+    single <- strsplit(here$algorithm[here$policy == "best-single"], ";", fixed = TRUE)[[1]]
     mean <- setNames(format_pct(here$geometric_mean_pct), here$policy)
     paste0(
       capitalised(collective_word(first$collective[i])), ", rules ", first$split[i], " processes and tested on the ",
@@ -83,7 +85,7 @@ describe_regret <- function(folder) {
       " slower than the best measured algorithm (geometric mean; more than ",
       format_pct(here$p99_pct[here$policy == "tuned"]), " in 1 % of the cells), the default ",
       mean[["default"]], ", the best single algorithm other than the default (",
-      gsub("_", " ", here$algorithm[here$policy == "best-single"]), ") ", mean[["best-single"]], "."
+      paste(label_algorithm(single, study, first$collective[i]), collapse = ", "), ") ", mean[["best-single"]], "."
     )
   })
 }

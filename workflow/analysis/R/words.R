@@ -72,6 +72,10 @@ format_number <- function(x, digits = 3) {
   text[match(x, several)]
 }
 
+#' Counts in full, such as "1,024"
+#' @noRd
+format_count <- function(x) format_number(as.numeric(as.character(x)), 15)
+
 format_us <- function(x) paste(format_number(x), "\u00b5s")
 
 format_pct <- function(x) {
@@ -185,7 +189,8 @@ caption_errors <- function(results, collective) {
   caption_in(
     results, collective, "mean absolute error (%) of models on cells that they were not fitted to. Interpolation: ",
     "every second number of processes and every fourth message size was left out of the fit. Extrapolation: the ",
-    "models are fitted to at most ", results$study$analysis$fit_up_to, " processes and evaluated on more. ",
+    "models are fitted to at most ", format_count(results$study$analysis$fit_up_to), " processes and evaluated on ",
+    "more. ",
     if (n_distinct(rows_to_fit(results, collective)$processes) > most_modelled) paste0(
       "At most ", most_modelled, " process counts of each algorithm and mapping are used. "
     ),

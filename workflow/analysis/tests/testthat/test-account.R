@@ -76,7 +76,7 @@ results_of <- function(trace, oversubscribed = FALSE) {
 test_that("the account says what is to be gained, or that there is nothing", {
   said <- describe_accounts(results_of(account_trace()))
   expect_match(said, "One on 3 ranks spends 3.9 % of its run time in blocking collectives, 1.8 % waiting .* 2.1 % in")
-  expect_match(said, "at most 3.5 % of the run time, most of it \\(2.0 %\\) in bcast of 4 KiB to 8 KiB on 2")
+  expect_match(said, "at most 3.5 % of the run time, most of it \\(2.0 %\\) in broadcast of 4 KiB to 8 KiB on 2")
   long <- account_trace()
   long$about$trace$seconds <- 1
   expect_match(describe_accounts(results_of(long)), "hardly any time in collectives: .* at most 0.0 %")

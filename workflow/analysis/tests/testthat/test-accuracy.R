@@ -28,7 +28,7 @@ test_that("errors, held-out algorithms and regret are those of the cells that bo
 test_that("the sentences say the numbers, and that there is nothing to compare without the measured study", {
   results <- pair_of_studies()
   expect_match(describe_accuracy(results)[1], "4 cells .* error of 75 % in the median")
-  expect_match(describe_accuracy(results)[2], "Larger error: binomial \\(messages up to 64 B\\)")
+  expect_match(describe_accuracy(results)[2], "Larger error: BINOMIAL \\(messages up to 64 B\\)")
   unlink(file.path(dirname(results$study$folder), "real"), recursive = TRUE)
   expect_match(describe_accuracy(results), "no results of the measured study to compare with")
   expect_equal(nrow(compare_studies(results)), 0)
@@ -73,7 +73,7 @@ test_that("noise between authors is told apart from the model, on what both meas
   expect_equal(mistakes$share_pct, 100)
   said <- describe_accuracy(results)
   expect_match(said, "Noise and model: 4 cells have algorithms that two authors measured\\.", all = FALSE)
-  expect_match(said, "The wrong choice that costs most is binomial", all = FALSE)
+  expect_match(said, "The wrong choice that costs most is BINOMIAL", all = FALSE)
   expect_true("accuracy-noise" %in% ids(tables_accuracy(results)))
   # A study of one launch of each cell says that it cannot tell.
   expect_match(describe_accuracy(pair_of_studies()), "measured twice, so the part of the error", all = FALSE)

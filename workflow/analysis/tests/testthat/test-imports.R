@@ -35,14 +35,16 @@ test_that("a study that imports nothing has no table, figure or sentence of it",
 test_that("the columns of findings that an older version wrote are read", {
   checks <- finding("noise", "certain")
   old <- dplyr::rename(checks, how_sure = "confidence", done = "action")
+  checks$where <- "broadcast, CHAIN, by core"
   expect_equal(read_import(imported_study(two_authors(1.02), old))$checks, dplyr::as_tibble(checks), ignore_attr = TRUE)
 })
 
-test_that("findings are listed as they are, and counted in a sentence", {
+test_that("findings are listed with the labels of algorithms, and counted in a sentence", {
   checks <- dplyr::bind_rows(finding("noise", "certain"), finding("noise", "likely"), finding("outlier", "certain"))
   results <- imported_study(two_authors(1.02), checks)
   tables <- tables_of_import(results)
   expect_length(tables, 1)
+  checks$where <- "broadcast, CHAIN, by core"
   expect_equal(as.data.frame(tables[[1]]$data), as.data.frame(checks))
   expect_equal(describe_import(results), paste(
     "The checks of the imported data found \u201cnoise\u201d in 2 places and \u201coutlier\u201d in 1 place;",
@@ -88,11 +90,26 @@ test_that("flagged launches and cells of one author alone are in no difference",
 test_that("an atlas shows the findings of the studies that it gathers", {
   found <- imported_study(two_authors(1.02), finding("noise", "certain"))$study$folder
   sound <- imported_study(two_authors(1.02), nothing)$study$folder
+  change_study(found, title = "With findings")
+  change_study(sound, title = "Without findings")
   results <- list(study = list(
     folder = file.path(dirname(found), "atlas"), gathered = list(basename(found), basename(sound), "not-here")
   ))
   table <- tables_of_gathered(results)[[1]]
-  expect_equal(table$data$study, basename(found))
+  expect_equal(table$data$study, "With findings")
   expect_equal(table$data$check, "noise")
-  expect_match(table$caption, paste("Nothing was found in", basename(sound)), fixed = TRUE)
+  expect_match(table$caption, "Nothing was found in \u201cWithout findings\u201d.", fixed = TRUE)
+})
+
+test_that("algorithms in findings are named by their labels, whole names only", {
+  study <- list(algorithms = tibble::tibble(
+    collective = c("bcast", "bcast", "bcast", "reduce"),
+    label = c("Linear", "Linear, non-blocking", "Chain, 4", "Ring"),
+    series = c("linear", "linear_nb", "chain [fanout=4]", "ring")
+  ))
+  said <- function(text) label_series(text, study)
+  expect_equal(said("one: bcast linear, by core"), "one: broadcast, Linear, by core")
+  expect_equal(said("bcast linear_nb and bcast linear"), "broadcast, Linear, non-blocking and broadcast, Linear")
+  expect_equal(said("bcast chain [fanout=4], by node: one and two"), "broadcast, Chain, 4, by node: one and two")
+  expect_equal(said("allreduce ring, bcast linear_sync"), "allreduce ring, bcast linear_sync")
 })

@@ -43,7 +43,7 @@ test_that("latency against processes is drawn for sizes with curves alone", {
 test_that("mappings with different process counts have panels of what was measured", {
   rows <- dplyr::bind_rows(of_mapping("core", 1024, c(1, 64)), of_mapping("node", 256, c(1, 64)))
   built <- ggplot2::ggplot_build(plot_sizes(read_results(make_study(rows)), "bcast"))
-  expect_equal(as.character(built$layout$layout$panel), c("256 processes, by node", "1024 processes, by core"))
+  expect_equal(as.character(built$layout$layout$panel), c("256 processes, by node", "1,024 processes, by core"))
   rows <- dplyr::bind_rows(of_mapping("core", c(4, 8), c(1, 64)), of_mapping("node", c(4, 8), c(1, 64)))
   built <- ggplot2::ggplot_build(plot_sizes(read_results(make_study(rows)), "bcast"))
   expect_equal(nrow(built$layout$layout), 4)
