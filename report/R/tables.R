@@ -130,6 +130,7 @@ format_words <- function(column, name, labels) {
   column <- as.character(column)
   known <- !is.na(column)
   if (name == "model") column[known] <- relabel(column[known], collanalysis::model_labels())
+  if (name == "level") column[known] <- collanalysis::level_word(column[known])
   if (name == "mpi") column[known] <- relabel(column[known], collanalysis::mpi_labels())
   if (name == "policy" && all(column[known] %in% names(policy_words))) column[known] <- policy_words[column[known]]
   if (name == "collective") column[known] <- relabel(column[known], c(shown_titles, all = "All"))

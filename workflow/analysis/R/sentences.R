@@ -79,9 +79,9 @@ replay_rule <- function(study) {
     "The replays have ", format_count(plan$ranks), " ranks. If a trace has fewer, copies of the application run side ",
     "by side, and each rank replays a traced rank. Collectives of all traced ranks become collectives of all ranks ",
     "with the same arguments (bytes per rank are unchanged, so totals of all-to-all grow with the ranks). A message ",
-    "to a higher rank stays in its copy; one to a lower rank goes to the next copy, as messages across the border of a ",
-    "periodic domain do. Algorithms of collectives are selected as in Open MPI, by number of ranks and message size. Ranks are ",
-    "placed in the order of the hosts."
+    "to a higher rank stays in its copy; one to a lower rank goes to the next copy, as messages across the border of ",
+    "a periodic domain do. Algorithms of collectives are selected as in Open MPI, by number of ranks and message ",
+    "size. Ranks are placed in the order of the hosts."
   )
 }
 
