@@ -161,8 +161,9 @@ account_columns <- paste(
   "Blocking collectives on communicators of several ranks. Waiting: until the last rank arrives; transfer: the rest of",
   "the time in the call; both in percent of the run time, mean over the ranks. Gain: upper bound, the time in which at",
   "least one rank is still in the call after the last one has arrived; an ideal (zero-cost) algorithm would save it if",
-  "waiting stayed the same. Spread: from the first arrival to the last; transfer (\u00b5s): from the last arrival to the",
-  "last return (medians over operations). Typical size: half of the transfer time is spent on messages up to this size."
+  "waiting stayed the same. Spread: from the first arrival to the last; transfer (\u00b5s): from the last arrival to",
+  "the last return (medians over operations). Typical size: half of the transfer time is spent on messages up to this",
+  "size."
 )
 
 tables_of_accounts <- function(results) {
