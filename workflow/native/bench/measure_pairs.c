@@ -1,5 +1,4 @@
-/* Measuring loop of the benchmark of every pair: while two ranks talk, all others wait in a receive and send nothing.
- */
+/* Measuring loop of the benchmark `pairs`: while two ranks communicate, all others block in a receive. */
 #include "errors.h"
 #include "measure.h"
 
@@ -17,7 +16,7 @@ static void receive_from(const struct setup *setup, int other, size_t size) {
         MPI_Recv(setup->buffers.recv, (int)size, MPI_CHAR, other, TAG_MESSAGE, setup->world.comm, MPI_STATUS_IGNORE));
 }
 
-/* The rank that begins: mean time of a message there and one back, in seconds. */
+/* The rank that sends first: returns the mean round-trip time in seconds. */
 static double lead(const struct setup *setup, int other, size_t size, struct repetitions count) {
     double start = 0;
     for (int i = -count.warmup; i < count.iterations; i++) {
@@ -36,7 +35,7 @@ static void follow(const struct setup *setup, int other, size_t size, struct rep
     }
 }
 
-/* A rank first follows all lower ones, then waits for its turn, leads to all higher ones, and hands the turn on. */
+/* A rank first follows all lower ranks, then waits for its turn, leads with all higher ranks and passes the turn on. */
 static void take_turns(const struct setup *setup, size_t size, struct repetitions count, double *row) {
     const struct world *world = &setup->world;
     for (int other = 0; other < world->rank; other++)

@@ -1,8 +1,8 @@
-/* Measuring loop of the collectives in windows: the ranks agree on an instant of the synchronised clocks (clocks.h) for
- * each call, when all have left the one before (Round-Time of Hunold and Carpen-Amarie 2018). The time of a call on a
- * rank is from that instant to leaving it. A call that any rank started late is dropped and counted.
- * With a spread each rank starts at an instant of its own, and what counts is the time after the last of them: no
- * algorithm saves the rest. Another rank is then the slowest in each call; the maximum is the mean of their times. */
+/* Measuring loop of the collectives in windows: when all ranks have left a call, they agree on the instant of the
+ * synchronised clocks (clocks.h) at which they start the next one (Round-Time of Hunold and Carpen-Amarie 2018). A
+ * rank's time runs from that instant until it leaves the call. A call that any rank started late is dropped and
+ * counted. With a spread each rank has its own instant, and the time runs from the last of them: no algorithm can save
+ * the time before. The slowest rank varies from call to call, so max is the mean over calls of its time. */
 #include "clocks.h"
 #include "errors.h"
 #include "measure.h"
@@ -10,16 +10,15 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* A rank is late if it starts later (s) than this after its window begins; reading the clock takes a fraction of it. */
+/* A rank is late if it starts more than this (s) after its window begins; reading the clock takes a fraction of it. */
 #define LATE 1e-6
-/* The agreed instant is this many times the fastest agreement, and some time (s), after the last rank's call to agree.
- */
+/* From the last rank's call to agree to the agreed instant: this multiple of the fastest agreement, plus READY (s). */
 #define TIMES_AGREEING 4
 #define READY 10e-6
-/* It is doubled after each late call, up to this (s), which is longer than a process usually waits for its core. */
+/* This lead time doubles after each late call, up to this (s): longer than a process usually waits for its core. */
 #define MOST_AHEAD 10e-3
 
-/* A number from 0 to 1 that looks random, the same in every launch (splitmix64). */
+/* Returns a pseudo-random number from 0 to 1, the same in every launch (splitmix64). */
 static double draw(uint64_t number) {
     number = (number + 1) * 0x9e3779b97f4a7c15u;
     number = (number ^ (number >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -27,7 +26,7 @@ static double draw(uint64_t number) {
     return (double)((number ^ (number >> 31)) >> 11) / 9007199254740992.0;
 }
 
-/* The delays (s) of this rank and of the last one at a call, by its number: every rank knows those of all. */
+/* Computes the delays (s) of this rank and of the last rank in a call; every rank can compute those of all ranks. */
 static void delays(const struct setup *setup, int number, double *mine, double *last) {
     *mine = *last = 0;
     for (int rank = 0; setup->options.spread > 0 && rank < setup->world.ranks; rank++) {
@@ -47,8 +46,7 @@ static double largest(const struct world *world, double mine) {
     return all;
 }
 
-/* Calls for warm-up; returns the time (s) from agreeing on an instant to it. The mean would follow every disturbance.
- */
+/* Makes the warm-up calls; returns the lead time (s), from the fastest agreement as disturbances affect the mean. */
 static double warm_up(const struct setup *setup, const struct clock *clock, size_t size, int calls) {
     double fastest = 0;
     for (int i = 0; i < calls || i == 0; i++) {
@@ -62,7 +60,7 @@ static double warm_up(const struct setup *setup, const struct clock *clock, size
     return TIMES_AGREEING * largest(&setup->world, fastest) + READY;
 }
 
-/* Time (us) of each call on this rank, and whether any rank was late. */
+/* Stores the time (us) of each call on this rank, and whether any rank was late. */
 static void call_in_windows(const struct setup *setup, const struct clock *clock, size_t size, double least_ahead,
                             int calls, double *times, char *late) {
     double ahead = least_ahead;
@@ -78,7 +76,7 @@ static void call_in_windows(const struct setup *setup, const struct clock *clock
     }
 }
 
-/* The mean over calls (us) of the time of the slowest rank, on rank 0; `times` is overwritten. */
+/* Returns on rank 0 the mean over calls (us) of the slowest rank's time. Overwrites `times`. */
 static double mean_of_slowest(const struct world *world, double *times, int calls) {
     double total = 0;
     MPI_CHECK(
