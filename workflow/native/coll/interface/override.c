@@ -1,6 +1,5 @@
-/* The functions that programs call. Each goes to the MPI library unless an algorithm was chosen for it. */
-/* Hidden by the compiler's option but for these: MPICH's header, unlike Open MPI's, does not say that they are public.
- */
+/* The MPI functions that programs call. Each calls the MPI library unless an algorithm is selected for it. */
+/* All other symbols are hidden by a compiler option. MPICH's header, unlike Open MPI's, does not make these visible. */
 #pragma GCC visibility push(default)
 #include <mpi.h>
 #pragma GCC visibility pop
@@ -27,7 +26,7 @@ static int stop(const char *wrong, int speaker) {
     if (rank == speaker)
         fprintf(stderr, "libcollstudy: %s\n", wrong);
     TRY(PMPI_Barrier(MPI_COMM_WORLD));
-    if (COLL_SIMULATED) /* whose MPI_Abort ends the simulation as a success */
+    if (COLL_SIMULATED) /* in the simulator MPI_Abort ends with exit status 0 */
         exit(2);
     return PMPI_Abort(MPI_COMM_WORLD, 2);
 }
@@ -44,7 +43,7 @@ static int check_same_settings(void) {
         "the COLL_ variables differ between ranks; set them on all ranks, for instance with mpirun -x COLL_BCAST", 0);
 }
 
-/* The lowest rank with an error reports it: some ranks alone may lack a file. */
+/* The lowest rank with an error reports it: a file may be missing on some ranks only. */
 static int check_all_ranks(const char *wrong) {
     int rank, size, first, listed = coll_group_of_host() != NULL, any = 0;
     char message[256];
@@ -64,9 +63,9 @@ static int check_all_ranks(const char *wrong) {
 
 /*
  * Open MPI can deadlock when several threads create communicators at the same time: in comm_cid.c (5.0.11) a process
- * advances only its lowest communicator, which may wait for another process that waits for this one. A program
- * whose threads create communicators correctly must not meet more of them in its collectives. So if there may be such
- * threads, the library creates its communicator now, for MPI_COMM_WORLD, and none later.
+ * advances only its lowest communicator, which may wait for another process that waits for this one. Collectives of a
+ * program whose threads create communicators must not create more of them. So if there may be such threads, the library
+ * creates its communicator for MPI_COMM_WORLD now, and none later.
  */
 static int freeze_with_threads(void) {
 #ifdef OPEN_MPI
@@ -84,7 +83,7 @@ static int freeze_with_threads(void) {
     return MPI_SUCCESS;
 }
 
-/* Under the simulator all ranks have one environment and see the same files, and messages would cost simulated time. */
+/* The simulator does not compare ranks: all have one environment and see the same files, and messages take time. */
 static int start(void) {
     const char *wrong = coll_select_init();
     if (wrong == NULL && !coll_host_init())
@@ -119,7 +118,7 @@ static void print_report(const struct counters *most) {
             (double)most->setup_nanoseconds * 1e-9);
 }
 
-/* Of each number the most on any rank. */
+/* Reports the maximum over ranks of each counter. */
 static int report(void) {
     struct counters mine = coll_counters(), most;
     int rank;
@@ -158,7 +157,7 @@ static bool take_type(struct call *call, int count, MPI_Datatype type) {
     return call->bytes > 0;
 }
 
-/* The ranks have to agree on the size of an alltoallv, where rules differ by size: the most that any sends. */
+/* If the rules depend on the size, the ranks agree on that of an alltoallv: the most that any rank sends. */
 static int decide_size(const struct call *call, int nodes, int ppn, size_t *bytes) {
     unsigned long long mine = call->bytes, most = mine;
     if (call->kind == COLL_ALLTOALLV && coll_select_needs_size(call->kind, nodes, ppn))
@@ -167,7 +166,7 @@ static int decide_size(const struct call *call, int nodes, int ppn, size_t *byte
     return MPI_SUCCESS;
 }
 
-/* A broadcast of a type that other ranks may describe in another way. */
+/* Runs a broadcast whose elements other ranks may describe by another type. */
 static int run_uniform(const struct call *call, const struct algorithm *algorithm) {
     struct uniform uniform;
     int rc = coll_uniform_start(call, &uniform);
@@ -195,8 +194,8 @@ static int run_chosen(struct call *call) {
 }
 
 /*
- * Calls with wrong arguments, an intercommunicator, a single rank or nothing to send go to the MPI library, which
- * handles them. An error of the algorithm is raised on the caller's communicator.
+ * Leaves calls with invalid arguments, an intercommunicator, a single rank or nothing to send to the MPI library, which
+ * handles them. An error in the algorithm is raised on the caller's communicator.
  */
 static int run(struct call *call, MPI_Comm user, bool sensible) {
     int size;
@@ -216,8 +215,8 @@ static int run(struct call *call, MPI_Comm user, bool sensible) {
 }
 
 /*
- * Where nothing was chosen a call must cost a test and a jump: the rest is in functions of their own, so that no stack
- * frame is made for the test.
+ * If no algorithm is selected, a call must only cost a test and a jump. The rest is in separate functions, so that the
+ * test needs no stack frame.
  */
 #define OWN static __attribute__((noinline)) int
 
@@ -283,7 +282,7 @@ int MPI_Gather(const void *send, int send_count, MPI_Datatype send_type, void *r
                : PMPI_Gather(send, send_count, send_type, recv, recv_count, recv_type, root, comm);
 }
 
-/* False if there are no counts or one is negative, so that the MPI library reports the error. */
+/* Adds up the counts. Returns false if there are none or one is negative, so that the MPI library reports the error. */
 static bool add_up(const int counts[], int n, long *total) {
     *total = 0;
     for (int i = 0; counts != NULL && i < n; i++) {
@@ -331,7 +330,7 @@ int MPI_Alltoallv(const void *send, const int send_counts[], const int send_disp
                                 comm);
 }
 
-/* call->count becomes the sum of the counts, which every rank knows. */
+/* Sets call->count to the sum of the counts, which every rank knows. */
 static bool take_counts(struct call *call, const int counts[], MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
     int n;
     long total;
