@@ -1,4 +1,4 @@
-/* Point-to-point calls and the ends of requests: each calls its PMPI_ twin between trace_enter() and trace_leave(). */
+/* Point-to-point and completion calls: each calls its PMPI_ counterpart between trace_enter() and trace_leave(). */
 #include "calls.h"
 
 #include <stdlib.h>
@@ -56,7 +56,7 @@ ISEND(Issend, OP_issend)
 ISEND(Ibsend, OP_ibsend)
 ISEND(Irsend, OP_irsend)
 
-/* Source and tag of a message that was received with wildcards. */
+/* Fills in source and tag of a message that was received with wildcards. */
 static void note_source(Record *record, const MPI_Status *status, MPI_Comm comm) {
     if (record->from == MPI_ANY_SOURCE)
         record->from = world_rank(comm, status->MPI_SOURCE);
@@ -143,7 +143,7 @@ EXPORT int MPI_Probe(int from, int tag, MPI_Comm comm, MPI_Status *status) {
     return code;
 }
 
-/* Persistent requests: each start is recorded as the call that it stands for. */
+/* Persistent requests: each start is recorded as the equivalent non-blocking call. */
 
 #define SEND_INIT(NAME, OPERATION)                                                                                     \
     EXPORT int MPI_##NAME(const void *buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,            \
@@ -198,9 +198,9 @@ EXPORT int MPI_Request_free(MPI_Request *request) {
     return PMPI_Request_free(request);
 }
 
-/* Ends of requests ----------------------------------------------------------------------------------------------- */
+/* Completion of requests ---------------------------------------------------------------------------------------- */
 
-/* The requests of a call before it (MPI sets handles to MPI_REQUEST_NULL), and the statuses that it needs. */
+/* A call's requests, saved before it (MPI sets handles to MPI_REQUEST_NULL), and the statuses that it needs. */
 typedef struct Waited {
     int count;
     MPI_Request *handles;
@@ -237,8 +237,8 @@ static void waited_begin(Waited *waited, int count, const MPI_Request *requests,
     }
 }
 
-/* Request `index` has ended, with `status`: three numbers of the list (number, source, tag; the latter two where any
- * would do). */
+/* Adds request `index`, which has completed, to the list: number, source, tag (the latter two only for wildcards).
+ * Returns the new length of the list. */
 static uint32_t waited_ended(Waited *waited, int index, const MPI_Status *status, uint32_t listed) {
     Pending pending = waited->pending[index];
     request_ended(waited->handles[index]);
@@ -254,7 +254,7 @@ static uint32_t waited_ended(Waited *waited, int index, const MPI_Status *status
 static void waited_end(Waited *waited, const Call *call, enum operation operation, uint32_t listed) {
     Record record = blank(operation);
     Call mine = *call;
-    /* An unsuccessful test is not recorded: it is only a way to wait. */
+    /* A test that completes nothing is not recorded: it is only a way to wait. */
     if (operation == OP_test && listed == 0)
         mine.recorded = false;
     trace_leave(&mine, &record, waited->list, listed);
@@ -263,7 +263,7 @@ static void waited_end(Waited *waited, const Call *call, enum operation operatio
     free(waited->own_statuses);
 }
 
-/* `CALL` with the statuses in `told`; then `ENDED`, with `listed` counting. */
+/* Executes CALL with the statuses in `told`, then ENDED, which lists completed requests and updates `listed`. */
 #define WAITING(OPERATION, COUNT, REQUESTS, STATUSES, CALL, ENDED)                                                     \
     Call call = trace_enter();                                                                                         \
     Waited waited;                                                                                                     \
