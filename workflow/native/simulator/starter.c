@@ -1,11 +1,11 @@
-/* Simulations one after another, each in a fork of this process, which has loaded SimGrid: loading it takes longer than
- * many a short simulation.
+/* Runs simulations one after another, each in a fork of this process, which has loaded SimGrid already: loading it
+ * takes longer than many short simulations.
  *
- * A request on standard input is a sequence of texts that end with NUL: the folder to run in, the file for the output,
- * the number of environment variables, these (NAME=value), the number of arguments, and these: the program and what
- * smpimain, which smpirun calls, takes after it. The answers are a line "started <process>" and, when it has ended,
- * "ended <status as of wait4> <largest resident set, KiB>". Ends with its standard input or with the program that
- * started it. */
+ * A request on standard input is a sequence of NUL-terminated strings: the folder to run in, the output file, the
+ * number of environment variables, the variables (NAME=value), the number of arguments, and the arguments: the program
+ * and those of smpimain, which smpirun calls. The replies are a line "started <process>" and, when the simulation has
+ * ended, "ended <status of wait4> <largest resident set, KiB>". Ends with its standard input or with its parent
+ * process. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -16,10 +16,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Of SimGrid, as in its smpi.h, which would rename main(). */
+/* Declared as in SimGrid's smpi.h, which would rename main(). */
 int smpi_main(const char *program, int argc, char *argv[]);
 
-/* The next text of a request, to be freed; NULL at the end of the input. */
+/* Returns the next string of a request, to be freed, or NULL at the end of the input. */
 static char *next_text(void) {
     char *text = NULL;
     size_t room = 0;
@@ -29,7 +29,7 @@ static char *next_text(void) {
     return NULL;
 }
 
-/* A count and as many texts, with NULL after the last one; NULL for a request that is not complete. */
+/* Reads a count and as many strings; returns them, followed by NULL, or NULL if the request is incomplete. */
 static char **next_texts(int *count) {
     char *number = next_text();
     if (number == NULL)
@@ -48,7 +48,7 @@ static void free_texts(char **texts) {
     free(texts);
 }
 
-/* Become a simulation, in a process group of its own that does not outlive this program. */
+/* Turns this process into a simulation in a process group of its own, which does not outlive the starter. */
 static void simulate(const char *folder, const char *output, char **variables, char **words, int count) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     setsid();
