@@ -1,17 +1,18 @@
-/* Replay a trace in the simulator: the ranks of this program make the calls of the traced ranks, with the same
+/* Replays a trace in the simulator: the ranks of this program make the calls of the traced ranks, with the same
  * arguments and in the same order, and compute as long as these did.
  *
  *     smpirun ... replay FOLDER RANKS
  *
- * FOLDER has rank-000000.actions, ... of RANKS traced ranks (launch/actions.py writes them). The program
- * may have any multiple of RANKS ranks; then the traced application is copied side by side:
+ * FOLDER has rank-000000.actions, ... of RANKS traced ranks (launch/actions.py writes them). The program may have any
+ * multiple of RANKS ranks; then the traced application is copied side by side:
  *   - rank r does what traced rank r mod RANKS did, in copy r div RANKS;
  *   - a communicator of all traced ranks becomes one of all ranks; any other one becomes one in each copy;
- *   - every call keeps its arguments: bytes for each rank stay, totals of all-to-all grow with the ranks (weak
- * scaling); lists of block sizes are repeated;
- *   - a point-to-point message to a higher rank stays in its copy, one to a lower rank goes to the next copy (around
- * the last), as messages across the border of a periodic domain do when domains are put side by side. An order of calls
- * in which the traced ranks ended is one in which the copies end, so the rule cannot cause a deadlock.
+ *   - every call keeps its arguments: bytes per rank are the same, totals of all-to-all grow with the ranks (weak
+ *     scaling), and lists of block sizes are repeated;
+ *   - a point-to-point message to a higher rank stays in its copy, one to a lower rank goes to the next copy (from the
+ *     last to the first), like messages across the border of a periodic domain when domains are put side by side. An
+ *     order of calls in which the traced ranks ended is one in which the copies end, so the rule cannot cause a
+ *     deadlock.
  *
  * An action is 12 + n numbers of 64 bits: operation, communicator (0: MPI_COMM_WORLD; -1: MPI_COMM_SELF), root, to,
  * from, send tag, receive tag, bytes sent, bytes received, request, nanoseconds of computation before the call, n; then
@@ -70,8 +71,8 @@ static const char *const names[] = {"compute",
 #undef X
 };
 
-/* What is being done, for the log of the traffic: the platform's library is in this process, but its names are not
- * ours. */
+/* Reports the current operation to the traffic log, if there is one: a function of the platform's library, which is
+ * loaded but whose symbols are not visible here. */
 static void (*enter)(int rank, int operation);
 
 static void find_log(void) {
@@ -117,12 +118,12 @@ static void make_communicators(Replay *replay) {
         replay->members[i] = count;
         int color = place < 0 ? MPI_UNDEFINED : replay->everybody[i] ? 0 : replay->copy;
         MPI_Comm_split(MPI_COMM_WORLD, color, replay->copy * count + place, &replay->collective[i]);
-        /* Messages go by ranks of MPI_COMM_WORLD; only their context is another one. */
+        /* Messages use ranks of MPI_COMM_WORLD; only their context differs. */
         MPI_Comm_dup(MPI_COMM_WORLD, &replay->messages[i]);
     }
 }
 
-/* Sizes of buffers and the number of requests, from all actions. */
+/* Allocates the buffers and requests that the actions need. */
 static void make_room(Replay *replay) {
     int64_t out = 1, in = 1, requests = 0;
     const Action *end = (const Action *)(const void *)replay->actions.end;
@@ -135,8 +136,7 @@ static void make_room(Replay *replay) {
         if (a->request > requests)
             requests = a->request;
     }
-    /* All ranks have the same memory as buffers: what is in them does not matter, and the simulator does not copy it.
-     */
+    /* All ranks share the memory of the buffers: contents do not matter, and the simulator does not copy them. */
     replay->out = SMPI_SHARED_MALLOC((size_t)(out > in ? out : in));
     replay->in = SMPI_SHARED_MALLOC((size_t)(out > in ? out : in));
     replay->requests = get((size_t)requests + 1, sizeof(MPI_Request));
@@ -157,7 +157,7 @@ static FILE *open_in(const char *folder, const char *name, const char *mode) {
     return file;
 }
 
-/* The collectives library sets a communicator up in its first call, which a tuning file of an MPI library does not. */
+/* Lets the collectives library set up communicators before the start; an MPI library's tuning file needs none. */
 static void set_up(const Replay *replay) {
     double out = 0, in = 0;
     for (int i = 0; i < replay->communicators; i++) {
@@ -168,7 +168,7 @@ static void set_up(const Replay *replay) {
     }
 }
 
-/* The same instant for all ranks, from which their times count. */
+/* Returns one instant for all ranks, from which their times count. */
 static double common_start(void) {
     double mine = MPI_Wtime(), last = mine;
     MPI_Allreduce(&mine, &last, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
@@ -181,8 +181,7 @@ static void open_calls(Replay *replay, const char *folder) {
     replay->calls = open_in(folder, name, "w");
 }
 
-/* A communicator without all ranks is a separate one in each copy. The bytes of an all-to-all grow with the ranks.
- */
+/* A communicator of some ranks is a separate one in each copy. The bytes of an all-to-all grow with the ranks. */
 static void write_call(const Replay *replay, const Action *a, double start, double end) {
     int ranks = 1, number = (int)a->communicator, traced = 1;
     if (number >= 0) {
@@ -230,7 +229,7 @@ static Replay open_replay(int argc, char **argv) {
     return replay;
 }
 
-/* All actions; returns the time at which the last one ended. */
+/* Executes all actions; returns the time at which the last one ended. */
 static double act(Replay *replay) {
     double at = replay->started;
     const Action *end = (const Action *)(const void *)replay->actions.end;
