@@ -65,7 +65,7 @@ static Known *find(MPI_Comm comm) {
     if (keyval != MPI_KEYVAL_INVALID)
         PMPI_Comm_get_attr(comm, keyval, &known, &found);
     if (!found)
-        /* MPI_COMM_WORLD has id 0; MPI_COMM_SELF, and what functions that are not recorded create, have id 1. */
+        /* MPI_COMM_WORLD: id 0; MPI_COMM_SELF and communicators made by functions that are not recorded: id 1. */
         known = attach(comm, comm == MPI_COMM_WORLD ? 0 : 1);
     last_comm = comm;
     last_known = known;

@@ -18,9 +18,9 @@ int coll_reduce_local(const void *from, void *to, int count, MPI_Datatype type, 
 /* Returns whether the operation of a reduction is commutative. */
 bool coll_commutes(const struct call *call);
 /*
- * Returns whether the MPI library defines an operation for a type. Asked before a call: if it failed in an algorithm
- * that applies it on some ranks only, the others would wait. Users' operations fit any type. Init and free are
- * collective only over MPI_COMM_SELF.
+ * Returns whether the MPI library defines an operation for a type. Asked before a call: an algorithm may apply the
+ * operation on some ranks only, and an error there would leave the others waiting. User-defined operations accept any
+ * type. Init and free are collective only over MPI_COMM_SELF.
  */
 bool coll_has_operation(MPI_Op op, MPI_Datatype type);
 int coll_operations_init(void);
