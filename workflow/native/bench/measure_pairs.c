@@ -17,7 +17,7 @@ static void receive_from(const struct setup *setup, int other, size_t size) {
 }
 
 /* The rank that sends first: returns the mean round-trip time in seconds. */
-static double lead(const struct setup *setup, int other, size_t size, struct repetitions count) {
+static double time_round_trips(const struct setup *setup, int other, size_t size, struct repetitions count) {
     double start = 0;
     for (int i = -count.warmup; i < count.iterations; i++) {
         if (i == 0)
@@ -28,7 +28,7 @@ static double lead(const struct setup *setup, int other, size_t size, struct rep
     return (MPI_Wtime() - start) / count.iterations;
 }
 
-static void follow(const struct setup *setup, int other, size_t size, struct repetitions count) {
+static void answer_round_trips(const struct setup *setup, int other, size_t size, struct repetitions count) {
     for (int i = -count.warmup; i < count.iterations; i++) {
         receive_from(setup, other, size);
         send_to(setup, other, size);
@@ -36,14 +36,14 @@ static void follow(const struct setup *setup, int other, size_t size, struct rep
 }
 
 /* A rank first follows all lower ranks, then waits for its turn, leads with all higher ranks and passes the turn on. */
-static void take_turns(const struct setup *setup, size_t size, struct repetitions count, double *row) {
+static void measure_row(const struct setup *setup, size_t size, struct repetitions count, double *row) {
     const struct world *world = &setup->world;
     for (int other = 0; other < world->rank; other++)
-        follow(setup, other, size, count);
+        answer_round_trips(setup, other, size, count);
     if (world->rank > 0)
         MPI_CHECK(MPI_Recv(NULL, 0, MPI_CHAR, world->rank - 1, TAG_TURN, world->comm, MPI_STATUS_IGNORE));
     for (int other = world->rank + 1; other < world->ranks; other++)
-        row[other] = benchmark->exchange->value(lead(setup, other, size, count), (int)size);
+        row[other] = benchmark->exchange->value(time_round_trips(setup, other, size, count), (int)size);
     if (world->rank + 1 < world->ranks)
         MPI_CHECK(MPI_Send(NULL, 0, MPI_CHAR, world->rank + 1, TAG_TURN, world->comm));
 }
@@ -57,7 +57,7 @@ void measure_pairs(const struct setup *setup, size_t size, double *pairs) {
     memset(setup->buffers.send, 'a', size);
     memset(setup->buffers.recv, 'b', size);
     MPI_CHECK(MPI_Barrier(world->comm));
-    take_turns(setup, size, count, row);
+    measure_row(setup, size, count, row);
     MPI_CHECK(MPI_Gather(row, world->ranks, MPI_DOUBLE, pairs, world->ranks, MPI_DOUBLE, ROOT, world->comm));
     free(row);
 }

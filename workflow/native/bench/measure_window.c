@@ -11,12 +11,13 @@
 #include <stdlib.h>
 
 /* A rank is late if it starts more than this (s) after its window begins; reading the clock takes a fraction of it. */
-#define LATE 1e-6
-/* From the last rank's call to agree to the agreed instant: this multiple of the fastest agreement, plus READY (s). */
+#define LATE_AFTER 1e-6
+/* From the last rank's call to agree to the agreed instant: this multiple of the fastest agreement plus a margin
+ * (s). */
 #define TIMES_AGREEING 4
-#define READY 10e-6
+#define LEAD_TIME_MARGIN 10e-6
 /* This lead time doubles after each late call, up to this (s): longer than a process usually waits for its core. */
-#define MOST_AHEAD 10e-3
+#define MAX_LEAD_TIME 10e-3
 
 /* Returns a pseudo-random number from 0 to 1, the same in every launch (splitmix64). */
 static double draw(uint64_t number) {
@@ -40,7 +41,7 @@ static void call(const struct setup *setup, size_t size) {
     MPI_CHECK(benchmark->collective->call(&setup->buffers, (int)size, &setup->world));
 }
 
-static double largest(const struct world *world, double mine) {
+static double max_over_ranks(const struct world *world, double mine) {
     double all;
     MPI_CHECK(MPI_Allreduce(&mine, &all, 1, MPI_DOUBLE, MPI_MAX, world->comm));
     return all;
@@ -53,26 +54,26 @@ static double warm_up(const struct setup *setup, const struct clock *clock, size
         call(setup, size);
         MPI_CHECK(MPI_Barrier(setup->world.comm));
         double start = global_time(clock);
-        largest(&setup->world, start);
+        max_over_ranks(&setup->world, start);
         double took = global_time(clock) - start;
         fastest = i == 0 || took < fastest ? took : fastest;
     }
-    return TIMES_AGREEING * largest(&setup->world, fastest) + READY;
+    return TIMES_AGREEING * max_over_ranks(&setup->world, fastest) + LEAD_TIME_MARGIN;
 }
 
 /* Stores the time (us) of each call on this rank, and whether any rank was late. */
-static void call_in_windows(const struct setup *setup, const struct clock *clock, size_t size, double least_ahead,
+static void call_in_windows(const struct setup *setup, const struct clock *clock, size_t size, double least_lead_time,
                             int calls, double *times, char *late) {
-    double ahead = least_ahead;
+    double lead_time = least_lead_time;
     for (int i = 0; i < calls; i++) {
-        double start = largest(&setup->world, global_time(clock)) + ahead, mine, last;
+        double start = max_over_ranks(&setup->world, global_time(clock)) + lead_time, mine, last;
         delays(setup, i, &mine, &last);
         double now = wait_until(clock, start + mine);
         call(setup, size);
         double after = global_time(clock) - (start + last);
         times[i] = after > 0 ? after * 1e6 : 0;
-        late[i] = largest(&setup->world, now - (start + mine)) > LATE;
-        ahead = !late[i] ? least_ahead : 2 * ahead < MOST_AHEAD ? 2 * ahead : MOST_AHEAD;
+        late[i] = max_over_ranks(&setup->world, now - (start + mine)) > LATE_AFTER;
+        lead_time = !late[i] ? least_lead_time : 2 * lead_time < MAX_LEAD_TIME ? 2 * lead_time : MAX_LEAD_TIME;
     }
 }
 
@@ -94,8 +95,8 @@ void measure_windows(const struct setup *setup, struct result *result) {
     if (!times || !late)
         give_up("rank %d: cannot allocate the times of %d iterations; use fewer (-i)", world->rank, count.iterations);
     struct clock clock = synchronise_clocks(world);
-    double ahead = warm_up(setup, &clock, result->size, count.warmup);
-    call_in_windows(setup, &clock, result->size, ahead, count.iterations, times, late);
+    double lead_time = warm_up(setup, &clock, result->size, count.warmup);
+    call_in_windows(setup, &clock, result->size, lead_time, count.iterations, times, late);
     result->iterations = 0;
     for (int i = 0; i < count.iterations; i++) {
         if (late[i])

@@ -35,7 +35,7 @@ static void blocks(Replay *replay, const Action *action, int64_t offset, int sid
 }
 
 void point_to_point(Replay *replay, const Action *a) {
-    MPI_Comm comm = replay->messages[a->communicator < 0 ? 0 : a->communicator];
+    MPI_Comm comm = replay->message_comm[a->communicator < 0 ? 0 : a->communicator];
     int to = a->to == -1 ? MPI_PROC_NULL : partner(replay, a->to, true), from = partner(replay, a->from, false);
     int sent = bounded(a->sent), received = bounded(a->received);
     int send_tag = (int)a->send_tag, receive_tag = a->receive_tag == -1 ? MPI_ANY_TAG : (int)a->receive_tag;
@@ -178,7 +178,7 @@ static AllToAll *all_to_all(int64_t bytes) {
 }
 
 void collective(Replay *replay, const Action *a) {
-    MPI_Comm comm = a->communicator < 0 ? MPI_COMM_SELF : replay->collective[a->communicator];
+    MPI_Comm comm = a->communicator < 0 ? MPI_COMM_SELF : replay->collective_comm[a->communicator];
     int traced = a->communicator < 0 ? 1 : replay->members[a->communicator], root = (int)a->root;
     int64_t sent = a->sent, received = a->received;
     char *out = replay->out, *in = replay->in;

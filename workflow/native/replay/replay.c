@@ -78,13 +78,13 @@ static void (*enter)(int rank, int operation);
 static void find_log(void) {
     const char *path = getenv("COLLSTUDY_PLATFORM_LIBRARY");
     void *library = path ? dlopen(path, RTLD_NOW | RTLD_NOLOAD) : NULL;
-    void (*name_them)(const char *const *, int, int, int) = NULL;
+    void (*register_names)(const char *const *, int, int, int) = NULL;
     if (library) {
         *(void **)&enter = dlsym(library, "traffic_enter");
-        *(void **)&name_them = dlsym(library, "traffic_operations");
+        *(void **)&register_names = dlsym(library, "traffic_operations");
     }
-    if (name_them)
-        name_them(names, OP_COUNT, OP_FIRST_COLLECTIVE, OP_COUNT - 1);
+    if (register_names)
+        register_names(names, OP_COUNT, OP_FIRST_COLLECTIVE, OP_COUNT - 1);
 }
 
 static void note(const Replay *replay, int operation) {
@@ -101,12 +101,12 @@ static void make_communicators(Replay *replay) {
     replay->communicators = 1;
     for (const int64_t *at = numbers.first; at < numbers.end; at += 1 + *at)
         replay->communicators++;
-    replay->collective = get((size_t)replay->communicators, sizeof(MPI_Comm));
-    replay->messages = get((size_t)replay->communicators, sizeof(MPI_Comm));
-    replay->everybody = get((size_t)replay->communicators, sizeof(bool));
+    replay->collective_comm = get((size_t)replay->communicators, sizeof(MPI_Comm));
+    replay->message_comm = get((size_t)replay->communicators, sizeof(MPI_Comm));
+    replay->has_all_ranks = get((size_t)replay->communicators, sizeof(bool));
     replay->members = get((size_t)replay->communicators, sizeof(int));
-    replay->collective[0] = replay->messages[0] = MPI_COMM_WORLD;
-    replay->everybody[0] = true;
+    replay->collective_comm[0] = replay->message_comm[0] = MPI_COMM_WORLD;
+    replay->has_all_ranks[0] = true;
     replay->members[0] = replay->traced_size;
     const int64_t *at = numbers.first;
     for (int i = 1; i < replay->communicators; i++, at += 1 + *at) {
@@ -114,12 +114,12 @@ static void make_communicators(Replay *replay) {
         for (int m = 0; m < count; m++)
             if (at[1 + m] == replay->traced_rank)
                 place = m;
-        replay->everybody[i] = count == replay->traced_size;
+        replay->has_all_ranks[i] = count == replay->traced_size;
         replay->members[i] = count;
-        int color = place < 0 ? MPI_UNDEFINED : replay->everybody[i] ? 0 : replay->copy;
-        MPI_Comm_split(MPI_COMM_WORLD, color, replay->copy * count + place, &replay->collective[i]);
+        int color = place < 0 ? MPI_UNDEFINED : replay->has_all_ranks[i] ? 0 : replay->copy;
+        MPI_Comm_split(MPI_COMM_WORLD, color, replay->copy * count + place, &replay->collective_comm[i]);
         /* Messages use ranks of MPI_COMM_WORLD; only their context differs. */
-        MPI_Comm_dup(MPI_COMM_WORLD, &replay->messages[i]);
+        MPI_Comm_dup(MPI_COMM_WORLD, &replay->message_comm[i]);
     }
 }
 
@@ -161,10 +161,10 @@ static FILE *open_in(const char *folder, const char *name, const char *mode) {
 static void set_up(const Replay *replay) {
     double out = 0, in = 0;
     for (int i = 0; i < replay->communicators; i++) {
-        if (replay->collective[i] == MPI_COMM_NULL)
+        if (replay->collective_comm[i] == MPI_COMM_NULL)
             continue;
-        MPI_Bcast(&out, 1, MPI_DOUBLE, 0, replay->collective[i]);
-        MPI_Allreduce(&out, &in, 1, MPI_DOUBLE, MPI_SUM, replay->collective[i]);
+        MPI_Bcast(&out, 1, MPI_DOUBLE, 0, replay->collective_comm[i]);
+        MPI_Allreduce(&out, &in, 1, MPI_DOUBLE, MPI_SUM, replay->collective_comm[i]);
     }
 }
 
@@ -185,9 +185,9 @@ static void open_calls(Replay *replay, const char *folder) {
 static void write_call(const Replay *replay, const Action *a, double start, double end) {
     int ranks = 1, number = (int)a->communicator, traced = 1;
     if (number >= 0) {
-        MPI_Comm_size(replay->collective[number], &ranks);
+        MPI_Comm_size(replay->collective_comm[number], &ranks);
         traced = replay->members[number];
-        if (!replay->everybody[number])
+        if (!replay->has_all_ranks[number])
             number += replay->copy * replay->communicators;
     }
     bool all_to_all = a->operation == OP_alltoall || a->operation == OP_alltoallv || a->operation == OP_alltoallw;

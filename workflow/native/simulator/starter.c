@@ -49,7 +49,7 @@ static void free_texts(char **texts) {
 }
 
 /* Turns this process into a simulation in a process group of its own, which does not outlive the starter. */
-static void simulate(const char *folder, const char *output, char **variables, char **words, int count) {
+static void simulate(const char *folder, const char *output, char **variables, char **arguments, int count) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     setsid();
     int out = open(output, O_WRONLY | O_CREAT | O_TRUNC, 0644), in = open("/dev/null", O_RDONLY);
@@ -64,23 +64,24 @@ static void simulate(const char *folder, const char *output, char **variables, c
     clearenv();
     for (; *variables != NULL; variables++)
         putenv(*variables);
-    exit(smpi_main(words[0], count, words));
+    exit(smpi_main(arguments[0], count, arguments));
 }
 
 int main(void) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     char *folder;
     while ((folder = next_text()) != NULL) {
-        int variable_count = 0, word_count = 0;
+        int variable_count = 0, argument_count = 0;
         char *output = next_text();
-        char **variables = next_texts(&variable_count), **words = next_texts(&word_count);
-        if (output == NULL || variables == NULL || words == NULL || word_count < 1 || words[word_count - 1] == NULL) {
+        char **variables = next_texts(&variable_count), **arguments = next_texts(&argument_count);
+        if (output == NULL || variables == NULL || arguments == NULL || argument_count < 1 ||
+            arguments[argument_count - 1] == NULL) {
             fprintf(stderr, "starter: incomplete request\n");
             return 2;
         }
         pid_t process = fork();
         if (process == 0)
-            simulate(folder, output, variables, words, word_count);
+            simulate(folder, output, variables, arguments, argument_count);
         if (process < 0) {
             perror("starter: fork");
             return 1;
@@ -96,7 +97,7 @@ int main(void) {
         free(folder);
         free(output);
         free_texts(variables);
-        free_texts(words);
+        free_texts(arguments);
     }
     return 0;
 }

@@ -169,11 +169,11 @@ EXPORT int MPI_Recv_init(void *buffer, int count, MPI_Datatype type, int from, i
 
 static void record_start(const Call *call, MPI_Request handle) {
     Record record = {0};
-    bool any_source;
+    bool wildcard;
     MPI_Comm comm;
     Call mine = *call;
-    if (call->recorded && request_template(handle, &record, &any_source, &comm))
-        record.request = request_started(handle, any_source, comm);
+    if (call->recorded && request_template(handle, &record, &wildcard, &comm))
+        record.request = request_started(handle, wildcard, comm);
     else
         mine.recorded = false;
     trace_leave(&mine, &record, NULL, 0);
@@ -228,7 +228,7 @@ static void waited_begin(Waited *waited, int count, const MPI_Request *requests,
     for (int i = 0; i < count; i++) {
         waited->handles[i] = requests[i];
         waited->pending[i] = request_find(requests[i]);
-        any |= waited->pending[i].any_source;
+        any |= waited->pending[i].wildcard;
     }
     if (any && statuses == MPI_STATUSES_IGNORE) {
         waited->own_statuses = malloc((size_t)count * sizeof(MPI_Status));
@@ -244,7 +244,7 @@ static uint32_t waited_ended(Waited *waited, int index, const MPI_Status *status
     request_ended(waited->handles[index]);
     if (pending.number == 0)
         return listed;
-    bool told = pending.any_source && status != MPI_STATUS_IGNORE;
+    bool told = pending.wildcard && status != MPI_STATUS_IGNORE;
     waited->list[listed] = pending.number;
     waited->list[listed + 1] = told ? world_rank(pending.comm, status->MPI_SOURCE) : NONE;
     waited->list[listed + 2] = told ? status->MPI_TAG : NONE;

@@ -23,19 +23,19 @@
 
 enum { TEXTS = 4096, TEXT_BYTES = 512, STEPS_BYTES = 2048, OUTER = 32 };
 
-static bool asked;
+static bool enabled;
 static char *texts[TEXTS];
-static int known;
+static int text_count;
 
 static uint16_t number_of(const char *text) {
-    for (int i = 0; i < known; i++)
+    for (int i = 0; i < text_count; i++)
         if (strcmp(texts[i], text) == 0)
             return (uint16_t)(i + 1);
-    if (known == TEXTS || !(texts[known] = strdup(text)))
+    if (text_count == TEXTS || !(texts[text_count] = strdup(text)))
         return 0;
     int64_t list[TEXT_BYTES / 8] = {0};
     memcpy(list, text, strlen(text));
-    Record record = {.operation = OP_ran, .ran = (uint16_t)++known, .root = NONE, .to = NONE, .from = NONE};
+    Record record = {.operation = OP_ran, .ran = (uint16_t)++text_count, .root = NONE, .to = NONE, .from = NONE};
     trace_keep(&record, list, (uint32_t)(strlen(text) / 8 + 1));
     return record.ran;
 }
@@ -43,8 +43,8 @@ static uint16_t number_of(const char *text) {
 void ran_open(void) {
     char version[MPI_MAX_LIBRARY_VERSION_STRING], text[TEXT_BYTES];
     int length;
-    asked = getenv("COLLTRACE_RAN") != NULL && trace_is_open();
-    if (!asked)
+    enabled = getenv("COLLTRACE_RAN") != NULL && trace_is_open();
+    if (!enabled)
         return;
     PMPI_Get_library_version(version, &length);
     snprintf(text, sizeof text, "%.*s", (int)strcspn(version, "\n"), version);
@@ -60,8 +60,8 @@ static _Thread_local int inside;
 static _Thread_local struct Outer {
     size_t start, end;
     long comm;
-} outer[OUTER];
-static _Thread_local int outers;
+} outermost[OUTER];
+static _Thread_local int outermost_count;
 
 static void add(const char *text) {
     size_t length = strlen(text);
@@ -73,8 +73,8 @@ static void add(const char *text) {
 
 static void step_begin(const char *name, long comm, const char *format, int first, int second) {
     char text[128];
-    if (inside == 0 && outers < OUTER)
-        outer[outers] = (struct Outer){.start = used, .comm = comm};
+    if (inside == 0 && outermost_count < OUTER)
+        outermost[outermost_count] = (struct Outer){.start = used, .comm = comm};
     else if (used > 0 && steps[used - 1] != '(')
         add("+");
     add(name);
@@ -90,8 +90,8 @@ static void step_end(void) {
         steps[--used] = '\0';
     else
         add(")");
-    if (inside == 0 && outers < OUTER)
-        outer[outers++].end = used;
+    if (inside == 0 && outermost_count < OUTER)
+        outermost[outermost_count++].end = used;
 }
 
 /* Wraps an algorithm; see algorithms.h. */
@@ -100,7 +100,7 @@ static void step_end(void) {
         static int (*real)(P##COUNT);                                                                                  \
         if (!real)                                                                                                     \
             *(void **)&real = dlsym(RTLD_NEXT, "ompi_coll_base_" #NAME);                                               \
-        if (!asked)                                                                                                    \
+        if (!enabled)                                                                                                  \
             return real(A##COUNT);                                                                                     \
         step_begin(#NAME, COMM, FORMAT, (int)(FIRST), (int)(SECOND));                                                  \
         int code = real(A##COUNT);                                                                                     \
@@ -112,7 +112,7 @@ static void step_end(void) {
 void ran_begin(void) {
     steps[0] = '\0';
     used = 0;
-    outers = 0;
+    outermost_count = 0;
 }
 
 /* The table of a communicator -------------------------------------------------------------------------------------- */
@@ -198,19 +198,19 @@ static const Entry *table_of(MPI_Comm comm) {
 /* Lists the algorithms that did the work of a call. A component that combines communicators (coll/han) works on others
  * than the call's, on which it only finds its nodes. coll/tuned calls one algorithm, after those of a component that
  * tried before it and gave up. */
-static void worked(MPI_Comm comm, const char *component, char *text, size_t room) {
+static void list_algorithms(MPI_Comm comm, const char *component, char *text, size_t room) {
     bool others = false;
     size_t length = 0;
     text[0] = '\0';
-    for (int i = 0; i < outers; i++)
-        others |= outer[i].comm != (long)comm;
-    for (int i = 0; i < outers; i++) {
-        bool own = outer[i].comm == (long)comm;
-        if (others ? own : strcmp(component, "tuned") == 0 && i < outers - 1)
+    for (int i = 0; i < outermost_count; i++)
+        others |= outermost[i].comm != (long)comm;
+    for (int i = 0; i < outermost_count; i++) {
+        bool own = outermost[i].comm == (long)comm;
+        if (others ? own : strcmp(component, "tuned") == 0 && i < outermost_count - 1)
             continue;
-        int bytes = (int)(outer[i].end - outer[i].start);
-        length +=
-            (size_t)snprintf(text + length, room - length, "%s%.*s", length ? "+" : "", bytes, steps + outer[i].start);
+        int bytes = (int)(outermost[i].end - outermost[i].start);
+        length += (size_t)snprintf(text + length, room - length, "%s%.*s", length ? "+" : "", bytes,
+                                   steps + outermost[i].start);
         if (length >= room)
             return;
     }
@@ -221,7 +221,7 @@ uint16_t ran_number(MPI_Comm comm, enum operation operation) {
     const char *function = "";
     int size;
     Entry entry;
-    if (!asked)
+    if (!enabled)
         return 0;
     const Entry *table = position[operation] ? table_of(comm) : NULL;
     if (table && peek(&table[position[operation] - 1], &entry, sizeof entry) == sizeof entry) {
@@ -231,7 +231,7 @@ uint16_t ran_number(MPI_Comm comm, enum operation operation) {
             function = found.dli_sname;
     }
     PMPI_Comm_size(comm, &size);
-    worked(comm, component, algorithms, sizeof algorithms);
+    list_algorithms(comm, component, algorithms, sizeof algorithms);
     if (snprintf(text, sizeof text, "%s|%s|%d|%s", component, function, size, algorithms) >= (int)sizeof text)
         memcpy(text + sizeof text - 4, "...", 4);
     return number_of(text);
@@ -245,7 +245,7 @@ uint16_t ran_number(MPI_Comm comm, enum operation operation) {
     char text[TEXT_BYTES];
     int size;
     (void)operation;
-    if (!asked)
+    if (!enabled)
         return 0;
     PMPI_Comm_size(comm, &size);
     snprintf(text, sizeof text, "||%d|", size);

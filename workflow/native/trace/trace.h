@@ -83,16 +83,16 @@ void communicator_freed(MPI_Comm comm);
 /* request.c: requests that have not completed, by handle. */
 typedef struct Pending {
     uint32_t number; /* 0: unknown request */
-    bool any_source; /* receive with a wildcard: source and tag are known at its end */
+    bool wildcard;   /* receive with a wildcard: source and tag are known at its end */
     MPI_Comm comm;
 } Pending;
 
-uint32_t request_started(MPI_Request handle, bool any_source, MPI_Comm comm);
+uint32_t request_started(MPI_Request handle, bool wildcard, MPI_Comm comm);
 Pending request_find(MPI_Request handle);
 void request_ended(MPI_Request handle);
 /* Persistent requests: the call that MPI_Start will start. */
-void request_initialised(MPI_Request handle, const Record *what, bool any_source, MPI_Comm comm);
-bool request_template(MPI_Request handle, Record *what, bool *any_source, MPI_Comm *comm);
+void request_initialised(MPI_Request handle, const Record *what, bool wildcard, MPI_Comm comm);
+bool request_template(MPI_Request handle, Record *what, bool *wildcard, MPI_Comm *comm);
 void request_freed(MPI_Request handle);
 
 #endif

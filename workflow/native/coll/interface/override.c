@@ -20,10 +20,10 @@
 /* ---- start and end ---- */
 
 /* Ends all ranks; one of them reports the reason. */
-static int stop(const char *wrong, int speaker) {
+static int stop(const char *wrong, int reporter) {
     int rank;
     TRY(PMPI_Comm_rank(MPI_COMM_WORLD, &rank));
-    if (rank == speaker)
+    if (rank == reporter)
         fprintf(stderr, "libcollstudy: %s\n", wrong);
     TRY(PMPI_Barrier(MPI_COMM_WORLD));
     if (COLL_SIMULATED) /* in the simulator MPI_Abort ends with exit status 0 */
@@ -197,9 +197,9 @@ static int run_chosen(struct call *call) {
  * Leaves calls with invalid arguments, an intercommunicator, a single rank or nothing to send to the MPI library, which
  * handles them. An error in the algorithm is raised on the caller's communicator.
  */
-static int run(struct call *call, MPI_Comm user, bool sensible) {
+static int run(struct call *call, MPI_Comm user, bool valid) {
     int size;
-    if (!sensible || !is_intra(user, &size) || call->root < 0 || call->root >= size)
+    if (!valid || !is_intra(user, &size) || call->root < 0 || call->root >= size)
         return COLL_USE_DEFAULT;
     int rc = coll_cache_get(user, &call->cache);
     if (rc == MPI_SUCCESS) {
@@ -218,9 +218,9 @@ static int run(struct call *call, MPI_Comm user, bool sensible) {
  * If no algorithm is selected, a call must only cost a test and a jump. The rest is in separate functions, so that the
  * test needs no stack frame.
  */
-#define OWN static __attribute__((noinline)) int
+#define NOINLINE static __attribute__((noinline)) int
 
-OWN bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm) {
+NOINLINE bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm) {
     struct call call = {.kind = COLL_BCAST, .recv = buffer, .root = root};
     int rc = run(&call, comm, take_type(&call, count, type));
     return rc == COLL_USE_DEFAULT ? PMPI_Bcast(buffer, count, type, root, comm) : rc;
@@ -231,7 +231,7 @@ int MPI_Bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm com
                                       : PMPI_Bcast(buffer, count, type, root, comm);
 }
 
-OWN barrier(MPI_Comm comm) {
+NOINLINE barrier(MPI_Comm comm) {
     struct call call = {.kind = COLL_BARRIER, .type = MPI_BYTE};
     int rc = run(&call, comm, true);
     return rc == COLL_USE_DEFAULT ? PMPI_Barrier(comm) : rc;
@@ -241,7 +241,7 @@ int MPI_Barrier(MPI_Comm comm) {
     return coll_is_active(COLL_BARRIER) ? barrier(comm) : PMPI_Barrier(comm);
 }
 
-OWN reduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm) {
+NOINLINE reduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm) {
     struct call call = {.kind = COLL_REDUCE, .send = send, .recv = recv, .op = op, .root = root};
     int rc = run(&call, comm, take_type(&call, count, type) && op != MPI_OP_NULL && coll_has_operation(op, type));
     return rc == COLL_USE_DEFAULT ? PMPI_Reduce(send, recv, count, type, op, root, comm) : rc;
@@ -252,7 +252,7 @@ int MPI_Reduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_O
                                        : PMPI_Reduce(send, recv, count, type, op, root, comm);
 }
 
-OWN allreduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+NOINLINE allreduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
     struct call call = {.kind = COLL_ALLREDUCE, .send = send, .recv = recv, .op = op};
     int rc = run(&call, comm, take_type(&call, count, type) && op != MPI_OP_NULL && coll_has_operation(op, type));
     return rc == COLL_USE_DEFAULT ? PMPI_Allreduce(send, recv, count, type, op, comm) : rc;
@@ -263,14 +263,14 @@ int MPI_Allreduce(const void *send, void *recv, int count, MPI_Datatype type, MP
                                           : PMPI_Allreduce(send, recv, count, type, op, comm);
 }
 
-OWN gather(const void *send, int send_count, MPI_Datatype send_type, void *recv, int recv_count, MPI_Datatype recv_type,
-           int root, MPI_Comm comm) {
+NOINLINE gather(const void *send, int send_count, MPI_Datatype send_type, void *recv, int recv_count,
+                MPI_Datatype recv_type, int root, MPI_Comm comm) {
     struct call call = {.kind = COLL_GATHER, .send = send, .recv = recv, .root = root};
     bool in_place = send == MPI_IN_PLACE;
-    bool sensible = take_type(&call, in_place ? recv_count : send_count, in_place ? recv_type : send_type);
+    bool valid = take_type(&call, in_place ? recv_count : send_count, in_place ? recv_type : send_type);
     call.recv_count = recv_count;
     call.recv_type = recv_type;
-    int rc = run(&call, comm, sensible);
+    int rc = run(&call, comm, valid);
     return rc == COLL_USE_DEFAULT ? PMPI_Gather(send, send_count, send_type, recv, recv_count, recv_type, root, comm)
                                   : rc;
 }
@@ -304,8 +304,9 @@ static bool take_alltoallv(struct call *call, MPI_Comm comm) {
     return true;
 }
 
-OWN alltoallv(const void *send, const int send_counts[], const int send_displs[], MPI_Datatype send_type, void *recv,
-              const int recv_counts[], const int recv_displs[], MPI_Datatype recv_type, MPI_Comm comm) {
+NOINLINE alltoallv(const void *send, const int send_counts[], const int send_displs[], MPI_Datatype send_type,
+                   void *recv, const int recv_counts[], const int recv_displs[], MPI_Datatype recv_type,
+                   MPI_Comm comm) {
     bool in_place = send == MPI_IN_PLACE;
     struct call call = {.kind = COLL_ALLTOALLV,
                         .send = in_place ? recv : send,
@@ -341,7 +342,7 @@ static bool take_counts(struct call *call, const int counts[], MPI_Datatype type
     return total == (int)total && take_type(call, (int)total, type) && coll_has_operation(op, type);
 }
 
-OWN reduce_scatter(const void *send, void *recv, const int counts[], MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+NOINLINE reduce_scatter(const void *send, void *recv, const int counts[], MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
     struct call call = {.kind = COLL_REDUCE_SCATTER, .send = send, .recv = recv};
     int rc = run(&call, comm, take_counts(&call, counts, type, op, comm));
     return rc == COLL_USE_DEFAULT ? PMPI_Reduce_scatter(send, recv, counts, type, op, comm) : rc;
@@ -366,7 +367,8 @@ static int reduce_scatter_block(struct call *call, int count, MPI_Datatype type,
     return rc;
 }
 
-OWN reduce_scatter_of_blocks(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+NOINLINE reduce_scatter_of_blocks(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op,
+                                  MPI_Comm comm) {
     struct call call = {.kind = COLL_REDUCE_SCATTER, .send = send, .recv = recv};
     int rc = reduce_scatter_block(&call, count, type, op, comm);
     return rc == COLL_USE_DEFAULT ? PMPI_Reduce_scatter_block(send, recv, count, type, op, comm) : rc;
