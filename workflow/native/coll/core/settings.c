@@ -40,7 +40,7 @@ bool coll_read_number(const char *text, long least, long most, long *number) {
     char *end;
     errno = 0;
     *number = strtol(text, &end, 10);
-    /* Without blanks and a plus sign, which strtol() accepts. */
+    /* Rejects blanks and a plus sign, which strtol() accepts. */
     bool digits = isdigit((unsigned char)text[0]) || (text[0] == '-' && isdigit((unsigned char)text[1]));
     return errno == 0 && digits && *end == '\0' && *number >= least && *number <= most;
 }
