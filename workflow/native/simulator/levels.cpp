@@ -61,6 +61,19 @@ struct Shared {
     double free = 0; /* time when the previous short messages have passed */
 };
 
+/* The network interface of a node, whose message rate its short messages share. Beyond two for each rank of the node,
+ * further ones wait: SimGrid's time grows with the square of their number. */
+struct Interface {
+    Link *link = nullptr;
+    int messages = 0; /* that share the rate */
+    int most = 0;
+    double free = 0; /* time when those that wait have left */
+
+    bool full() const {
+        return messages >= most;
+    }
+};
+
 /* A message that SMPI has reported as sent. */
 struct Sent {
     double size;
@@ -73,7 +86,7 @@ struct Place : sender {
     Link *sends = nullptr,
          *receives = nullptr;         /* long messages share the first, the second bounds the rate of each message */
     std::vector<Shared *> out, in;    /* of the core's unit at each level; null where nothing is shared */
-    Link *injects = nullptr;          /* the message rate of the node's network interface; null: no limit */
+    Interface *interface = nullptr;   /* of the node; null: no limit of its message rate */
     int ranks_on_node = 0;            /* from the host file */
     double left = 0;                  /* time when all messages of this core's queue have left it */
     double received = -1;             /* bytes of the last message to this core */
@@ -147,7 +160,7 @@ double copy_time(double size) {
 class Cores : public simgrid::kernel::routing::NetZoneImpl {
     std::vector<Place *> places; /* by the id of the host's netpoint */
     std::map<std::string, Shared> units;
-    std::map<std::string, Link *> interfaces; /* by the name of the node */
+    std::map<std::string, Interface> interfaces; /* by the name of the node */
 
     Link *link(const std::string &name, double bytes_per_s) {
         return get_iface()->create_link(name, bytes_per_s)->set_latency(link_latency)->seal();
@@ -158,9 +171,14 @@ class Cores : public simgrid::kernel::routing::NetZoneImpl {
             known = units.emplace(name, Shared{link(name, bytes_per_s), bytes_per_s}).first;
         return &known->second;
     }
-    /* Creates a link that does not slow down the only message on it, even if the message's share exceeds 1. */
-    Link *unless_alone(const std::string &name, double bytes_per_s) {
-        auto alone = [](double shared, int messages) { return messages < 2 ? unlimited : shared; };
+    /* Creates a link that does not slow down the only message on it, even if the message's share exceeds 1. *counted*:
+     * the number of its messages. */
+    Link *unless_alone(const std::string &name, double bytes_per_s, int *counted = nullptr) {
+        auto alone = [counted](double shared, int messages) {
+            if (counted)
+                *counted = messages;
+            return messages < 2 ? unlimited : shared;
+        };
         auto *made = get_iface()->create_link(name, bytes_per_s)->set_latency(link_latency);
         return made->set_sharing_policy(Link::SharingPolicy::NONLINEAR, alone)->seal();
     }
@@ -183,10 +201,10 @@ class Cores : public simgrid::kernel::routing::NetZoneImpl {
             made->out.push_back(shared > 0 ? unit("o" + name, shared) : nullptr);
             made->in.push_back(shared > 0 ? unit("i" + name, shared) : nullptr);
             if (depth + 1 == machine.node_parts && machine.levels[depth].gap > 0) {
-                Link *&interface = interfaces[name];
-                if (interface == nullptr)
-                    interface = unless_alone("n" + name, machine.levels[depth].rate);
-                made->injects = interface;
+                Interface &interface = interfaces[name];
+                if (interface.link == nullptr)
+                    interface.link = unless_alone("n" + name, machine.levels[depth].rate, &interface.messages);
+                made->interface = &interface;
             }
         }
         made->sends = unless_alone("s" + name, crossings * machine.levels.back().rate);
@@ -232,8 +250,11 @@ class Cores : public simgrid::kernel::routing::NetZoneImpl {
         if (queues(from, to, size)) {
             /* As if the message were as long as what its interface could send in the gap. */
             const Level &node = machine.levels[machine.node_parts - 1];
-            for (long i = from.injects ? std::lround(node.gap * node.rate / (size + header)) : 0; i > 0; i--)
-                take(from.injects);
+            for (long i = from.interface && !from.interface->full()
+                              ? std::lround(node.gap * node.rate / (size + header))
+                              : 0;
+                 i > 0; i--)
+                take(from.interface->link);
             return;
         }
         for (size_t d : borders(from, to))
@@ -287,6 +308,16 @@ double copied(const Level &level, const Place &from, double size, bool ended) {
     return std::max(0.0, level.waited.at(size) - (ended ? copy_time(size) : waited));
 }
 
+/* Time (s) for which a short message to another node waits at the interface. */
+double waits_at_interface(const Place &from, const Place &to, double size) {
+    if (!from.interface || !queues(from, to, size) || !from.interface->full())
+        return 0;
+    Interface &interface = *from.interface;
+    double gap = machine.levels[machine.node_parts - 1].gap, now = simgrid::s4u::Engine::get_clock();
+    interface.free = gap + std::max(interface.free, now + gap * interface.messages);
+    return interface.free - now;
+}
+
 double latency_factor(double size, const Host *source, const Host *target, const Links &links, const Zones &) {
     Place &from = place(source), &to = place(target);
     const Level &level = machine.levels[depth_of(from, to)];
@@ -298,8 +329,8 @@ double latency_factor(double size, const Host *source, const Host *target, const
     /* SMPI does not keep the sender busy for what it did not report: the latency includes that time instead. */
     double seconds =
         waited ? copied(level, from, bytes, known) : level.delay.at(bytes) + (known ? 0 : machine.send.at(bytes));
-    seconds +=
-        level.poll * std::max(0, to.ranks_on_node - 2) + queued(from, to, bytes, level.rate) + waits(from, to, bytes);
+    seconds += level.poll * std::max(0, to.ranks_on_node - 2) + queued(from, to, bytes, level.rate) +
+               waits(from, to, bytes) + waits_at_interface(from, to, bytes);
     double latency = 0;
     for (const auto *link : links)
         latency += link->get_latency();
@@ -361,6 +392,8 @@ void place_ranks() {
         for (auto *one : places) {
             one->ranks_on_node = (int)places.size();
             one->node = number;
+            if (one->interface)
+                one->interface->most = 2 * one->ranks_on_node;
             one->copied_from = machine.limit;
             one->copied_to = machine.waited_limit;
             one->ranks = ranks.data();
