@@ -21,7 +21,7 @@ bool limit_sizes(const struct world *world, struct options *options) {
         return true;
     options->max_size = options->memory_limit / blocks;
     if (world->rank == ROOT)
-        complain("sizes above %zu bytes are left out: their buffers would exceed the memory limit of %zu bytes (-M)",
+        complain("skipping sizes above %zu bytes: their buffers would exceed the memory limit of %zu bytes (-M)",
                  options->max_size, options->memory_limit);
     return options->min_size <= options->max_size;
 }

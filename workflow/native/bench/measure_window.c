@@ -108,8 +108,8 @@ void measure_windows(const struct setup *setup, struct result *result) {
     }
     result->late = count.iterations - result->iterations;
     if (result->iterations == 0)
-        give_up("rank %d: no rank started any call of %zu bytes on time; are there more ranks than cores?", world->rank,
-                result->size);
+        give_up("rank %d: in every call of %zu bytes some rank started late; are there more ranks than cores?",
+                world->rank, result->size);
     combine_ranks(world, &setup->options, total / result->iterations, setup->samples, result);
     if (setup->options.spread > 0)
         result->max = mean_of_slowest(world, times, result->iterations);

@@ -56,17 +56,17 @@ void print_help(void) {
     if (strchr(option_letters(), 'c'))
         printf("  -c, --validation     check the received data after each call\n");
     if (strchr(option_letters(), 'w'))
-        printf("  -w, --windows        start calls at instants of synchronised clocks; late ones are dropped and "
-               "counted\n");
+        printf("  -w, --windows        start each call at an agreed instant of synchronised clocks; calls that a rank "
+               "starts late are dropped and counted\n");
     if (strchr(option_letters(), 's'))
-        printf("  -s, --spread US      -w, where each rank enters a call up to US later; timed is what follows the "
-               "last one\n");
+        printf(
+            "  -s, --spread US      like -w, but each rank enters a call with a random delay of up to US microseconds; "
+            "the time counts from the last rank's entry\n");
     if (strchr(option_letters(), 't'))
         printf("  -t, --turn \"[b=BENCHMARK] [m=SIZES] [s=US] [NAME=VALUE ...]\"  measure on a communicator that is "
-               "made with "
-               "these variables of Open MPI; again for each further -t; BENCHMARK: a blocking collective, in "
+               "created with these variables of Open MPI; may be repeated; BENCHMARK: a blocking collective, only in "
                "collbench_all\n");
-    printf("  -M, --mem-limit N    largest buffer of a rank in bytes; larger sizes are left out (default %d)\n",
+    printf("  -M, --mem-limit N    largest buffer of a rank in bytes; larger sizes are skipped (default %d)\n",
            512 << 20);
     printf("  -d, --decimals N     decimals of printed values (default 2)\n"
            "  -h, --help           print this help\n"
@@ -198,7 +198,7 @@ static const char *store_option(int letter, const char *value, struct options *o
         return parse_spread(value, &options->spread) ? NULL : "a number of microseconds from 0 to 1000000";
     case 't':
         return parse_turn(value, options) ? NULL
-                                          : "\"[b=BENCHMARK] [m=SIZES] [s=US] [NAME=VALUE ...]\", at most 128 times";
+                                          : "\"[b=BENCHMARK] [m=SIZES] [s=US] [NAME=VALUE ...]\", at most 256 times";
     case 'f':
         options->full = true;
         return NULL;

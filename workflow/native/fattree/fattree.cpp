@@ -187,7 +187,7 @@ void load_platform(const simgrid::s4u::Engine &) {
     Description read = read_description(needed("COLLSTUDY_FATTREE"));
     auto *tree = new FatTree(read.arity, read.stages, read.adaptive);
     if ((int)read.hosts.size() != tree->hosts())
-        throw std::invalid_argument("COLLSTUDY_FATTREE: " + std::to_string(read.hosts.size()) + " hosts, the tree has " +
+        throw std::invalid_argument("COLLSTUDY_FATTREE: " + std::to_string(read.hosts.size()) + " hosts, but the tree has " +
                                     std::to_string(tree->hosts()));
     auto ports = tree->build(read.hosts, read.bytes_per_s, read.latency_s);
     tree->get_iface()->seal();

@@ -16,7 +16,7 @@
 static void fail_unknown(const char *collective) {
     fprintf(stderr,
             "unknown collective '%s'; known: bcast barrier reduce allreduce gather scatter allgather "
-            "alltoall alltoallv ibcast iallreduce reduce_scatter ireduce_scatter latency bw multi_lat\n",
+            "alltoall alltoallv ibcast iallreduce reduce_scatter ireduce_scatter\n",
             collective);
     MPI_Abort(MPI_COMM_WORLD, 2);
 }

@@ -59,7 +59,7 @@ int main(int argc, char **argv) {
     }
     for (int i = 2; i < argc; i++) {
         if (sscanf(argv[i], "%d:%d", &ranks, &bytes) != 2 || ranks < 2 || bytes < 1) {
-            fprintf(stderr, "collask: '%s' is not RANKS:BYTES with at least 2:1\n", argv[i]);
+            fprintf(stderr, "collask: '%s' must be RANKS:BYTES with at least 2 ranks and 1 byte\n", argv[i]);
             MPI_Abort(MPI_COMM_WORLD, 2);
         }
         if (ranks != last)

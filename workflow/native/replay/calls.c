@@ -20,7 +20,7 @@ static int partner(const Replay *replay, int64_t traced, bool is_target) {
 
 static int bounded(int64_t bytes) {
     if (bytes > INT32_MAX)
-        fail("a message of more than 2 GiB", "replay");
+        fail("a message of more than 2 GiB", NULL);
     return (int)bytes;
 }
 
@@ -171,7 +171,7 @@ static AllToAll *all_to_all(int64_t bytes) {
         AllToAll *found;
         *(void **)&found = dlsym(RTLD_DEFAULT, symbol);
         if (!found)
-            fail("unknown all-to-all of SimGrid", symbol);
+            fail("SimGrid has no all-to-all algorithm of this name", symbol);
         return found;
     }
     return MPI_Alltoall;

@@ -35,7 +35,7 @@
 #include <unistd.h>
 
 void fail(const char *what, const char *where) {
-    fprintf(stderr, "replay: %s: %s\n", where, what);
+    fprintf(stderr, "replay: %s%s%s\n", where ? where : "", where ? ": " : "", what);
     MPI_Abort(MPI_COMM_WORLD, 1);
     exit(1);
 }
@@ -43,7 +43,7 @@ void fail(const char *what, const char *where) {
 static void *get(size_t count, size_t size) {
     void *room = calloc(count ? count : 1, size);
     if (!room)
-        fail("out of memory", "replay");
+        fail("out of memory", NULL);
     return room;
 }
 
@@ -212,11 +212,11 @@ static Replay open_replay(int argc, char **argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &replay.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &replay.size);
     if (argc != 3)
-        fail("usage: replay FOLDER RANKS", "replay");
+        fail("usage: replay FOLDER RANKS", NULL);
     replay.folder = argv[1];
     replay.traced_size = atoi(argv[2]);
     if (replay.traced_size < 1 || replay.size % replay.traced_size != 0)
-        fail("the number of ranks is not a multiple of that of the trace", argv[2]);
+        fail("the number of ranks must be a multiple of the trace's", argv[2]);
     replay.copies = replay.size / replay.traced_size;
     replay.copy = replay.rank / replay.traced_size;
     replay.traced_rank = replay.rank % replay.traced_size;

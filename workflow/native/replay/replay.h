@@ -32,7 +32,7 @@ typedef struct Replay {
     double spent[3]; /* seconds: computing, point to point, collectives */
 } Replay;
 
-/* Ends the replay with a message. */
+/* Ends the replay with a message; `where`: what it concerns, or NULL. */
 void fail(const char *what, const char *where);
 
 void point_to_point(Replay *replay, const Action *action);

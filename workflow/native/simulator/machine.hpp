@@ -114,7 +114,7 @@ inline Machine read_machine(const char *path) {
             throw std::invalid_argument("COLLSTUDY_PLATFORM: invalid line: " + line);
     }
     if (machine.levels.empty())
-        throw std::invalid_argument("COLLSTUDY_PLATFORM: no level");
+        throw std::invalid_argument("COLLSTUDY_PLATFORM: the file has no level");
     return machine;
 }
 

@@ -167,7 +167,7 @@ bool comm_can_model(const Comm *comm) {
     if (!sg_cfg_get_boolean("smpi/simulate-computation"))
         return true;
     if (comm->rank == 0)
-        fprintf(stderr, "svd: --flops-rate charges for the compute: run with --cfg=smpi/simulate-computation:no, or "
+        fprintf(stderr, "svd: --flops-rate models the compute time: run with --cfg=smpi/simulate-computation:no, or "
                         "the time of this machine is added\n");
 #else
     if (comm->rank == 0)

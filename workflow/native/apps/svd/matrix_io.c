@@ -184,7 +184,9 @@ static bool read_market_header(File *file, Market *market) {
                  (strcmp(field, "real") == 0 || strcmp(field, "integer") == 0) &&
                  (market->symmetric || strcmp(symmetry, "general") == 0);
     if (!known)
-        return refuse(file, "not MatrixMarket with array or coordinate, real or integer, general or symmetric");
+        return refuse(
+            file,
+            "unsupported MatrixMarket header: must be array or coordinate, real or integer, general or symmetric");
     while (*file->at == '%') {
         file->at += strcspn(file->at, "\n");
         skip_space(file);

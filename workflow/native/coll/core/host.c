@@ -82,9 +82,8 @@ static bool find_host(const char *value) {
         return coll_wrong("no MPI_COMM_WORLD");
     if (!read_lines(value, take_host))
         return false;
-    return own->ranks_listed == size ||
-           coll_wrong("'%s' has the hosts of %ld ranks, MPI_COMM_WORLD has %d: one host per rank is needed", value,
-                      own->ranks_listed, size);
+    return own->ranks_listed == size || coll_wrong("'%s' lists hosts for %ld ranks, but MPI_COMM_WORLD has %d ranks",
+                                                   value, own->ranks_listed, size);
 }
 
 /* ---- COLL_GROUPS ---- */

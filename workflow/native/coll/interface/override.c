@@ -114,8 +114,8 @@ static void print_report(const struct counters *most) {
         if (most->calls[kind] > 0)
             fprintf(stderr, "libcollstudy: %s: %ld calls, %ld left to the MPI library (%ld above the memory limit)\n",
                     coll_name((enum coll_op)kind), most->calls[kind], most->left[kind], most->above_limit[kind]);
-    fprintf(stderr, "libcollstudy: set-up: %ld times, %.6f s (not part of a call's algorithm)\n", most->setups,
-            (double)most->setup_nanoseconds * 1e-9);
+    fprintf(stderr, "libcollstudy: set-up of communicators: %ld times, %.6f s in total (not part of the algorithms)\n",
+            most->setups, (double)most->setup_nanoseconds * 1e-9);
 }
 
 /* Reports the maximum over ranks of each counter. */
