@@ -62,10 +62,9 @@ void print_help(void) {
         printf("  -s, --spread US      -w, where each rank enters a call up to US later; timed is what follows the "
                "last one\n");
     if (strchr(option_letters(), 't'))
-        printf("  -t, --turn \"[b=BENCHMARK] [m=SIZES] [s=US] [NAME=VALUE ...]\"  measure on a communicator that is "
-               "made with "
-               "these variables of Open MPI; again for each further -t; BENCHMARK: a blocking collective, in "
-               "collbench_all\n");
+        printf("  -t, --turn \"[b=BENCHMARK] [m=SIZES] [s=US] [prefer=COMPONENT] [NAME=VALUE ...]\"  measure on a "
+               "communicator that is made with these variables of Open MPI and prefers this component; again for "
+               "each further -t; BENCHMARK: a blocking collective, in collbench_all\n");
     printf("  -M, --mem-limit N    largest buffer of a rank in bytes; larger sizes are left out (default %d)\n",
            512 << 20);
     printf("  -d, --decimals N     decimals of printed values (default 2)\n"

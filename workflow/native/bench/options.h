@@ -9,8 +9,8 @@
 #define MAX_TURNS 256
 #define MAX_TURN_TEXT 1024
 
-/* A cell of a launch that has several: message sizes (bytes), spread, "NAME=VALUE ..." of the MPI library's variables.
- */
+/* A cell of a launch that has several: message sizes (bytes), spread, "NAME=VALUE ..." of the MPI library's variables,
+ * where `prefer` names the preferred component. */
 struct turn {
     const struct benchmark *benchmark;
     size_t min_size, max_size, size_factor;
