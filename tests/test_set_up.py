@@ -11,6 +11,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from collstudy.launch.toolchain import mpis
+from collstudy.project.needs import to_set_up
 from conftest import IMPORTED, ROOT, TINY, Checkout, finish, local_study, must
 from made_runs import study
 
@@ -187,6 +189,10 @@ def test_a_changed_source_is_built_again(checkout: Checkout) -> None:
     os.utime(source, (0, 0))
     said = checkout.collstudy("build").stderr
     assert "setup: compiling for simulated: probe/collprobe\n" in said and "bench" not in said
+    # The system's Open MPI is named, because set-up does not install it.
+    found = mpis()["openmpi"]
+    named = f"setup: {found.label} {found.version} in {found.bin} is used\n"
+    assert (named in said) == (not to_set_up("openmpi"))
     assert checkout.collstudy("build").stderr == ""
 
 
