@@ -388,7 +388,7 @@ def test_wrong_number_of_ranks(run, benchmark, ranks, complaint):
 def test_sizes_above_the_memory_limit_are_left_out_with_a_message(run):
     done = run("allgather", "-M", "1048576", "-m", "131072:1048576", "-i", "1", ranks=4)
     assert [row[0] for row in rows(done)] == ["131072", "262144"]
-    assert "sizes above 262144 bytes are left out" in done.stderr
+    assert "skipping sizes above 262144 bytes" in done.stderr
 
 
 def test_too_little_memory_is_reported(programs, platform):

@@ -178,7 +178,7 @@ def library_report(printed: str, collective: str) -> dict[str, Any]:
     communicator and a root (maximum over ranks). `left_pct` is the percentage of calls of *collective* that the library passed on
     to the MPI library; None if it was not selected for any.
     """
-    setup = re.search(r"^libcollstudy: set-up: \d+ times, ([\d.]+) s", printed, re.MULTILINE)
+    setup = re.search(r"^libcollstudy: set-up of communicators: \d+ times, ([\d.]+) s", printed, re.MULTILINE)
     counts = re.search(
         rf"^libcollstudy: {collective}: (\d+) calls, (\d+) left to the MPI library", printed, re.MULTILINE
     )

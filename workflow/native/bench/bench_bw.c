@@ -1,4 +1,4 @@
-/* Bandwidth: rank 0 sends a window of messages, rank 1 answers with one byte when it has them all. */
+/* Bandwidth: rank 0 sends a window of messages; rank 1 replies with one byte when it has received them all. */
 #include "benchmark.h"
 
 enum { WINDOW = 64, TAG_MESSAGE = 100, TAG_ANSWER = 101 };
@@ -20,7 +20,7 @@ static int call(const struct buffers *buffers, int bytes, const struct world *wo
                   : MPI_Send(&answer, 1, MPI_CHAR, 0, TAG_ANSWER, world->comm);
 }
 
-/* MB/s, 1 MB = 1e6 bytes. */
+/* Returns MB/s, 1 MB = 1e6 bytes. */
 static double value(double seconds, int bytes) {
     return bytes / 1e6 * WINDOW / seconds;
 }

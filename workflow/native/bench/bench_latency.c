@@ -1,4 +1,4 @@
-/* Ping-pong: half of the time for a message to rank 1 and one back. */
+/* Ping-pong between ranks 0 and 1: half the round-trip time. */
 #include "benchmark.h"
 
 static const struct exchange exchange = {

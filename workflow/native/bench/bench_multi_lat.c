@@ -1,5 +1,4 @@
-/* Ping-pong in all pairs (r, r + P / 2) at once: half of the time for a message there and one back, mean over the
- * pairs. */
+/* Ping-pong between all pairs (r, r + P / 2) concurrently: half the round-trip time, averaged over the pairs. */
 #include "benchmark.h"
 
 static const struct exchange exchange = {.call = ping_pong,

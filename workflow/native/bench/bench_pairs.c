@@ -1,4 +1,4 @@
-/* Ping-pong of every two ranks, one pair after the other: half of the time for a message there and one back. */
+/* Ping-pong between every two ranks, one pair at a time: half the round-trip time. */
 #include "benchmark.h"
 
 static const struct exchange exchange = {.each_pair = true, .value = one_way_us, .column = "Avg Latency(us)"};

@@ -21,12 +21,12 @@ bool limit_sizes(const struct world *world, struct options *options) {
         return true;
     options->max_size = options->memory_limit / blocks;
     if (world->rank == ROOT)
-        complain("sizes above %zu bytes are left out: their buffers would exceed the memory limit of %zu bytes (-M)",
+        complain("skipping sizes above %zu bytes: their buffers would exceed the memory limit of %zu bytes (-M)",
                  options->max_size, options->memory_limit);
     return options->min_size <= options->max_size;
 }
 
-/* Memory is touched only where it is used: the other ranks' part of a rooted collective then costs nothing. */
+/* Touches the memory only if this rank uses it: unused buffers of a rooted collective take no physical memory. */
 static char *allocate(const struct world *world, const char *what, size_t bytes, bool used, int value) {
     void *memory = NULL;
     if (posix_memalign(&memory, (size_t)sysconf(_SC_PAGESIZE), bytes) != 0)
@@ -37,7 +37,7 @@ static char *allocate(const struct world *world, const char *what, size_t bytes,
     return memory;
 }
 
-/* The last size of the sweep, which may be far below its limit. */
+/* Returns the largest size that the sweep reaches, which may be far below max_size. */
 static size_t largest_message(const struct options *options) {
     size_t size = options->min_size;
     while (size <= options->max_size / options->size_factor)

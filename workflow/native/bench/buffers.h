@@ -1,14 +1,13 @@
-/* Message buffers: aligned to a page, as large as the largest message needs. */
+/* Message buffers: page-aligned and large enough for the largest message. */
 #ifndef BUFFERS_H
 #define BUFFERS_H
 
 #include "options.h"
 
-/* Leaves out sizes whose buffers would exceed the memory limit, with a message by rank 0; false where none is left.
- */
+/* Drops sizes whose buffers would exceed the memory limit; rank 0 reports it. Returns false if no size is left. */
 bool limit_sizes(const struct world *world, struct options *options);
 
-/* Allocates and touches what this rank sends and receives; ends all ranks where there is not enough memory. */
+/* Allocates and touches this rank's send and receive buffers; aborts all ranks if there is not enough memory. */
 struct buffers allocate_buffers(const struct world *world, const struct options *options);
 
 void free_buffers(struct buffers *buffers);
@@ -17,7 +16,7 @@ void free_buffers(struct buffers *buffers);
 void allocate_counts(struct world *world);
 void free_counts(struct world *world);
 
-/* Counts and displacements for messages of `size` bytes, as OMB 7.4 divides them. */
+/* Sets the counts and displacements for messages of `size` bytes, divided as in OMB 7.4. */
 void fill_counts(const struct world *world, size_t size);
 
 #endif

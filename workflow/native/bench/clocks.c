@@ -1,7 +1,8 @@
-/* Ranks of a node share its clock. One rank of each node compares it with rank 0's by ping-pongs, the fastest of which
- * tells the difference, in rounds over all nodes, and fits a line to the differences (Jones and Koenig 2013; the
- * hierarchy and its shared clock are those of Hunold and Carpen-Amarie 2018, HCA3). MPI_Wtime would not do: each rank
- * of Open MPI has its own zero. The simulator has one clock, which does not advance while a rank only reads it. */
+/* Ranks on the same node share its clock. One rank of each node compares that clock with rank 0's in rounds over all
+ * nodes. A round gives one clock difference, taken from the fastest of several ping-pongs; a line is fitted to the
+ * differences (Jones and Koenig 2013; the hierarchy and its shared clock follow Hunold and Carpen-Amarie 2018, HCA3).
+ * MPI_Wtime is unsuitable: in Open MPI each rank has its own time origin. The simulator has a single clock, which does
+ * not advance while a rank only reads it. */
 #include "clocks.h"
 #include "errors.h"
 
@@ -28,11 +29,10 @@ double wait_until(const struct clock *clock, double instant) {
 
 #else
 
-/* In a longer wait (s) a rank sleeps first: a busy-waiting rank could lose its core just at the end. */
+/* Before a longer wait (s) a rank sleeps: a rank that busy-waits all the time could lose its core just at the end. */
 #define LONG 500e-6
 
-/* The rounds take POINTS * PAUSE_NS = 0.15 s: 0.1 us of error in a difference is then less than 1 us a second of drift.
- */
+/* The rounds take POINTS * PAUSE_NS = 0.15 s: an error of 0.1 us in a difference is less than 1 us/s of drift. */
 enum { POINTS = 30, EXCHANGES = 20, PAUSE_NS = 5000000, TAG_CLOCK = 200 };
 
 static double local_time(void) {
@@ -56,12 +56,12 @@ double wait_until(const struct clock *clock, double instant) {
     return now;
 }
 
-/* A measured difference: `behind` at the rank's own time `at`. */
+/* A measured clock difference: `behind` at local time `at`. */
 struct difference {
     double at, behind; /* s */
 };
 
-/* The line through differences, by least squares; a constant for a single one. */
+/* Fits a line to the differences by least squares; a single difference gives a drift of 0. */
 static struct clock fit_clock(const struct difference *found, int count) {
     double at = 0, behind = 0, square = 0, product = 0;
     for (int i = 0; i < count; i++) {
@@ -75,7 +75,7 @@ static struct clock fit_clock(const struct difference *found, int count) {
     return (struct clock){at, behind, square > 0 ? product / square : 0};
 }
 
-/* Rank 0's side: answers with its time. */
+/* Rank 0's side of the ping-pongs: replies with its local time. */
 static void tell_time(MPI_Comm leaders, int other) {
     for (int i = 0; i < EXCHANGES; i++) {
         MPI_CHECK(MPI_Recv(NULL, 0, MPI_CHAR, other, TAG_CLOCK, leaders, MPI_STATUS_IGNORE));
@@ -84,7 +84,7 @@ static void tell_time(MPI_Comm leaders, int other) {
     }
 }
 
-/* The other's side: the answer was given in the middle of the fastest exchange. */
+/* The other side: assumes that rank 0 read its clock in the middle of the fastest exchange. */
 static struct difference ask_time(MPI_Comm leaders) {
     struct difference best = {0};
     double fastest = 0;

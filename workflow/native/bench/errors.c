@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* One write for the whole line: those of several ranks do not mix. */
+/* Writes the whole line at once, so that the lines of several ranks do not mix. */
 static void print_message(const char *format, va_list arguments) {
     char text[1024];
     vsnprintf(text, sizeof text, format, arguments);

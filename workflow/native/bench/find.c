@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* By the linker. Hidden: simulated programs are libraries, each with its own. */
+/* Bounds set by the linker. Hidden: simulated programs are shared libraries, each with its own section of this name. */
 extern const struct benchmark *const __start_benchmarks[] __attribute__((visibility("hidden")));
 extern const struct benchmark *const __stop_benchmarks[] __attribute__((visibility("hidden")));
 

@@ -1,4 +1,4 @@
-/* Start, command line, and the loop over message sizes. */
+/* Program start, command line and the loop over message sizes. */
 #include "buffers.h"
 #include "errors.h"
 #include "measure.h"
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Ranks report their errors themselves, with the place (check_mpi). */
+/* MPI returns errors instead of aborting: check_mpi() reports them with file and line. */
 static struct world start_mpi(int *argc, char ***argv) {
     struct world world = {.comm = MPI_COMM_WORLD};
     MPI_CHECK(MPI_Init(argc, argv));
@@ -18,7 +18,7 @@ static struct world start_mpi(int *argc, char ***argv) {
     return world;
 }
 
-/* False, with a message by rank 0, where this benchmark cannot run on so many ranks. */
+/* Returns false, with a message from rank 0, if this benchmark cannot run on this number of ranks. */
 static bool enough_ranks(const struct world *world) {
     bool pairs = benchmark->exchange && benchmark->exchange->all_pairs;
     bool pair = benchmark->exchange && !pairs && !benchmark->exchange->each_pair;
@@ -31,7 +31,7 @@ static bool enough_ranks(const struct world *world) {
     return false;
 }
 
-/* Room for a value of each iteration, where there are percentiles. */
+/* Allocates one value per iteration if percentiles are requested; otherwise returns NULL. */
 static double *allocate_samples(const struct setup *setup) {
     const struct options *options = &setup->options;
     if (options->percentile_count == 0)
@@ -56,7 +56,7 @@ static void run_pairs(const struct setup *setup, size_t size) {
     free(pairs);
 }
 
-/* One size: false where the data that arrived were wrong. */
+/* Measures one message size. Returns false if received data were wrong. */
 static bool run_size(const struct setup *setup, size_t size) {
     if (benchmark->exchange && benchmark->exchange->each_pair) {
         run_pairs(setup, size);
@@ -81,7 +81,7 @@ static bool run_size(const struct setup *setup, size_t size) {
     return result.wrong_bytes == 0;
 }
 
-/* All sizes, doubling; stops at the first with wrong data. */
+/* Measures all message sizes; stops at the first one with wrong data. */
 static bool run_sizes(struct setup *setup) {
     if (!limit_sizes(&setup->world, &setup->options))
         return false;

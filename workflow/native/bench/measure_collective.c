@@ -1,15 +1,15 @@
-/* Measuring loop of the collectives: on each rank the time from entering the call to leaving it. */
+/* Measuring loop of the collectives: each rank measures the time from entering the call to leaving it. */
 #include "errors.h"
 #include "measure.h"
 #include "validation.h"
 
-/* A barrier, where this benchmark has one at this place. */
+/* Calls MPI_Barrier if this benchmark has one at this place. */
 static void synchronise(const struct world *world, enum sync place) {
     if (benchmark->collective->sync & place)
         MPI_CHECK(MPI_Barrier(world->comm));
 }
 
-/* One call between its barriers; returns its time in seconds. */
+/* Makes one call between its barriers; returns its time in seconds. */
 static double time_call(const struct setup *setup, size_t size) {
     const struct collective *collective = benchmark->collective;
     synchronise(&setup->world, SYNC_BEFORE_CALL);
@@ -20,7 +20,7 @@ static double time_call(const struct setup *setup, size_t size) {
     return stop - start;
 }
 
-/* The same with known data, which are checked afterwards. */
+/* Like time_call(), with known data that are checked afterwards. */
 static double time_checked_call(const struct setup *setup, size_t size, int iteration, long *wrong_bytes) {
     fill_buffers(&setup->buffers, size, iteration, &setup->world);
     MPI_CHECK(MPI_Barrier(setup->world.comm));
@@ -29,7 +29,7 @@ static double time_checked_call(const struct setup *setup, size_t size, int iter
     return seconds;
 }
 
-/* All calls of a size; returns this rank's mean in microseconds. */
+/* Makes all calls of one size; returns this rank's mean in microseconds. */
 static double time_calls(const struct setup *setup, size_t size, struct repetitions count, long *wrong_bytes) {
     double total = 0;
     for (int i = -count.warmup; i < count.iterations; i++) {

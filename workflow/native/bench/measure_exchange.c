@@ -1,4 +1,4 @@
-/* Measuring loop of the point-to-point benchmarks: rank 0 (the first half of the ranks) takes the time. */
+/* Measuring loop of the point-to-point benchmarks: rank 0 (all pairs: the first half of the ranks) takes the time. */
 #include "errors.h"
 #include "measure.h"
 #include "validation.h"
@@ -9,7 +9,7 @@ static bool takes_time(const struct world *world) {
     return benchmark->exchange->all_pairs ? world->rank < world->ranks / 2 : world->rank == 0;
 }
 
-/* One exchange; returns its time in seconds where it is taken. Warm-up is not timed: no rank would read its clock. */
+/* Makes one exchange; returns its time (s) on ranks that take it, else 0. No rank reads its clock in warm-up. */
 static double time_exchange(const struct setup *setup, size_t size, bool timed) {
     timed = timed && takes_time(&setup->world);
     double start = timed ? MPI_Wtime() : 0;
@@ -17,7 +17,7 @@ static double time_exchange(const struct setup *setup, size_t size, bool timed) 
     return timed ? MPI_Wtime() - start : 0;
 }
 
-/* All exchanges of a size; returns this rank's mean in seconds. */
+/* Makes all exchanges of one size; returns this rank's mean in seconds. */
 static double time_exchanges(const struct setup *setup, size_t size, struct repetitions count, long *wrong_bytes) {
     double total = 0;
     for (int i = -count.warmup; i < count.iterations; i++) {
@@ -35,7 +35,7 @@ static double time_exchanges(const struct setup *setup, size_t size, struct repe
     return total / count.iterations;
 }
 
-/* The mean over the pairs, on rank 0. */
+/* Returns the mean over the pairs on rank 0. */
 static double mean_over_pairs(double mean, const struct world *world) {
     double sum = 0;
     MPI_CHECK(MPI_Reduce(&mean, &sum, 1, MPI_DOUBLE, MPI_SUM, 0, world->comm));

@@ -1,17 +1,17 @@
 /*
- * Measuring loop of the non-blocking collectives, as OMB 7.4: first the call and its wait alone, then with a
+ * Measuring loop of the non-blocking collectives, as in OMB 7.4: first the call followed by its wait, then with a
  * computation between them that takes as long as the communication did.
  */
 #include "errors.h"
 #include "measure.h"
 #include "validation.h"
 
-/* Seconds of one call, by part. */
+/* Times of the parts of one call (s), or their means (us). */
 struct parts {
     double overall, init, compute, wait;
 };
 
-/* Keeps the processor busy for so many seconds. Simulated time does not pass by itself. */
+/* Keeps the core busy for `seconds`. In the simulator a busy loop takes no simulated time. */
 static void compute(double seconds) {
 #ifdef SMPI_H
     smpi_execute_benched(seconds);
@@ -47,7 +47,7 @@ static struct parts call_once(const struct setup *setup, size_t size, double sec
     return parts;
 }
 
-/* All calls of one kind; returns this rank's means in microseconds. With `samples`, they get the overall times. */
+/* Makes all calls, each with a computation of `seconds`; returns this rank's means (us). `samples` may be NULL. */
 static struct parts call_often(const struct setup *setup, size_t size, double seconds, double *samples,
                                long *wrong_bytes) {
     struct repetitions count = repetitions_for(&setup->options, size);

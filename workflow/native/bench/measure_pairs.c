@@ -1,5 +1,4 @@
-/* Measuring loop of the benchmark of every pair: while two ranks talk, all others wait in a receive and send nothing.
- */
+/* Measuring loop of the benchmark `pairs`: while two ranks communicate, all others block in a receive. */
 #include "errors.h"
 #include "measure.h"
 
@@ -17,8 +16,8 @@ static void receive_from(const struct setup *setup, int other, size_t size) {
         MPI_Recv(setup->buffers.recv, (int)size, MPI_CHAR, other, TAG_MESSAGE, setup->world.comm, MPI_STATUS_IGNORE));
 }
 
-/* The rank that begins: mean time of a message there and one back, in seconds. */
-static double lead(const struct setup *setup, int other, size_t size, struct repetitions count) {
+/* The rank that sends first: returns the mean round-trip time in seconds. */
+static double time_round_trips(const struct setup *setup, int other, size_t size, struct repetitions count) {
     double start = 0;
     for (int i = -count.warmup; i < count.iterations; i++) {
         if (i == 0)
@@ -29,22 +28,22 @@ static double lead(const struct setup *setup, int other, size_t size, struct rep
     return (MPI_Wtime() - start) / count.iterations;
 }
 
-static void follow(const struct setup *setup, int other, size_t size, struct repetitions count) {
+static void answer_round_trips(const struct setup *setup, int other, size_t size, struct repetitions count) {
     for (int i = -count.warmup; i < count.iterations; i++) {
         receive_from(setup, other, size);
         send_to(setup, other, size);
     }
 }
 
-/* A rank first follows all lower ones, then waits for its turn, leads to all higher ones, and hands the turn on. */
-static void take_turns(const struct setup *setup, size_t size, struct repetitions count, double *row) {
+/* A rank first follows all lower ranks, then waits for its turn, leads with all higher ranks and passes the turn on. */
+static void measure_row(const struct setup *setup, size_t size, struct repetitions count, double *row) {
     const struct world *world = &setup->world;
     for (int other = 0; other < world->rank; other++)
-        follow(setup, other, size, count);
+        answer_round_trips(setup, other, size, count);
     if (world->rank > 0)
         MPI_CHECK(MPI_Recv(NULL, 0, MPI_CHAR, world->rank - 1, TAG_TURN, world->comm, MPI_STATUS_IGNORE));
     for (int other = world->rank + 1; other < world->ranks; other++)
-        row[other] = benchmark->exchange->value(lead(setup, other, size, count), (int)size);
+        row[other] = benchmark->exchange->value(time_round_trips(setup, other, size, count), (int)size);
     if (world->rank + 1 < world->ranks)
         MPI_CHECK(MPI_Send(NULL, 0, MPI_CHAR, world->rank + 1, TAG_TURN, world->comm));
 }
@@ -58,7 +57,7 @@ void measure_pairs(const struct setup *setup, size_t size, double *pairs) {
     memset(setup->buffers.send, 'a', size);
     memset(setup->buffers.recv, 'b', size);
     MPI_CHECK(MPI_Barrier(world->comm));
-    take_turns(setup, size, count, row);
+    measure_row(setup, size, count, row);
     MPI_CHECK(MPI_Gather(row, world->ranks, MPI_DOUBLE, pairs, world->ranks, MPI_DOUBLE, ROOT, world->comm));
     free(row);
 }

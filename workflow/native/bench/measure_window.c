@@ -1,8 +1,8 @@
-/* Measuring loop of the collectives in windows: the ranks agree on an instant of the synchronised clocks (clocks.h) for
- * each call, when all have left the one before (Round-Time of Hunold and Carpen-Amarie 2018). The time of a call on a
- * rank is from that instant to leaving it. A call that any rank started late is dropped and counted.
- * With a spread each rank starts at an instant of its own, and what counts is the time after the last of them: no
- * algorithm saves the rest. Another rank is then the slowest in each call; the maximum is the mean of their times. */
+/* Measuring loop of the collectives in windows: when all ranks have left a call, they agree on the instant of the
+ * synchronised clocks (clocks.h) at which they start the next one (Round-Time of Hunold and Carpen-Amarie 2018). A
+ * rank's time runs from that instant until it leaves the call. A call that any rank started late is dropped and
+ * counted. With a spread each rank has its own instant, and the time runs from the last of them: no algorithm can save
+ * the time before. The slowest rank varies from call to call, so max is the mean over calls of its time. */
 #include "clocks.h"
 #include "errors.h"
 #include "measure.h"
@@ -10,16 +10,16 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* A rank is late if it starts later (s) than this after its window begins; reading the clock takes a fraction of it. */
-#define LATE 1e-6
-/* The agreed instant is this many times the fastest agreement, and some time (s), after the last rank's call to agree.
- */
+/* A rank is late if it starts more than this (s) after its window begins; reading the clock takes a fraction of it. */
+#define LATE_AFTER 1e-6
+/* From the last rank's call to agree to the agreed instant: this multiple of the fastest agreement plus a margin
+ * (s). */
 #define TIMES_AGREEING 4
-#define READY 10e-6
-/* It is doubled after each late call, up to this (s), which is longer than a process usually waits for its core. */
-#define MOST_AHEAD 10e-3
+#define LEAD_TIME_MARGIN 10e-6
+/* This lead time doubles after each late call, up to this (s): longer than a process usually waits for its core. */
+#define MAX_LEAD_TIME 10e-3
 
-/* A number from 0 to 1 that looks random, the same in every launch (splitmix64). */
+/* Returns a pseudo-random number from 0 to 1, the same in every launch (splitmix64). */
 static double draw(uint64_t number) {
     number = (number + 1) * 0x9e3779b97f4a7c15u;
     number = (number ^ (number >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -27,7 +27,7 @@ static double draw(uint64_t number) {
     return (double)((number ^ (number >> 31)) >> 11) / 9007199254740992.0;
 }
 
-/* The delays (s) of this rank and of the last one at a call, by its number: every rank knows those of all. */
+/* Computes the delays (s) of this rank and of the last rank in a call; every rank can compute those of all ranks. */
 static void delays(const struct setup *setup, int number, double *mine, double *last) {
     *mine = *last = 0;
     for (int rank = 0; setup->options.spread > 0 && rank < setup->world.ranks; rank++) {
@@ -41,44 +41,43 @@ static void call(const struct setup *setup, size_t size) {
     MPI_CHECK(benchmark->collective->call(&setup->buffers, (int)size, &setup->world));
 }
 
-static double largest(const struct world *world, double mine) {
+static double max_over_ranks(const struct world *world, double mine) {
     double all;
     MPI_CHECK(MPI_Allreduce(&mine, &all, 1, MPI_DOUBLE, MPI_MAX, world->comm));
     return all;
 }
 
-/* Calls for warm-up; returns the time (s) from agreeing on an instant to it. The mean would follow every disturbance.
- */
+/* Makes the warm-up calls; returns the lead time (s), from the fastest agreement as disturbances affect the mean. */
 static double warm_up(const struct setup *setup, const struct clock *clock, size_t size, int calls) {
     double fastest = 0;
     for (int i = 0; i < calls || i == 0; i++) {
         call(setup, size);
         MPI_CHECK(MPI_Barrier(setup->world.comm));
         double start = global_time(clock);
-        largest(&setup->world, start);
+        max_over_ranks(&setup->world, start);
         double took = global_time(clock) - start;
         fastest = i == 0 || took < fastest ? took : fastest;
     }
-    return TIMES_AGREEING * largest(&setup->world, fastest) + READY;
+    return TIMES_AGREEING * max_over_ranks(&setup->world, fastest) + LEAD_TIME_MARGIN;
 }
 
-/* Time (us) of each call on this rank, and whether any rank was late. */
-static void call_in_windows(const struct setup *setup, const struct clock *clock, size_t size, double least_ahead,
+/* Stores the time (us) of each call on this rank, and whether any rank was late. */
+static void call_in_windows(const struct setup *setup, const struct clock *clock, size_t size, double least_lead_time,
                             int calls, double *times, char *late) {
-    double ahead = least_ahead;
+    double lead_time = least_lead_time;
     for (int i = 0; i < calls; i++) {
-        double start = largest(&setup->world, global_time(clock)) + ahead, mine, last;
+        double start = max_over_ranks(&setup->world, global_time(clock)) + lead_time, mine, last;
         delays(setup, i, &mine, &last);
         double now = wait_until(clock, start + mine);
         call(setup, size);
         double after = global_time(clock) - (start + last);
         times[i] = after > 0 ? after * 1e6 : 0;
-        late[i] = largest(&setup->world, now - (start + mine)) > LATE;
-        ahead = !late[i] ? least_ahead : 2 * ahead < MOST_AHEAD ? 2 * ahead : MOST_AHEAD;
+        late[i] = max_over_ranks(&setup->world, now - (start + mine)) > LATE_AFTER;
+        lead_time = !late[i] ? least_lead_time : 2 * lead_time < MAX_LEAD_TIME ? 2 * lead_time : MAX_LEAD_TIME;
     }
 }
 
-/* The mean over calls (us) of the time of the slowest rank, on rank 0; `times` is overwritten. */
+/* Returns on rank 0 the mean over calls (us) of the slowest rank's time. Overwrites `times`. */
 static double mean_of_slowest(const struct world *world, double *times, int calls) {
     double total = 0;
     MPI_CHECK(
@@ -96,8 +95,8 @@ void measure_windows(const struct setup *setup, struct result *result) {
     if (!times || !late)
         give_up("rank %d: cannot allocate the times of %d iterations; use fewer (-i)", world->rank, count.iterations);
     struct clock clock = synchronise_clocks(world);
-    double ahead = warm_up(setup, &clock, result->size, count.warmup);
-    call_in_windows(setup, &clock, result->size, ahead, count.iterations, times, late);
+    double lead_time = warm_up(setup, &clock, result->size, count.warmup);
+    call_in_windows(setup, &clock, result->size, lead_time, count.iterations, times, late);
     result->iterations = 0;
     for (int i = 0; i < count.iterations; i++) {
         if (late[i])
@@ -109,8 +108,8 @@ void measure_windows(const struct setup *setup, struct result *result) {
     }
     result->late = count.iterations - result->iterations;
     if (result->iterations == 0)
-        give_up("rank %d: no rank started any call of %zu bytes on time; are there more ranks than cores?", world->rank,
-                result->size);
+        give_up("rank %d: in every call of %zu bytes some rank started late; are there more ranks than cores?",
+                world->rank, result->size);
     combine_ranks(world, &setup->options, total / result->iterations, setup->samples, result);
     if (setup->options.spread > 0)
         result->max = mean_of_slowest(world, times, result->iterations);

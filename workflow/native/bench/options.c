@@ -27,7 +27,7 @@ static const struct option LONG_OPTIONS[] = {{"message-size", required_argument,
                                              {"version", no_argument, NULL, 'v'},
                                              {NULL, 0, NULL, 0}};
 
-/* Option letters of this benchmark: there are no ranks to compare in point-to-point, and no data in a barrier. */
+/* Option letters of this benchmark: point-to-point has no statistics over ranks (-f), a barrier no data (-c). */
 static const char *option_letters(void) {
     if (benchmark->exchange && benchmark->exchange->each_pair)
         return "+:m:i:x:M:d:hv";
@@ -56,23 +56,24 @@ void print_help(void) {
     if (strchr(option_letters(), 'c'))
         printf("  -c, --validation     check the received data after each call\n");
     if (strchr(option_letters(), 'w'))
-        printf("  -w, --windows        start calls at instants of synchronised clocks; late ones are dropped and "
-               "counted\n");
+        printf("  -w, --windows        start each call at an agreed instant of synchronised clocks; calls that a rank "
+               "starts late are dropped and counted\n");
     if (strchr(option_letters(), 's'))
-        printf("  -s, --spread US      -w, where each rank enters a call up to US later; timed is what follows the "
-               "last one\n");
+        printf(
+            "  -s, --spread US      like -w, but each rank enters a call with a random delay of up to US microseconds; "
+            "the time counts from the last rank's entry\n");
     if (strchr(option_letters(), 't'))
         printf("  -t, --turn \"[b=BENCHMARK] [m=SIZES] [s=US] [prefer=COMPONENT] [NAME=VALUE ...]\"  measure on a "
-               "communicator that is made with these variables of Open MPI and prefers this component; again for "
-               "each further -t; BENCHMARK: a blocking collective, in collbench_all\n");
-    printf("  -M, --mem-limit N    largest buffer of a rank in bytes; larger sizes are left out (default %d)\n",
+               "communicator that is created with these variables of Open MPI and prefers this component; may be "
+               "repeated; BENCHMARK: a blocking collective, only in collbench_all\n");
+    printf("  -M, --mem-limit N    largest buffer of a rank in bytes; larger sizes are skipped (default %d)\n",
            512 << 20);
     printf("  -d, --decimals N     decimals of printed values (default 2)\n"
            "  -h, --help           print this help\n"
            "  -v, --version        print the version\n");
 }
 
-/* A decimal number and nothing else; false where it is not in low..high. */
+/* Parses a decimal integer without trailing text; returns false if it is not in low..high. */
 static bool parse_number(const char *text, long long low, long long high, long long *number) {
     char *end;
     errno = 0;
@@ -102,7 +103,7 @@ static bool parse_size(const char *text, long long low, size_t *size) {
     return true;
 }
 
-/* MAX, MIN:MAX, MIN:, :MAX or MIN:MAX:FACTOR; what is left out keeps its default. */
+/* Parses MAX, MIN:MAX, MIN:, :MAX or MIN:MAX:FACTOR; an omitted part keeps its default. */
 static bool parse_sizes(const char *text, struct options *options) {
     char list[64];
     if (strlen(text) >= sizeof list)
@@ -120,7 +121,7 @@ static bool parse_sizes(const char *text, struct options *options) {
     return low[0] != '\0' || high[0] != '\0';
 }
 
-/* A list such as 50,90,99; NULL means just that one. */
+/* Parses a list such as 50,90,99, which is also the default (`text` NULL). */
 static bool parse_percentiles(const char *text, struct options *options) {
     char list[64];
     if (strlen(text ? text : "") >= sizeof list)
@@ -136,7 +137,7 @@ static bool parse_percentiles(const char *text, struct options *options) {
     return true;
 }
 
-/* A turn: its benchmark, where the program has several, its sizes, as after -m, and the variables. */
+/* Parses a turn: its benchmark (if the program has several), its sizes as for -m, its spread and its variables. */
 static bool parse_turn(const char *text, struct options *options) {
     static struct turn turns[MAX_TURNS];
     char word[64] = "";
@@ -164,7 +165,7 @@ static bool parse_turn(const char *text, struct options *options) {
     return own.min_size <= own.max_size && turn.benchmark->collective && !turn.benchmark->collective->start;
 }
 
-/* Stores one option; returns NULL, or what is allowed. */
+/* Stores one option; returns NULL, or the allowed values if `value` is invalid. */
 static const char *store_option(int letter, const char *value, struct options *options) {
     long long number;
     switch (letter) {
@@ -197,7 +198,7 @@ static const char *store_option(int letter, const char *value, struct options *o
         return parse_spread(value, &options->spread) ? NULL : "a number of microseconds from 0 to 1000000";
     case 't':
         return parse_turn(value, options) ? NULL
-                                          : "\"[b=BENCHMARK] [m=SIZES] [s=US] [NAME=VALUE ...]\", at most 128 times";
+                                          : "\"[b=BENCHMARK] [m=SIZES] [s=US] [NAME=VALUE ...]\", at most 256 times";
     case 'f':
         options->full = true;
         return NULL;
@@ -210,7 +211,7 @@ static const char *store_option(int letter, const char *value, struct options *o
     }
 }
 
-/* Reports a wrong option: `letter` is getopt's answer, `argument` the last one that it read. */
+/* Reports an invalid option: `letter` is getopt's return value, `argument` the last argument that it read. */
 static enum request wrong_option(bool loud, int letter, const char *argument) {
     char short_name[] = {'-', (char)optopt, '\0'};
     if (loud && letter == ':')
@@ -220,7 +221,7 @@ static enum request wrong_option(bool loud, int letter, const char *argument) {
     return REQUEST_WRONG;
 }
 
-/* Checks that need all options. */
+/* Checks that concern several options together. */
 static enum request check_options(bool loud, const struct options *options, const char *extra) {
     if (extra) {
         if (loud)

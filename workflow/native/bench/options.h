@@ -1,4 +1,4 @@
-/* The command line: the options of OMB 7, with their long names, and -d. */
+/* The command line: options of OMB 7 with their long names, and this project's -d, -w, -s and -t. */
 #ifndef OPTIONS_H
 #define OPTIONS_H
 
@@ -9,8 +9,8 @@
 #define MAX_TURNS 256
 #define MAX_TURN_TEXT 1024
 
-/* A cell of a launch that has several: message sizes (bytes), spread, "NAME=VALUE ..." of the MPI library's variables,
- * where `prefer` names the preferred component. */
+/* One cell of a launch that measures several: message sizes (bytes), spread (us) and the MPI library's variables as
+ * "NAME=VALUE ...", where `prefer` names the preferred component. */
 struct turn {
     const struct benchmark *benchmark;
     size_t min_size, max_size, size_factor;
@@ -20,13 +20,13 @@ struct turn {
 
 struct options {
     size_t min_size, max_size; /* message sizes, bytes */
-    size_t size_factor;        /* from one size to the next */
+    size_t size_factor;        /* ratio of consecutive sizes */
     size_t memory_limit;       /* largest buffer of a rank, bytes */
     struct repetitions small, large;
-    bool full;     /* also minimum and maximum over ranks, and iterations */
+    bool full;     /* also print minimum and maximum over ranks, and iterations */
     bool validate; /* check received data */
-    bool windows;  /* calls start at instants of synchronised clocks */
-    double spread; /* us over which the ranks enter a call, each at its own time; 0: together */
+    bool windows;  /* each call starts at an agreed instant of the synchronised clocks */
+    double spread; /* each rank enters a call with its own delay of up to this many us; 0: no delay */
     int percentiles[MAX_PERCENTILES];
     int percentile_count;
     int decimals; /* of printed times and bandwidths */
@@ -36,7 +36,7 @@ struct options {
 
 enum request { REQUEST_RUN, REQUEST_HELP, REQUEST_VERSION, REQUEST_WRONG };
 
-/* Reads the command line. With `loud`, reports errors on stderr with what is allowed. */
+/* Parses the command line. If `loud`, reports errors on stderr with the allowed values. */
 enum request parse_options(int argc, char *argv[], bool loud, struct options *options);
 
 void print_help(void);

@@ -15,7 +15,7 @@ static const char *value_column(void) {
     return benchmark->exchange ? benchmark->exchange->column : "Avg Latency(us)";
 }
 
-/* As OMB 7.4: "pure" is the time of a call and its wait without anything in between. */
+/* Columns as in OMB 7.4: "pure" is the time of a call that is followed by its wait at once. */
 static void print_columns_nonblocking(const struct options *options) {
     static const char *const full[] = {"Compute(us)",    "Coll. Init(us)", "MPI_Test(us)",  "MPI_Wait(us)",
                                        "Pure Comm.(us)", "Min Comm.(us)",  "Max Comm.(us)", "Overlap(%)"};
@@ -26,7 +26,7 @@ static void print_columns_nonblocking(const struct options *options) {
         printf("%*s", VALUE_COLUMN, columns[i]);
 }
 
-/* Share of the communication that computing hid, percent. */
+/* Returns the share of the communication time that the computation hid, in percent. */
 static double overlap(const struct result *result) {
     double hidden = 100 - (result->overall - result->compute) / result->mean * 100;
     return hidden > 0 ? hidden : 0;

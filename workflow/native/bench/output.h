@@ -7,7 +7,7 @@
 void print_header(const struct options *options);
 void print_result(const struct options *options, const struct result *result);
 
-/* A line for each two ranks; see measure_pairs(). */
+/* Prints one line per pair of ranks; see measure_pairs(). */
 void print_pairs(const struct options *options, size_t size, const double *pairs, int ranks);
 
 #endif

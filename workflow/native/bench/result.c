@@ -8,7 +8,7 @@ static int compare_doubles(const void *left, const void *right) {
     return (a > b) - (a < b);
 }
 
-/* As OMB: the value at position floor(count * p / 100), counted from 1. */
+/* As in OMB, a percentile p is the value at position floor(count * p / 100), counted from 1. */
 void find_percentiles(const struct options *options, double *values, int count, double *percentiles) {
     if (options->percentile_count == 0)
         return;
@@ -19,7 +19,7 @@ void find_percentiles(const struct options *options, double *values, int count, 
     }
 }
 
-/* Percentiles are over iterations of the mean over ranks. */
+/* Computes the percentiles, over iterations, of each iteration's mean over ranks. */
 static void combine_samples(const struct world *world, const struct options *options, double *samples,
                             struct result *result) {
     double *sums = malloc(result->iterations * sizeof sums[0]);

@@ -1,4 +1,4 @@
-/* From the times of each rank to the numbers of one line of output. */
+/* Combines the times of all ranks into the values of one line of output. */
 #ifndef RESULT_H
 #define RESULT_H
 
@@ -8,19 +8,19 @@
 struct result {
     size_t size; /* bytes */
     int iterations;
-    /* Mean, minimum, maximum over ranks of each rank's mean over iterations; max is another one with a spread. */
+    /* Mean, minimum, maximum over ranks of each rank's mean over iterations; max with a spread: measure_window.c. */
     double mean, min, max;
     double percentiles[MAX_PERCENTILES];
-    /* Of a non-blocking collective: means over ranks (us) of the calls that computed between start and wait. */
+    /* Non-blocking collectives: means over ranks (us) for the calls with a computation between start and wait. */
     double overall, compute, init, test, wait;
-    int late;         /* calls in windows that some rank started late, and which were dropped */
+    int late;         /* calls in windows that were dropped because some rank started late */
     long wrong_bytes; /* over all ranks and iterations */
 };
 
-/* Percentiles of `count` values, which are sorted by it. */
+/* Computes percentiles of `count` values. Sorts `values` in place. */
 void find_percentiles(const struct options *options, double *values, int count, double *percentiles);
 
-/* Combines the ranks' means (us) and, with percentiles, their `samples` (us for each iteration). */
+/* Combines the means (us) of all ranks and, if percentiles are requested, their `samples` (us per iteration). */
 void combine_ranks(const struct world *world, const struct options *options, double mean, double *samples,
                    struct result *result);
 

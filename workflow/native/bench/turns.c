@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Open MPI's components read their variables whenever a communicator is made; SimGrid has no such variables. */
+/* Open MPI's components read their variables whenever a communicator is created; SimGrid has no such variables. */
 #ifdef OPEN_MPI
 #define MAX_VARIABLES 16
 
@@ -31,7 +31,7 @@ static void write_variable(const struct variable *variable, long number) {
     MPI_CHECK(MPI_T_cvar_write(variable->handle, variable->type == MPI_C_BOOL ? (void *)&flag : (void *)&whole));
 }
 
-/* Finds a variable and sets it; what it was before is kept. */
+/* Finds a control variable and sets it; keeps its former value for reset_variables(). */
 static struct variable set_variable(const char *name, long number) {
     char text[256], description[2048];
     int index, count, verbosity, bind, scope, text_room = sizeof text, description_room = sizeof description;

@@ -2,12 +2,12 @@
 
 #include <string.h>
 
-/* One message: who sends it, to whom (0 where all get the same), in which iteration, among how many ranks. */
+/* A message: its sender, its destination (0 if all ranks get the same), the iteration and the number of ranks. */
 struct message {
     size_t source, destination, iteration, ranks;
 };
 
-/* Byte at `offset`, 1 to 101: never that of a cleared buffer. Its neighbours in rank, iteration and offset differ. */
+/* Byte at `offset`: 1 to 101 (a cleared buffer has 0), different for neighbouring ranks, iterations and offsets. */
 static char message_byte(const struct message *message, size_t offset) {
     return (char)(1 + (offset + 7 * message->source + 31 * message->destination + 13 * message->iteration) % 101);
 }
@@ -28,7 +28,7 @@ static void fill_message(char *buffer, size_t size, const struct message *messag
         buffer[offset] = sums() ? summand_byte(message, offset) : message_byte(message, offset);
 }
 
-/* The buffer holds the message's bytes from `first` on. */
+/* Counts the wrong bytes in a buffer that holds the message from byte `first` on. */
 static long count_wrong(const char *buffer, size_t size, size_t first, const struct message *message) {
     long wrong = 0;
     for (size_t offset = 0; offset < size; offset++)
@@ -51,7 +51,7 @@ void fill_buffers(const struct buffers *buffers, size_t size, int iteration, con
 
 long count_wrong_bytes(const struct buffers *buffers, size_t size, int iteration, const struct world *world) {
     const struct collective *collective = benchmark->collective;
-    if (!collective) { /* from the other of the pair */
+    if (!collective) { /* the sender is the partner rank */
         int half = world->ranks / 2;
         if (benchmark->exchange->one_way && world->rank == 0)
             return 0;

@@ -1,13 +1,13 @@
-/* Known data before a call, and the check of what arrived after it. Neither is in a timed region. */
+/* Data validation: fill the buffers before a call and check what was received after it, outside the timed region. */
 #ifndef VALIDATION_H
 #define VALIDATION_H
 
 #include "benchmark.h"
 
-/* Fills what this rank sends with data of this iteration, and clears what it receives. */
+/* Fills this rank's send buffer with data of this iteration, and clears its receive buffer. */
 void fill_buffers(const struct buffers *buffers, size_t size, int iteration, const struct world *world);
 
-/* Number of received bytes that are not what the senders filled in. */
+/* Returns the number of received bytes that differ from what the senders filled in. */
 long count_wrong_bytes(const struct buffers *buffers, size_t size, int iteration, const struct world *world);
 
 #endif

@@ -1,16 +1,18 @@
-/* A k-ary n-tree (Petrini and Vanneschi, IPPS 1997): k^n hosts, n stages of k^(n-1) switches, each with k ports down and (but for
- * the last stage) k ports up. Every link has two directions with a bandwidth each.
+/* A k-ary n-tree (Petrini and Vanneschi, IPPS 1997): k^n hosts and n stages of k^(n-1) switches, each with k ports down
+ * and (except in the last stage) k ports up. Every link has a separate bandwidth in each direction.
  *
- * A switch of stage l (from 0) has n-1 digits to the base k; switches of stages l and l+1 are linked when all digits but number l
- * agree, and the port is that digit. Host h hangs on the first-stage switch h / k. A message climbs to the first stage from which its
- * destination can be reached and descends by the only way. Going up, all k ports do:
- *   deterministic  destination modulo k: at stage l the digit number l of the destination (Zahavi, JPDC 2012, "D-Mod-K")
- *   adaptive       the port on which fewest messages are under way when the message starts; of equals, that of D-Mod-K first.
- *                  For the whole message: packets of one message do not part
+ * A switch of stage l (from 0) has n-1 digits in base k. Switches of stages l and l+1 are linked if all digits except
+ * number l agree; the port is that digit of the switch at the other end. Host h is attached to the first-stage switch h
+ * / k. A message goes up to the first stage from which its destination can be reached and down along the only path. On
+ * the way up, all k ports are possible:
+ *   deterministic  destination modulo k: at stage l digit number l of the destination (Zahavi, JPDC 2012, "D-Mod-K")
+ *   adaptive       the port with the fewest messages under way when the message starts; among equals D-Mod-K's is
+ *   first.
+ *                  All packets of a message take the same path
  *
- * COLLSTUDY_FATTREE names a file with lines `arity k`, `stages n`, `link_gb_s x`, `link_us x`, `routing deterministic|adaptive`, and
- * `host name` for each host in order. With COLLSTUDY_TRAFFIC (a folder) the traffic is logged there (traffic.cpp); COLLSTUDY_HOSTS is
- * the host file of the ranks. */
+ * COLLSTUDY_FATTREE names a file with lines `arity k`, `stages n`, `link_gb_s x`, `link_us x`, `routing
+ * deterministic|adaptive`, and `host name` for each host in order. With COLLSTUDY_TRAFFIC (a folder) the traffic is
+ * logged there (traffic.cpp); COLLSTUDY_HOSTS is the host file of the ranks. */
 #include "traffic.hpp"
 
 #include <simgrid/kernel/routing/NetPoint.hpp>
@@ -37,8 +39,8 @@ const char *needed(const char *name) {
 class FatTree : public simgrid::kernel::routing::NetZoneImpl {
     int arity, stages;
     bool adaptive;
-    int switches = 1; /* of a stage */
-    std::vector<std::vector<simgrid::s4u::Link *>> up, down; /* by stage: of a host or switch, and port */
+    int switches = 1; /* per stage */
+    std::vector<std::vector<simgrid::s4u::Link *>> up, down; /* by stage, then by switch and port */
     std::vector<simgrid::s4u::Link *> inject, eject;
     std::map<const NetPoint *, int> number;
 
@@ -77,7 +79,7 @@ public:
         return switches * arity;
     }
 
-    /* Make hosts and links; returns the ports of switches and hosts. */
+    /* Creates hosts and links; returns the ports of switches and hosts. */
     std::vector<traffic::Port> build(const std::vector<std::string> &names, double bytes_per_s, double latency_s) {
         std::vector<traffic::Port> ports;
         auto link = [&](const std::string &sender, const std::string &port, int stage) {
@@ -124,7 +126,7 @@ public:
             at = with_digit(at, stage, port);
         }
         for (int stage = top; stage > 0; stage--) {
-            /* A down port leads to the switch of the stage below whose digit is its number. */
+            /* A down port leads to the switch of the stage below that has the port's number as this digit. */
             int port = digit(end, stage - 1);
             take(down[stage][at * arity + port]);
             at = with_digit(at, stage - 1, port);
@@ -185,12 +187,12 @@ void load_platform(const simgrid::s4u::Engine &) {
     Description read = read_description(needed("COLLSTUDY_FATTREE"));
     auto *tree = new FatTree(read.arity, read.stages, read.adaptive);
     if ((int)read.hosts.size() != tree->hosts())
-        throw std::invalid_argument("COLLSTUDY_FATTREE: " + std::to_string(read.hosts.size()) + " hosts, the tree has " +
+        throw std::invalid_argument("COLLSTUDY_FATTREE: " + std::to_string(read.hosts.size()) + " hosts, but the tree has " +
                                     std::to_string(tree->hosts()));
     auto ports = tree->build(read.hosts, read.bytes_per_s, read.latency_s);
     tree->get_iface()->seal();
     const char *folder = std::getenv("COLLSTUDY_TRAFFIC");
-    /* Adaptive routing looks at what is under way, which the log keeps. */
+    /* Adaptive routing needs the number of messages under way, which the log counts. */
     if (folder || read.adaptive)
         traffic::start(folder ? folder : "", std::move(ports), rank_hosts());
 }

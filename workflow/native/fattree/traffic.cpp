@@ -1,18 +1,20 @@
-/* Traffic over time. SimGrid's flows share links by max-min fairness, so between two events every flow has one rate: after each
- * step of the simulated clock, what each flow has moved is added to the links of its path. Nothing is sampled.
+/* Log of the traffic over time. SimGrid's flows share links by max-min fairness, so the rate of each flow is constant
+ * between two events: after each step of the simulated clock, the bytes that each flow has moved are added to the links
+ * of its path. Nothing is sampled.
  *
- * Time is divided into at most BINS intervals of one width, a power of two of a microsecond; when the clock leaves the last one,
- * neighbours are joined and the width doubles. So the width follows from the run: the makespan is between BINS / 2 and BINS of them.
+ * Time is divided into at most BINS intervals of equal width, a power of two of a microsecond. When the clock passes
+ * the last one, neighbours are merged and the width doubles, so the makespan is between BINS / 2 and BINS intervals.
  *
  * Output, in the folder given:
- *   links.csv      interval, link, bytes, saturated_us, held_us: bytes that crossed (the simulator adds 16 for the envelope of each
- *                  message); time in which several flows together used all of its bandwidth, so that one at least was slower for
- *                  the others; and that time multiplied by the number of flows less one
+ *   links.csv      interval, link, bytes, saturated_us, held_us: bytes that crossed the link (the simulator adds 16 for
+ *                  the envelope of each message); time in which several flows together used its whole bandwidth, so
+ *                  that
+ *                  at least one was slowed down by the others; that time multiplied by the number of flows less one
  *   ports.csv      link, sender, port, stage, gb_s
- *   intervals.csv  interval, start_us, width_us, messages, latency_us, unloaded_us, bytes: messages that arrived in it with their
- *                  mean time from start to arrival, and what that time would be on an empty network
- *   operations.csv interval, operation, rank_us, bytes, messages: time that ranks spent in it, all ranks together; what its
- *                  messages put into the network
+ *   intervals.csv  interval, start_us, width_us, messages, latency_us, unloaded_us, bytes: messages that arrived in the
+ *                  interval, their mean time from start to arrival, and that time on an empty network
+ *   operations.csv interval, operation, rank_us, bytes, messages: time that all ranks together spent in the operation;
+ *                  bytes and messages that it injected into the network
  *   pairs.csv      from, to, collective_bytes, point_to_point_bytes
  *   run.csv        key, value */
 #include "traffic.hpp"
@@ -33,18 +35,18 @@ namespace {
 using simgrid::kernel::resource::Action;
 
 constexpr size_t BINS = 512;
-/* A link is full when its flows use this much of its bandwidth: the solver's precision is far better. */
+/* A link counts as full if its flows use this fraction of its bandwidth; the solver is far more precise. */
 constexpr double FULL = 0.999;
 
 struct Flow {
     Action *action;
     std::vector<size_t> path;
     double started, size, moved, unloaded;
-    bool counted; /* of a replayed call, not of the start and the end of the program */
+    bool counted; /* belongs to a replayed call, not to the start or the end of the program */
 };
 
 struct Call {
-    int operation = -1; /* before the rank's replay begins and after its end */
+    int operation = -1; /* -1: before the rank's replay or after it */
     double entered = 0;
 };
 
@@ -64,7 +66,7 @@ struct State {
     std::vector<double> rank_time, injected, sent; /* operation x bin */
     std::vector<double> pairs[2];                  /* rank x rank; collective, point to point */
     double total_messages = 0, end = 0;
-    double origin = 0; /* when the first rank began its replay */
+    double origin = 0; /* start of the first rank's replay */
     bool on = false, ranks_run = false;
 } log_;
 
@@ -73,7 +75,7 @@ double clock_now() {
     return simgrid::s4u::Engine::get_clock() - log_.origin;
 }
 
-/* Join neighbouring intervals until `time` is inside. */
+/* Merges neighbouring intervals until `time` is inside. */
 void make_room(double time) {
     while (time >= log_.width * BINS) {
         for (auto *table : {&log_.bytes, &log_.saturated, &log_.held, &log_.arrived, &log_.latency, &log_.unloaded,
@@ -92,7 +94,7 @@ size_t bin(double time) {
     return time <= 0 ? 0 : std::min(BINS - 1, (size_t)(time / log_.width));
 }
 
-/* Spread `amount` over the intervals from `start` to `end` by their share of it. */
+/* Distributes `amount` over the intervals from `start` to `end`, in proportion to the time in each. */
 void spread(std::vector<double> &table, size_t row, double start, double end, double amount) {
     if (end <= start) {
         table[row * BINS + bin(start)] += amount;
@@ -105,7 +107,7 @@ void spread(std::vector<double> &table, size_t row, double start, double end, do
     }
 }
 
-/* SimGrid asks for the latency factor of a flow when it makes its action, which then is the newest of the model. */
+/* Called for the latency factor of a flow, when SimGrid has just created its action: the newest one of the model. */
 double flow_starts(double size, const simgrid::s4u::Host *from, const simgrid::s4u::Host *to,
                    const std::vector<simgrid::s4u::Link *> &links) {
     static simgrid::kernel::resource::Model *network = nullptr;
@@ -250,10 +252,10 @@ void write_log() {
 
 } // namespace
 
-/* Called by the replayed ranks (replay.c finds these by name in this library). */
+/* Called by the replayed ranks (replay.c looks up these names in this library). */
 extern "C" {
-/* The replay begins: what was before (making communicators) does not count. The names of operations, by their numbers;
- * collectives are those from number `first` to `last`. */
+/* Starts the log: what came before the replay (creating communicators) does not count. `names` are the names of the
+ * operations by number; those from `first` to `last` are collectives. */
 __attribute__((visibility("default"))) void traffic_operations(const char *const *names, int count, int first,
                                                                 int last) {
     if (!log_.on || log_.ranks_run)
@@ -268,7 +270,7 @@ __attribute__((visibility("default"))) void traffic_operations(const char *const
         table->assign((size_t)count * BINS, 0.0);
 }
 
-/* A rank is in this operation from now on. 0: it computes; -1: it has ended. */
+/* Reports the operation that a rank is in from now on; 0: it computes, -1: it has ended. */
 __attribute__((visibility("default"))) void traffic_enter(int rank, int operation) {
     if (!log_.on)
         return;

@@ -1,4 +1,4 @@
-/* One call of the collective that is named; for the programs of this folder. */
+/* Makes one call of a collective given by name; for the programs of this folder. */
 #include <mpi.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 static void fail_unknown(const char *collective) {
     fprintf(stderr,
             "unknown collective '%s'; known: bcast barrier reduce allreduce gather scatter allgather "
-            "alltoall alltoallv ibcast iallreduce reduce_scatter ireduce_scatter latency bw multi_lat\n",
+            "alltoall alltoallv ibcast iallreduce reduce_scatter ireduce_scatter\n",
             collective);
     MPI_Abort(MPI_COMM_WORLD, 2);
 }
@@ -62,7 +62,7 @@ static void call_non_blocking(const char *collective, int bytes, char *send, cha
     CHECK(MPI_Wait(&request, MPI_STATUS_IGNORE));
 }
 
-/* One call with `bytes` per rank (per block where the collective has blocks); reductions add bytes. */
+/* Makes one call with `bytes` per rank (per block, if the collective has blocks); reductions add bytes. */
 static void call(const char *collective, int bytes, char *send, char *receive, MPI_Comm comm) {
     if (strcmp(collective, "bcast") == 0) {
         CHECK(MPI_Bcast(send, bytes, MPI_CHAR, 0, comm));

@@ -1,13 +1,14 @@
 /*
- * collask COLLECTIVE RANKS:BYTES... : which algorithm Open MPI's coll/tuned selects for calls of one collective.
+ * collask COLLECTIVE RANKS:BYTES... : prints which algorithm Open MPI's coll/tuned selects for calls of one collective.
  *
- * One process asks for any number of ranks: it makes a communicator in which it is every rank, the library reads its
- * rules for that size and decides, and the algorithm that it calls (../trace/algorithms.h) is a function of this
- * program, which returns at once. No message is sent. For each question one line, "RANKS BYTES ALGORITHM[PARAMETERS]".
+ * One process can ask for any number of ranks: it creates a communicator in which it is every rank, for whose size the
+ * library reads its rules and decides. The algorithm that the library then calls (../trace/algorithms.h) is a function
+ * of this program, which returns at once. No message is sent. Prints one line per question, "RANKS BYTES
+ * ALGORITHM[PARAMETERS]".
  *
- * Needs a start without a launcher and, because ranks of a group must differ, --mca mpi_param_check 0. Only components
- * whose algorithms are all in that list may be there (--mca coll tuned,basic,libnbc,self): any other algorithm would
- * wait for messages. Nothing is freed: what the library would send for that has no receiver.
+ * Must be started without a launcher and with --mca mpi_param_check 0, as the ranks of a group have to differ. Only
+ * components whose algorithms are all in that list may be enabled (--mca coll tuned,basic,libnbc,self): any other
+ * algorithm would wait for messages. Nothing is freed, as the library's messages for that would have no receiver.
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -33,7 +34,7 @@ static int noted(const char *name, const char *format, int first, int second) {
     }
 #include "../trace/algorithms.h"
 
-/* A communicator of so many ranks, all of which are this process. */
+/* Creates a communicator of `ranks` ranks, all of which are this process. */
 static MPI_Comm imagine(int ranks) {
     MPI_Group here, all;
     MPI_Comm comm;
@@ -58,7 +59,7 @@ int main(int argc, char **argv) {
     }
     for (int i = 2; i < argc; i++) {
         if (sscanf(argv[i], "%d:%d", &ranks, &bytes) != 2 || ranks < 2 || bytes < 1) {
-            fprintf(stderr, "collask: '%s' is not RANKS:BYTES with at least 2:1\n", argv[i]);
+            fprintf(stderr, "collask: '%s' must be RANKS:BYTES with at least 2 ranks and 1 byte\n", argv[i]);
             MPI_Abort(MPI_COMM_WORLD, 2);
         }
         if (ranks != last)

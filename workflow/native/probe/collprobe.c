@@ -1,12 +1,12 @@
 /*
- * collprobe [-p PREFIX] COLLECTIVE BYTES... : call one collective once for each message size and nothing else.
+ * collprobe [-p PREFIX] COLLECTIVE BYTES... : calls one collective once for each message size and nothing else.
  *
- * With -p (Open MPI only) its monitoring component writes the messages of each size to files of their own,
+ * With -p (Open MPI only) Open MPI's monitoring component writes the messages of each size to a separate file per rank,
  * PREFIX-BYTES.RANK.prof, so that one launch covers all sizes.
  *
- * Run under the MPI library's monitoring it shows which ranks exchange messages in that collective alone: the proof of
- * which algorithm really ran. Every rank prints one line, "rank R of P host H cpus LIST", so that the same launch shows
- * the placement of the ranks (the affinity mask of the process in the kernel).
+ * Under the MPI library's monitoring it shows which ranks exchange messages in that collective alone, and so proves
+ * which algorithm ran. Each rank prints one line, "rank R of P host H cpus LIST", so that the same launch shows the
+ * placement of the ranks (the kernel's affinity mask of the process).
  */
 #define _GNU_SOURCE
 #include "calls.h"
@@ -35,7 +35,7 @@ static void print_place(int rank, int processes) {
             }
         }
     }
-    /* One write: where stdout is not buffered (MPICH) the lines of several ranks would mix. */
+    /* One write: if stdout is not buffered (MPICH), the lines of several ranks would mix otherwise. */
     snprintf(line + at, sizeof line - (size_t)at, "\n");
     fflush(stdout);
     if (write(STDOUT_FILENO, line, strlen(line)) < 0)
@@ -43,7 +43,7 @@ static void print_place(int rank, int processes) {
 }
 
 #ifdef OPEN_MPI
-/* Open MPI's monitoring writes what it saw, to the file that was named, whenever this variable is stopped. */
+/* Open MPI's monitoring writes its counts, to the file named by this variable, whenever the variable is stopped. */
 static MPI_T_pvar_session session;
 static MPI_T_pvar_handle flush;
 
@@ -61,8 +61,7 @@ static void begin_parts(void) {
     CHECK(MPI_T_pvar_start(session, flush));
 }
 
-/* A rank counts what it sends, all of which it has sent when its call returns: nothing gets into another size's part.
- */
+/* A rank counts the messages that it sends. All are sent when its call returns, so each counts for its own size. */
 static void end_part(const char *prefix, const char *bytes) {
     char name[4096];
 
@@ -104,7 +103,7 @@ int main(int argc, char **argv) {
     print_place(rank, processes);
     if (prefix != NULL)
         begin_parts();
-    CHECK(MPI_Pcontrol(1)); /* libmessages.so watches from here */
+    CHECK(MPI_Pcontrol(1)); /* libmessages.so records from here on */
     for (int i = 2; i < argc; i++) {
         int bytes = atoi(argv[i]);
         size_t room = ((size_t)bytes + 1) * (size_t)processes;

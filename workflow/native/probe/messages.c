@@ -1,13 +1,12 @@
 /*
- * libmessages.so, for LD_PRELOAD: which ranks exchange messages under MPICH, which has nothing like Open MPI's
- * monitoring.
+ * libmessages.so, for LD_PRELOAD: records which ranks exchange messages under MPICH, which lacks a counterpart of Open
+ * MPI's monitoring.
  *
  * MPICH's netmod UCX posts every receive by ucp_tag_recv_nbx(), with the communicator's number and the sender's rank in
- * the tag. Started with MPIR_CVAR_NOLOCAL=1 all messages take that way, those between ranks of one node too. What is
- * received between MPI_Pcontrol(1) and MPI_Pcontrol(0) is counted and written to $COLLPROBE_MESSAGES.<rank>.prof by
- * MPI_Finalize, in the words of Open MPI's monitoring: "I sender receiver bytes bytes messages msgs sent". Lines of
- * other communicators than MPI_COMM_WORLD (a hierarchy inside the collective) begin with S; their senders and
- * receivers are ranks in there.
+ * the tag. With MPIR_CVAR_NOLOCAL=1 this holds for all messages, including those within a node. MPI_Finalize writes the
+ * receives between MPI_Pcontrol(1) and MPI_Pcontrol(0) to $COLLPROBE_MESSAGES.<rank>.prof, in the format of Open MPI's
+ * monitoring: "I sender receiver bytes bytes messages msgs sent". Lines of communicators other than MPI_COMM_WORLD (a
+ * hierarchy inside the collective) begin with S; their senders are ranks of that communicator.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,4 +1,4 @@
-/* The MPI calls of an action: those of a traced rank, with the ranks and bytes of the replay. */
+/* Makes the MPI calls of actions: those of a traced rank, with the ranks and bytes of the replay. */
 #include "replay.h"
 
 #include "../trace/operations.h"
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The rank that stands for a traced rank; `lower`: where the message's target is below its source. */
+/* Returns the rank that represents a traced rank in a message; `lower`: the target is below the source. */
 static int partner(const Replay *replay, int64_t traced, bool is_target) {
     if (traced < 0)
         return traced == -1 ? MPI_ANY_SOURCE : MPI_PROC_NULL;
@@ -20,22 +20,22 @@ static int partner(const Replay *replay, int64_t traced, bool is_target) {
 
 static int bounded(int64_t bytes) {
     if (bytes > INT32_MAX)
-        fail("a message of more than 2 GiB", "replay");
+        fail("a message of more than 2 GiB", NULL);
     return (int)bytes;
 }
 
-/* Block sizes of a list of traced ranks, repeated for the ranks of `comm`. */
+/* Sets the block sizes to those of the traced ranks in the list, repeated for all ranks of `comm`. */
 static void blocks(Replay *replay, const Action *action, int64_t offset, int side, MPI_Comm comm) {
     int size, members = replay->members[action->communicator];
     MPI_Comm_size(comm, &size);
     for (int i = 0; i < size; i++) {
         replay->counts[side][i] = bounded(action->list[offset + i % members]);
-        replay->places[side][i] = 0; /* one place for all: contents do not matter */
+        replay->places[side][i] = 0; /* all blocks at one place, as contents do not matter */
     }
 }
 
 void point_to_point(Replay *replay, const Action *a) {
-    MPI_Comm comm = replay->messages[a->communicator < 0 ? 0 : a->communicator];
+    MPI_Comm comm = replay->message_comm[a->communicator < 0 ? 0 : a->communicator];
     int to = a->to == -1 ? MPI_PROC_NULL : partner(replay, a->to, true), from = partner(replay, a->from, false);
     int sent = bounded(a->sent), received = bounded(a->received);
     int send_tag = (int)a->send_tag, receive_tag = a->receive_tag == -1 ? MPI_ANY_TAG : (int)a->receive_tag;
@@ -50,7 +50,7 @@ void point_to_point(Replay *replay, const Action *a) {
     case OP_ssend:
         MPI_Ssend(replay->out, sent, MPI_BYTE, to, send_tag, comm);
         break;
-    case OP_bsend: { /* it returns at once; no rank waits for it */
+    case OP_bsend: { /* MPI_Bsend returns at once; no rank waits for the message */
         MPI_Request mine;
         MPI_Isend(replay->out, sent, MPI_BYTE, to, send_tag, comm, &mine);
         MPI_Request_free(&mine);
@@ -90,7 +90,7 @@ void point_to_point(Replay *replay, const Action *a) {
     }
 }
 
-/* Reductions are of doubles where the bytes allow it: algorithms look at the number of elements. */
+/* Reductions are of doubles if the bytes allow it, because algorithms depend on the number of elements. */
 static MPI_Datatype element(int64_t bytes) {
     return bytes % 8 == 0 ? MPI_DOUBLE : MPI_BYTE;
 }
@@ -103,7 +103,7 @@ static MPI_Op operator(int64_t bytes) {
     return bytes % 8 == 0 ? MPI_SUM : MPI_BOR;
 }
 
-/* Collectives to which each rank may contribute another number of bytes. */
+/* Collectives to which each rank may contribute a different number of bytes. */
 static void collective_of_blocks(Replay *replay, const Action *a, MPI_Comm comm, int traced) {
     int root = (int)a->root, me;
     char *out = replay->out, *in = replay->in;
@@ -150,9 +150,9 @@ static void collective_of_blocks(Replay *replay, const Action *a, MPI_Comm comm,
 
 typedef int AllToAll(const void *, int, MPI_Datatype, void *, int, MPI_Datatype, MPI_Comm);
 
-/* SimGrid's algorithm for blocks of these bytes. COLLSTUDY_ALLTOALL is "256:bruck 1024:default ring": up to so many
- * bytes the algorithm of that name, the last one beyond; `default` is what SimGrid was told to use. It can be told one
- * only. */
+/* Returns SimGrid's algorithm for blocks of `bytes`. COLLSTUDY_ALLTOALL is, for example, "256:bruck 1024:default ring":
+ * an algorithm for blocks up to each size, and the last one for larger blocks. `default` is the one configured in
+ * SimGrid, which can configure only one for all sizes. */
 static AllToAll *all_to_all(int64_t bytes) {
     const char *rules = getenv("COLLSTUDY_ALLTOALL");
     for (const char *at = rules; at && *at; at += strspn(at, " ")) {
@@ -171,14 +171,14 @@ static AllToAll *all_to_all(int64_t bytes) {
         AllToAll *found;
         *(void **)&found = dlsym(RTLD_DEFAULT, symbol);
         if (!found)
-            fail("unknown all-to-all of SimGrid", symbol);
+            fail("SimGrid has no all-to-all algorithm of this name", symbol);
         return found;
     }
     return MPI_Alltoall;
 }
 
 void collective(Replay *replay, const Action *a) {
-    MPI_Comm comm = a->communicator < 0 ? MPI_COMM_SELF : replay->collective[a->communicator];
+    MPI_Comm comm = a->communicator < 0 ? MPI_COMM_SELF : replay->collective_comm[a->communicator];
     int traced = a->communicator < 0 ? 1 : replay->members[a->communicator], root = (int)a->root;
     int64_t sent = a->sent, received = a->received;
     char *out = replay->out, *in = replay->in;

@@ -1,17 +1,18 @@
-/* Replay a trace in the simulator: the ranks of this program make the calls of the traced ranks, with the same
+/* Replays a trace in the simulator: the ranks of this program make the calls of the traced ranks, with the same
  * arguments and in the same order, and compute as long as these did.
  *
  *     smpirun ... replay FOLDER RANKS
  *
- * FOLDER has rank-000000.actions, ... of RANKS traced ranks (launch/actions.py writes them). The program
- * may have any multiple of RANKS ranks; then the traced application is copied side by side:
+ * FOLDER has rank-000000.actions, ... of RANKS traced ranks (launch/actions.py writes them). The program may have any
+ * multiple of RANKS ranks; then the traced application is copied side by side:
  *   - rank r does what traced rank r mod RANKS did, in copy r div RANKS;
  *   - a communicator of all traced ranks becomes one of all ranks; any other one becomes one in each copy;
- *   - every call keeps its arguments: bytes for each rank stay, totals of all-to-all grow with the ranks (weak
- * scaling); lists of block sizes are repeated;
- *   - a point-to-point message to a higher rank stays in its copy, one to a lower rank goes to the next copy (around
- * the last), as messages across the border of a periodic domain do when domains are put side by side. An order of calls
- * in which the traced ranks ended is one in which the copies end, so the rule cannot cause a deadlock.
+ *   - every call keeps its arguments: bytes per rank are the same, totals of all-to-all grow with the ranks (weak
+ *     scaling), and lists of block sizes are repeated;
+ *   - a point-to-point message to a higher rank stays in its copy, one to a lower rank goes to the next copy (from the
+ *     last to the first), like messages across the border of a periodic domain when domains are put side by side. An
+ *     order of calls in which the traced ranks ended is one in which the copies end, so the rule cannot cause a
+ *     deadlock.
  *
  * An action is 12 + n numbers of 64 bits: operation, communicator (0: MPI_COMM_WORLD; -1: MPI_COMM_SELF), root, to,
  * from, send tag, receive tag, bytes sent, bytes received, request, nanoseconds of computation before the call, n; then
@@ -34,7 +35,7 @@
 #include <unistd.h>
 
 void fail(const char *what, const char *where) {
-    fprintf(stderr, "replay: %s: %s\n", where, what);
+    fprintf(stderr, "replay: %s%s%s\n", where ? where : "", where ? ": " : "", what);
     MPI_Abort(MPI_COMM_WORLD, 1);
     exit(1);
 }
@@ -42,7 +43,7 @@ void fail(const char *what, const char *where) {
 static void *get(size_t count, size_t size) {
     void *room = calloc(count ? count : 1, size);
     if (!room)
-        fail("out of memory", "replay");
+        fail("out of memory", NULL);
     return room;
 }
 
@@ -70,20 +71,20 @@ static const char *const names[] = {"compute",
 #undef X
 };
 
-/* What is being done, for the log of the traffic: the platform's library is in this process, but its names are not
- * ours. */
+/* Reports the current operation to the traffic log, if there is one: a function of the platform's library, which is
+ * loaded but whose symbols are not visible here. */
 static void (*enter)(int rank, int operation);
 
 static void find_log(void) {
     const char *path = getenv("COLLSTUDY_PLATFORM_LIBRARY");
     void *library = path ? dlopen(path, RTLD_NOW | RTLD_NOLOAD) : NULL;
-    void (*name_them)(const char *const *, int, int, int) = NULL;
+    void (*register_names)(const char *const *, int, int, int) = NULL;
     if (library) {
         *(void **)&enter = dlsym(library, "traffic_enter");
-        *(void **)&name_them = dlsym(library, "traffic_operations");
+        *(void **)&register_names = dlsym(library, "traffic_operations");
     }
-    if (name_them)
-        name_them(names, OP_COUNT, OP_FIRST_COLLECTIVE, OP_COUNT - 1);
+    if (register_names)
+        register_names(names, OP_COUNT, OP_FIRST_COLLECTIVE, OP_COUNT - 1);
 }
 
 static void note(const Replay *replay, int operation) {
@@ -100,12 +101,12 @@ static void make_communicators(Replay *replay) {
     replay->communicators = 1;
     for (const int64_t *at = numbers.first; at < numbers.end; at += 1 + *at)
         replay->communicators++;
-    replay->collective = get((size_t)replay->communicators, sizeof(MPI_Comm));
-    replay->messages = get((size_t)replay->communicators, sizeof(MPI_Comm));
-    replay->everybody = get((size_t)replay->communicators, sizeof(bool));
+    replay->collective_comm = get((size_t)replay->communicators, sizeof(MPI_Comm));
+    replay->message_comm = get((size_t)replay->communicators, sizeof(MPI_Comm));
+    replay->has_all_ranks = get((size_t)replay->communicators, sizeof(bool));
     replay->members = get((size_t)replay->communicators, sizeof(int));
-    replay->collective[0] = replay->messages[0] = MPI_COMM_WORLD;
-    replay->everybody[0] = true;
+    replay->collective_comm[0] = replay->message_comm[0] = MPI_COMM_WORLD;
+    replay->has_all_ranks[0] = true;
     replay->members[0] = replay->traced_size;
     const int64_t *at = numbers.first;
     for (int i = 1; i < replay->communicators; i++, at += 1 + *at) {
@@ -113,16 +114,16 @@ static void make_communicators(Replay *replay) {
         for (int m = 0; m < count; m++)
             if (at[1 + m] == replay->traced_rank)
                 place = m;
-        replay->everybody[i] = count == replay->traced_size;
+        replay->has_all_ranks[i] = count == replay->traced_size;
         replay->members[i] = count;
-        int color = place < 0 ? MPI_UNDEFINED : replay->everybody[i] ? 0 : replay->copy;
-        MPI_Comm_split(MPI_COMM_WORLD, color, replay->copy * count + place, &replay->collective[i]);
-        /* Messages go by ranks of MPI_COMM_WORLD; only their context is another one. */
-        MPI_Comm_dup(MPI_COMM_WORLD, &replay->messages[i]);
+        int color = place < 0 ? MPI_UNDEFINED : replay->has_all_ranks[i] ? 0 : replay->copy;
+        MPI_Comm_split(MPI_COMM_WORLD, color, replay->copy * count + place, &replay->collective_comm[i]);
+        /* Messages use ranks of MPI_COMM_WORLD; only their context differs. */
+        MPI_Comm_dup(MPI_COMM_WORLD, &replay->message_comm[i]);
     }
 }
 
-/* Sizes of buffers and the number of requests, from all actions. */
+/* Allocates the buffers and requests that the actions need. */
 static void make_room(Replay *replay) {
     int64_t out = 1, in = 1, requests = 0;
     const Action *end = (const Action *)(const void *)replay->actions.end;
@@ -135,8 +136,7 @@ static void make_room(Replay *replay) {
         if (a->request > requests)
             requests = a->request;
     }
-    /* All ranks have the same memory as buffers: what is in them does not matter, and the simulator does not copy it.
-     */
+    /* All ranks share the memory of the buffers: contents do not matter, and the simulator does not copy them. */
     replay->out = SMPI_SHARED_MALLOC((size_t)(out > in ? out : in));
     replay->in = SMPI_SHARED_MALLOC((size_t)(out > in ? out : in));
     replay->requests = get((size_t)requests + 1, sizeof(MPI_Request));
@@ -157,18 +157,18 @@ static FILE *open_in(const char *folder, const char *name, const char *mode) {
     return file;
 }
 
-/* The collectives library sets a communicator up in its first call, which a tuning file of an MPI library does not. */
+/* Lets the collectives library set up communicators before the start; an MPI library's tuning file needs none. */
 static void set_up(const Replay *replay) {
     double out = 0, in = 0;
     for (int i = 0; i < replay->communicators; i++) {
-        if (replay->collective[i] == MPI_COMM_NULL)
+        if (replay->collective_comm[i] == MPI_COMM_NULL)
             continue;
-        MPI_Bcast(&out, 1, MPI_DOUBLE, 0, replay->collective[i]);
-        MPI_Allreduce(&out, &in, 1, MPI_DOUBLE, MPI_SUM, replay->collective[i]);
+        MPI_Bcast(&out, 1, MPI_DOUBLE, 0, replay->collective_comm[i]);
+        MPI_Allreduce(&out, &in, 1, MPI_DOUBLE, MPI_SUM, replay->collective_comm[i]);
     }
 }
 
-/* The same instant for all ranks, from which their times count. */
+/* Returns one instant for all ranks, from which their times count. */
 static double common_start(void) {
     double mine = MPI_Wtime(), last = mine;
     MPI_Allreduce(&mine, &last, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
@@ -181,14 +181,13 @@ static void open_calls(Replay *replay, const char *folder) {
     replay->calls = open_in(folder, name, "w");
 }
 
-/* A communicator without all ranks is a separate one in each copy. The bytes of an all-to-all grow with the ranks.
- */
+/* A communicator of some ranks is a separate one in each copy. The bytes of an all-to-all grow with the ranks. */
 static void write_call(const Replay *replay, const Action *a, double start, double end) {
     int ranks = 1, number = (int)a->communicator, traced = 1;
     if (number >= 0) {
-        MPI_Comm_size(replay->collective[number], &ranks);
+        MPI_Comm_size(replay->collective_comm[number], &ranks);
         traced = replay->members[number];
-        if (!replay->everybody[number])
+        if (!replay->has_all_ranks[number])
             number += replay->copy * replay->communicators;
     }
     bool all_to_all = a->operation == OP_alltoall || a->operation == OP_alltoallv || a->operation == OP_alltoallw;
@@ -213,11 +212,11 @@ static Replay open_replay(int argc, char **argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &replay.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &replay.size);
     if (argc != 3)
-        fail("usage: replay FOLDER RANKS", "replay");
+        fail("usage: replay FOLDER RANKS", NULL);
     replay.folder = argv[1];
     replay.traced_size = atoi(argv[2]);
     if (replay.traced_size < 1 || replay.size % replay.traced_size != 0)
-        fail("the number of ranks is not a multiple of that of the trace", argv[2]);
+        fail("the number of ranks must be a multiple of the trace's", argv[2]);
     replay.copies = replay.size / replay.traced_size;
     replay.copy = replay.rank / replay.traced_size;
     replay.traced_rank = replay.rank % replay.traced_size;
@@ -230,7 +229,7 @@ static Replay open_replay(int argc, char **argv) {
     return replay;
 }
 
-/* All actions; returns the time at which the last one ended. */
+/* Executes all actions; returns the time at which the last one ended. */
 static double act(Replay *replay) {
     double at = replay->started;
     const Action *end = (const Action *)(const void *)replay->actions.end;

@@ -1,4 +1,4 @@
-/* What a replay has, and the two functions that make the calls of an action. */
+/* State of a replay, and the two functions that make the calls of an action. */
 #ifndef REPLAY_H
 #define REPLAY_H
 
@@ -21,9 +21,9 @@ typedef struct Replay {
     const char *folder;
     Numbers actions;
     int communicators;
-    MPI_Comm *collective, *messages; /* by communicator */
-    bool *everybody;                 /* whether a communicator has all ranks */
-    int *members;                    /* traced members of a communicator */
+    MPI_Comm *collective_comm, *message_comm; /* by communicator */
+    bool *has_all_ranks;                      /* whether a communicator has all traced ranks */
+    int *members;                             /* number of traced members of a communicator */
     MPI_Request *requests;
     char *out, *in;
     int *counts[2], *places[2];
@@ -32,7 +32,7 @@ typedef struct Replay {
     double spent[3]; /* seconds: computing, point to point, collectives */
 } Replay;
 
-/* Ends the replay with a message. */
+/* Ends the replay with a message; `where`: what it concerns, or NULL. */
 void fail(const char *what, const char *where);
 
 void point_to_point(Replay *replay, const Action *action);

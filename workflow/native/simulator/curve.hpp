@@ -1,5 +1,5 @@
-/* A cost by message size. workflow/collstudy/launch/platforms.py has the same rule (line()); tests/test_curves.py holds
- * both to the same vectors. */
+/* A cost as a function of message size. workflow/collstudy/launch/platforms.py has the same rule (line());
+ * tests/test_curves.py checks both against the same vectors. */
 #ifndef CURVE_HPP
 #define CURVE_HPP
 
@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-/* Seconds by bytes, from points in ascending order of bytes: linear between them; below the first its value; beyond the
- * last the slope of the last two, but never less than nothing. */
+/* Seconds as a function of bytes, given by points in ascending order of bytes: linear between points, constant below
+ * the first one, and with the slope of the last two beyond the last one, but never negative. */
 class Curve {
     std::vector<std::pair<double, double>> points;
 

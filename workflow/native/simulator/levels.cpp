@@ -1,11 +1,11 @@
-/* The platform of a calibrated machine: cores in units of levels, and what a message costs between two of them (the
- * model is described in platforms.py). SimGrid's own factors and zones know no cost by level, size and what the two
- * cores did before. COLLSTUDY_PLATFORM names the file that describes the machine, COLLSTUDY_HOSTS the host file: ranks
- * are counted by node. */
+/* The platform of a calibrated machine: cores in nested units of levels, and the cost of a message between two cores
+ * (platforms.py describes the model). SimGrid's own factors and zones cannot make a cost depend on level, size and the
+ * cores' previous messages. COLLSTUDY_PLATFORM names the description of the machine, COLLSTUDY_HOSTS the host file,
+ * which tells how many ranks are on each node. */
 #include "machine.hpp"
 #include "sender.h"
 
-/* SimGrid of Debian 12 (3.32); later versions set the factors of a zone. */
+/* SimGrid of Debian 12 (3.32) sets the factors of the network model; later versions set those of a zone. */
 #if __has_include(<simgrid/kernel/resource/NetworkModelIntf.hpp>)
 #include <simgrid/kernel/resource/NetworkModelIntf.hpp>
 #define FACTORS_OF_MODEL
@@ -35,62 +35,75 @@ using simgrid::s4u::Link;
 using Links = std::vector<Link *>;
 using Zones = std::unordered_set<simgrid::s4u::NetZone *>;
 
-/* SMPI's messages are that much longer than what the program sends. */
+/* Bytes that SMPI adds to each message of the program. */
 const double header = 16;
-/* A route counts a link once for each crossing, so what a message takes of a link is a whole number of crossings. A
- * core's links carry so many crossings at the rate of the innermost level. (SimGrid's bandwidth factor slows a message
- * down and leaves what it takes of the links as it is: it only makes up for the rounding. A FATPIPE link would be a
+/* A route counts a link once for each crossing, so a message uses a link in whole numbers of crossings. The links of a
+ * core have the bandwidth of this many crossings at the rate of the innermost level. (SimGrid's bandwidth factor slows
+ * a message down without changing its use of the links, so it only compensates for rounding. A FATPIPE link would be a
  * bound, but see docs/architecture.md.) */
 const int crossings = 16;
-/* Seconds. A message's latency is a factor on those of its links, so no time depends on it, but SimGrid 3.32's solver
- * does: it adds up crossings / latency of the messages of a link and subtracts them again, and ends the simulation if
- * rounding leaves more than 1e-5. With 1e-9, some 200 long messages to one core were enough. Times a power of two: no
- * digit changes. */
+/* Latency of each link (s). No simulated time depends on it, as a message's latency is a factor on those of its links.
+ * But SimGrid 3.32's solver adds up crossings / latency of the messages of a link, subtracts them again, and ends the
+ * simulation if rounding leaves more than 1e-5. With 1e-9, some 200 long messages to one core were enough. The factor
+ * is a power of two, so that no digit changes. */
 const double link_latency = 1e-9 * (1 << 20);
-/* Bytes of the message that announces a long one. */
+/* Bytes of the message that announces a long one (rendezvous). */
 const double announcement = 64;
 
 Machine machine;
 
-/* What the messages from, or to, the cores of a unit share. Short messages between nodes pass one after the other
- * instead of sharing the link: SimGrid would solve one system for all the messages of a machine when each starts and
- * ends. */
+/* A link that the messages from, or to, the cores of a unit share. Short messages between nodes pass one after the
+ * other instead of sharing the link: otherwise SimGrid would solve one system of equations for all messages of the
+ * machine whenever one starts or ends. */
 struct Shared {
     Link *link;
     double bytes_per_s;
-    double free = 0; /* when the short messages before have passed */
+    double free = 0; /* time when the previous short messages have passed */
 };
 
-/* A message that SMPI told of. */
+/* The network interface of a node, whose message rate its short messages share. Beyond two for each rank of the node,
+ * further ones wait: SimGrid's time grows with the square of their number. */
+struct Interface {
+    Link *link = nullptr;
+    int messages = 0; /* that share the rate */
+    int most = 0;
+    double free = 0; /* time when those that wait have left */
+
+    bool full() const {
+        return messages >= most;
+    }
+};
+
+/* A message that SMPI has reported as sent. */
 struct Sent {
     double size;
-    bool copied; /* by an MPI_Send that has ended */
+    bool copied; /* by an MPI_Send, which has returned */
 };
 
-/* A core, with what the costs of its messages depend on. */
+/* A core, with the state on which the costs of its messages depend. */
 struct Place : sender {
     std::vector<int> at; /* its coordinates, outermost first; its name is c-<outermost>-...-<innermost> */
     Link *sends = nullptr,
-         *receives = nullptr;         /* the core: long messages share the first, each message is bound by the second */
-    std::vector<Shared *> out, in;    /* of the unit at each level above the core; null where nothing is shared */
-    Link *injects = nullptr;          /* the message rate of the node's network interface; null: unlimited */
+         *receives = nullptr;         /* long messages share the first, the second bounds the rate of each message */
+    std::vector<Shared *> out, in;    /* of the core's unit at each level; null where nothing is shared */
+    Interface *interface = nullptr;   /* of the node; null: no limit of its message rate */
     int ranks_on_node = 0;            /* from the host file */
-    double left = 0;                  /* when the messages that this core pushes into the network have left it */
+    double left = 0;                  /* time when all messages of this core's queue have left it */
     double received = -1;             /* bytes of the last message to this core */
-    double free = 0;                  /* when the core can start its next message */
-    double turn = 0;                  /* when the next sender of its node can write to what the core looks at */
-    const Place *last_from = nullptr; /* who sent to this core last */
-    /* The messages that were sent and did not start to flow, by receiver. SMPI tells nothing of a long message that its
-     * sender waits for at once, so it is not among them. */
+    double free = 0;                  /* time when the core can start its next message */
+    double turn = 0;                  /* time when the next sender of its node can write to its queue */
+    const Place *last_from = nullptr; /* the last core that sent to this one */
+    /* Messages that were sent but do not flow yet, by receiver. SMPI does not report a long message of a blocking send,
+     * so it is not among them. */
     std::map<const Place *, std::deque<Sent>> sent;
-    bool blocking = false; /* whether an MPI_Send sent the message that starts now */
+    bool blocking = false; /* whether the message that starts now is from an MPI_Send */
 };
 
 Place &place(const Host *host) {
     return *host->get_data<Place>();
 }
 
-/* The outermost level at which two cores differ; at most the innermost. */
+/* Returns the outermost level at which two cores differ, or the innermost level if they do not. */
 size_t depth_of(const Place &one, const Place &other) {
     size_t depth = 0;
     while (depth + 1 < one.at.size() && one.at[depth] == other.at[depth])
@@ -102,8 +115,8 @@ bool same_node(const Place &one, const Place &other) {
     return depth_of(one, other) >= machine.node_parts;
 }
 
-/* The levels at which a message crosses a unit's border, from the outermost. The network interface reads memory: what
- * it sends does not cross the units of the node. */
+/* Returns the levels at which a message crosses the border of a unit, from the outermost. The NIC accesses memory
+ * directly, so messages between nodes do not cross the units inside a node. */
 std::vector<size_t> borders(const Place &from, const Place &to) {
     size_t depth = depth_of(from, to), inner = depth < machine.node_parts ? machine.node_parts : from.at.size() - 1;
     std::vector<size_t> found;
@@ -112,7 +125,7 @@ std::vector<size_t> borders(const Place &from, const Place &to) {
     return found;
 }
 
-/* Whether a message waits for those before it at the borders of units, instead of sharing their links with them. */
+/* Whether a message queues behind others at the borders of units, instead of sharing their links with them. */
 bool queues(const Place &from, const Place &to, double size) {
     return size < machine.limit && !same_node(from, to);
 }
@@ -121,14 +134,14 @@ bool forwards(double size, const Place &from) {
     return size >= machine.limit && from.received >= size;
 }
 
-/* Bytes per second at most of a message. */
+/* Returns the maximum rate of a message (bytes per second). */
 double rate_of(const Level &level, bool blocking, bool forwarded) {
     if (blocking)
         return std::max(level.rate, level.waited_rate);
     return forwarded && level.forward > 0 ? std::min(level.rate, level.forward) : level.rate;
 }
 
-/* The message that starts now, of a pair of ranks the one that was sent first; null: SMPI did not tell of it. */
+/* Returns the message that starts now (of a pair of cores the first one sent), or null if SMPI did not report it. */
 const Sent *next(const Place &from, const Place &to) {
     auto sent = from.sent.find(&to);
     return sent == from.sent.end() || sent->second.empty() ? nullptr : &sent->second.front();
@@ -138,16 +151,16 @@ bool between_limits(double size) {
     return size >= machine.limit && size < machine.waited_limit;
 }
 
-/* The seconds that a core takes to copy a message: what a pair of neighbours takes for one. */
+/* Returns the time (s) that a core takes to copy a message: the time of a message between two neighbours. */
 double copy_time(double size) {
     const Level &level = machine.levels.back();
     return level.waited.at(size) + size / rate_of(level, true, false);
 }
 
 class Cores : public simgrid::kernel::routing::NetZoneImpl {
-    std::vector<Place *> places; /* by the number of the host's point */
+    std::vector<Place *> places; /* by the id of the host's netpoint */
     std::map<std::string, Shared> units;
-    std::map<std::string, Link *> interfaces; /* by the name of the node */
+    std::map<std::string, Interface> interfaces; /* by the name of the node */
 
     Link *link(const std::string &name, double bytes_per_s) {
         return get_iface()->create_link(name, bytes_per_s)->set_latency(link_latency)->seal();
@@ -158,10 +171,14 @@ class Cores : public simgrid::kernel::routing::NetZoneImpl {
             known = units.emplace(name, Shared{link(name, bytes_per_s), bytes_per_s}).first;
         return &known->second;
     }
-    /* A link that does not limit a message that is alone on it, even if the message's share of it is more than the
-     * whole. */
-    Link *unless_alone(const std::string &name, double bytes_per_s) {
-        auto alone = [](double shared, int messages) { return messages < 2 ? unlimited : shared; };
+    /* Creates a link that does not slow down the only message on it, even if the message's share exceeds 1. *counted*:
+     * the number of its messages. */
+    Link *unless_alone(const std::string &name, double bytes_per_s, int *counted = nullptr) {
+        auto alone = [counted](double shared, int messages) {
+            if (counted)
+                *counted = messages;
+            return messages < 2 ? unlimited : shared;
+        };
         auto *made = get_iface()->create_link(name, bytes_per_s)->set_latency(link_latency);
         return made->set_sharing_policy(Link::SharingPolicy::NONLINEAR, alone)->seal();
     }
@@ -184,10 +201,10 @@ class Cores : public simgrid::kernel::routing::NetZoneImpl {
             made->out.push_back(shared > 0 ? unit("o" + name, shared) : nullptr);
             made->in.push_back(shared > 0 ? unit("i" + name, shared) : nullptr);
             if (depth + 1 == machine.node_parts && machine.levels[depth].gap > 0) {
-                Link *&interface = interfaces[name];
-                if (interface == nullptr)
-                    interface = unless_alone("n" + name, machine.levels[depth].rate);
-                made->injects = interface;
+                Interface &interface = interfaces[name];
+                if (interface.link == nullptr)
+                    interface.link = unless_alone("n" + name, machine.levels[depth].rate, &interface.messages);
+                made->interface = &interface;
             }
         }
         made->sends = unless_alone("s" + name, crossings * machine.levels.back().rate);
@@ -224,8 +241,7 @@ class Cores : public simgrid::kernel::routing::NetZoneImpl {
         double part = level.share * (forwarded ? level.share_forward : 1);
         for (long i = size < machine.limit ? 0 : std::lround(part * whole / level.rate); i > 0; i--)
             take(from.sends);
-        /* A core that sends and receives at the same time copies for both; another node's interface writes by itself.
-         */
+        /* A core that sends and receives at the same time copies for both; between nodes the NIC writes by itself. */
         for (long i = size < machine.limit || !same_node(from, to) ? 0 : std::lround(level.share * whole / level.rate);
              i > 0; i--)
             take(to.sends);
@@ -234,8 +250,11 @@ class Cores : public simgrid::kernel::routing::NetZoneImpl {
         if (queues(from, to, size)) {
             /* As if the message were as long as what its interface could send in the gap. */
             const Level &node = machine.levels[machine.node_parts - 1];
-            for (long i = from.injects ? std::lround(node.gap * node.rate / (size + header)) : 0; i > 0; i--)
-                take(from.injects);
+            for (long i = from.interface && !from.interface->full()
+                              ? std::lround(node.gap * node.rate / (size + header))
+                              : 0;
+                 i > 0; i--)
+                take(from.interface->link);
             return;
         }
         for (size_t d : borders(from, to))
@@ -248,7 +267,7 @@ class Cores : public simgrid::kernel::routing::NetZoneImpl {
     }
 };
 
-/* Takes the message from those that wait to start; false: SMPI did not tell that it was sent. */
+/* Removes a message from those that do not flow yet; returns false if SMPI did not report it. */
 bool starts(Place &from, const Place &to, double size) {
     auto &sent = from.sent[&to];
     auto found = std::find_if(sent.begin(), sent.end(), [size](const Sent &one) { return one.size == size; });
@@ -258,8 +277,8 @@ bool starts(Place &from, const Place &to, double size) {
     return true;
 }
 
-/* The seconds for which a message to another node waits for those before it: below the limit of sends that are waited
- * for, a core pushes one after the other into the network. */
+/* Returns the time (s) for which a message to another node waits for previous ones: between the eager limits, a core
+ * sends one after the other into the network. */
 double queued(Place &from, const Place &to, double size, double rate) {
     if (same_node(from, to) || !between_limits(size))
         return 0;
@@ -268,7 +287,7 @@ double queued(Place &from, const Place &to, double size, double rate) {
     return start - now;
 }
 
-/* The seconds for which a short message to another node waits for those before it at the borders of units. */
+/* Returns the time (s) for which a short message to another node waits for previous ones at the borders of units. */
 double waits(const Place &from, const Place &to, double size) {
     if (!queues(from, to, size))
         return 0;
@@ -282,11 +301,21 @@ double waits(const Place &from, const Place &to, double size) {
     return start - now;
 }
 
-/* The seconds that a message of an MPI_Send still takes to its first byte: its sender has copied it, or part of it
- * while it waited for the receive. */
+/* Returns the remaining time (s) until the first byte of an MPI_Send's message: its sender has already copied it, or
+ * copied a part while it waited for the receive. */
 double copied(const Level &level, const Place &from, double size, bool ended) {
     double waited = from.since < 0 ? 0 : simgrid::s4u::Engine::get_clock() - from.since;
     return std::max(0.0, level.waited.at(size) - (ended ? copy_time(size) : waited));
+}
+
+/* Time (s) for which a short message to another node waits at the interface. */
+double waits_at_interface(const Place &from, const Place &to, double size) {
+    if (!from.interface || !queues(from, to, size) || !from.interface->full())
+        return 0;
+    Interface &interface = *from.interface;
+    double gap = machine.levels[machine.node_parts - 1].gap, now = simgrid::s4u::Engine::get_clock();
+    interface.free = gap + std::max(interface.free, now + gap * interface.messages);
+    return interface.free - now;
 }
 
 double latency_factor(double size, const Host *source, const Host *target, const Links &links, const Zones &) {
@@ -297,11 +326,11 @@ double latency_factor(double size, const Host *source, const Host *target, const
     if (bytes > 1)
         to.received = bytes;
     to.last_from = &from;
-    /* SMPI does not keep the sender of what it did not tell busy: the message takes longer by that time instead. */
+    /* SMPI does not keep the sender busy for what it did not report: the latency includes that time instead. */
     double seconds =
         waited ? copied(level, from, bytes, known) : level.delay.at(bytes) + (known ? 0 : machine.send.at(bytes));
-    seconds +=
-        level.poll * std::max(0, to.ranks_on_node - 2) + queued(from, to, bytes, level.rate) + waits(from, to, bytes);
+    seconds += level.poll * std::max(0, to.ranks_on_node - 2) + queued(from, to, bytes, level.rate) +
+               waits(from, to, bytes) + waits_at_interface(from, to, bytes);
     double latency = 0;
     for (const auto *link : links)
         latency += link->get_latency();
@@ -311,7 +340,7 @@ double latency_factor(double size, const Host *source, const Host *target, const
 double bandwidth_factor(double size, const Host *source, const Host *target, const Links &links, const Zones &) {
     const Place &from = place(source), &to = place(target);
     double bytes = size - header;
-    /* The route bounds other messages; a sender's copy of an eager one is in its own cache. */
+    /* The route bounds other messages; an eager message is sent from the sender's own copy, which is in its cache. */
     bool blocking = from.blocking && between_limits(bytes),
          forwarded = bytes >= machine.waited_limit && forwards(bytes, from);
     double rate = rate_of(machine.levels[depth_of(from, to)], blocking, forwarded);
@@ -319,20 +348,20 @@ double bandwidth_factor(double size, const Host *source, const Host *target, con
     return std::min(1.0, rate * (double)crossed / to.receives->get_bandwidth());
 }
 
-/* The time from now on that the sender is busy with a message. */
+/* Returns how long (s) the sender is busy with a message, from now on. */
 double send_cost(SmpiOperation operation, size_t size, Host *source, Host *target) {
     Place &from = place(source), &to = place(target);
     const Level &level = machine.levels[depth_of(from, to)];
     double now = simgrid::s4u::Engine::get_clock(), start = std::max(now, from.free);
     /* A long message begins with a short one that announces it. */
     double alone = machine.alone(level, (double)size < machine.limit ? (double)size : announcement);
-    /* Of long MPI_Sends SMPI tells only of those that end when they are copied (core/message.c). */
+    /* Of long MPI_Sends SMPI reports only those that return once the message is copied (core/message.c). */
     bool copied = operation == SmpiOperation::SEND && (double)size >= machine.limit;
     double own = copied ? copy_time((double)size) : machine.send.at((double)size);
     if (to.last_from != &from && same_node(from, to)) {
         start = std::max(start, to.turn);
         own += level.turn * alone;
-        to.turn = start + own / 2; /* a cache line leaves before all of a sender's work is done */
+        to.turn = start + own / 2; /* the cache line moves on before the sender has finished */
     }
     to.last_from = &from;
     from.free = start + std::max(own, level.busy * alone);
@@ -347,8 +376,8 @@ const char *needed(const char *name) {
     return value;
 }
 
-/* Read the core of each rank from the host file, and count the ranks on its node: a rank looks for messages of each of
- * them in turn. */
+/* Reads the core of each rank from the host file, and counts the ranks on its node: a rank polls for messages of each
+ * of them in turn. */
 void place_ranks() {
     std::ifstream file(needed("COLLSTUDY_HOSTS"));
     std::map<std::vector<int>, std::vector<Place *>> nodes;
@@ -363,6 +392,8 @@ void place_ranks() {
         for (auto *one : places) {
             one->ranks_on_node = (int)places.size();
             one->node = number;
+            if (one->interface)
+                one->interface->most = 2 * one->ranks_on_node;
             one->copied_from = machine.limit;
             one->copied_to = machine.waited_limit;
             one->ranks = ranks.data();
@@ -379,7 +410,7 @@ void load_platform(const simgrid::s4u::Engine &) {
     machine = read_machine(needed("COLLSTUDY_PLATFORM"));
     auto *cores = new Cores;
     auto *zone = cores->get_iface();
-#if SIMGRID_VERSION >= 40000 /* Since then the root zone is SimGrid's own. */
+#if SIMGRID_VERSION >= 40000 /* Since then SimGrid creates the root zone itself. */
     zone->set_parent(simgrid::s4u::Engine::get_instance()->get_netzone_root());
 #endif
     cores->build();

@@ -1,23 +1,25 @@
 // clang-format off
-/* The description of a calibrated machine (made by platforms.py): one statement a line, times in seconds, rates in bytes per
- * second; DEPTH counts levels from the outermost, 0:
- *   level NAME COUNT SHARED    units in each unit outside it; what each unit's messages from and to outside share (0: no limit)
- *   nodes DEPTHS               that many outer levels tell the node of a core
- *   limits WAITED OTHER        eager limit (bytes) of sends that the sender waits for at once (MPI_Send), and of all other ones
- *   send SIZE S                a curve: the sender's own time for a message
- *   receive SIZE S             a curve: the receiver's own time for an eager message
- *   delay DEPTH SIZE S         a curve: from the end of the sender's own time to the first byte
- *   waited DEPTH SIZE S        the same of a message that its sender waits for at once, from the other limit up to its own
- *   rate DEPTH R               the fastest that one message flows
- *   waited_rate DEPTH R        the same of one that its sender waits for at once, between the limits
- *   forward DEPTH R            the same where its sender has just received it
- *   busy DEPTH F               a core can start its next message after this part of the time that one takes
- *   turn DEPTH F               the sender takes this part of it longer where the receiver's last message came from another rank
- *   share DEPTH F              a long message takes this part of its sender's core, and of its receiver's on the same node, unless
- *                              it is the only one of the core
- *   share_forward DEPTH F      times this where its sender has just received it
+/* The description of a calibrated machine (written by platforms.py): one statement per line, times in seconds, rates in
+ * bytes per second. DEPTH numbers the levels from the outermost, 0. A blocking send is an MPI_Send:
+ *   level NAME COUNT SHARED    units in each unit outside it; bandwidth shared by a unit's messages from and to outside
+ *                              (0: no limit)
+ *   nodes DEPTHS               number of outer levels that identify the node of a core
+ *   limits WAITED OTHER        eager limits (bytes) of blocking sends and of all other sends
+ *   send SIZE S                a curve: time for which the sender is busy with a message
+ *   receive SIZE S             a curve: time for which the receiver is busy with an eager message
+ *   delay DEPTH SIZE S         a curve: from the end of the sender's busy time to the first byte
+ *   waited DEPTH SIZE S        the same for a blocking send, from the limit OTHER up to WAITED
+ *   rate DEPTH R               maximum rate of one message
+ *   waited_rate DEPTH R        the same for a blocking send between the limits
+ *   forward DEPTH R            the same if the sender has just received the message
+ *   busy DEPTH F               a core can start its next message after this fraction of one's time alone
+ *   turn DEPTH F               the sender is busy for this fraction longer if the receiver's last message came from
+ *                              another rank
+ *   share DEPTH F              fraction of its sender's core (within a node also of its receiver's) that a long message
+ *                              takes unless it is the core's only one
+ *   share_forward DEPTH F      factor on `share` if the sender has just received the message
  *   poll DEPTH S               delay for each rank on the receiver's node beyond two
- *   gap DEPTH S                of a node: the time per short message at its network interface's message rate */
+ *   gap DEPTH S                of a node: time per short message at its network interface's message rate */
 // clang-format on
 #ifndef MACHINE_HPP
 #define MACHINE_HPP
@@ -48,13 +50,13 @@ struct Machine {
     size_t node_parts = 0;
     double waited_limit = 0, limit = 0;
 
-    /* What one message takes across a level with nothing else going on. */
+    /* Time (s) of a message across a level without other traffic. */
     double alone(const Level &level, double size) const {
         return send.at(size) + level.delay.at(size) + size / level.rate + (size < limit ? receive.at(size) : 0);
     }
 };
 
-/* One statement of a level after its depth; false: not understood. */
+/* Reads a statement about a level, from its depth on; returns false if it is invalid. */
 inline bool read_of_level(Machine &machine, const std::string &what, std::istringstream &words) {
     size_t depth;
     double first, second;
@@ -112,7 +114,7 @@ inline Machine read_machine(const char *path) {
             throw std::invalid_argument("COLLSTUDY_PLATFORM: invalid line: " + line);
     }
     if (machine.levels.empty())
-        throw std::invalid_argument("COLLSTUDY_PLATFORM: no level");
+        throw std::invalid_argument("COLLSTUDY_PLATFORM: the file has no level");
     return machine;
 }
 

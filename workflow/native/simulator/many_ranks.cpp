@@ -1,12 +1,12 @@
-/* What SimGrid 3.32 does slowly with thousands of ranks, done in another way. The simulated times are the same.
+/* Replacements of functions of SimGrid 3.32 that are slow with thousands of ranks. The simulated times are the same.
  *
- * The starter defines functions of SimGrid here, which SimGrid then calls in place of its own.
+ * SimGrid calls the functions that the starter defines here instead of its own.
  *
- * - A message that its sender does not wait for is kept in one list, from which SimGrid removes it at its end by
- * looking at all others: a quarter to a half of the time of 4 096 ranks. Here its entry is taken out of the list when
- * it is made, and put back for the moment in which SimGrid looks for it. (SimGrid 3.34 has a set in place of the list.)
- * - Whenever a rank goes on, SimGrid reads the clock of the processor, to find out how long the rank computes, which it
- *   then does not use (smpi/simulate-computation is off): an eighth of the time. */
+ * - SimGrid keeps all messages that their senders do not wait for in one list, which it searches when one of them ends:
+ * a quarter to a half of the run time with 4 096 ranks. Here an entry is taken out of the list as soon as it is
+ * created, and put back just before SimGrid searches for it. (SimGrid 3.34 has a set instead of the list.)
+ * - Whenever a rank resumes, SimGrid reads the processor's clock to measure how long the rank computes, and then does
+ * not use it (smpi/simulate-computation is off): an eighth of the run time. */
 #include <xbt/base.h>
 
 #include <simgrid/version.h>
@@ -19,15 +19,15 @@
 using Links = std::__detail::_List_node_base;
 
 namespace {
-/* An entry, and the head of its list, which std::list follows with the number of its entries. */
+/* An entry, and the head of its list, behind which std::list stores the number of entries. */
 struct Entry {
     Links *links;
     Links *head;
 };
 
-/* By message; of those that have not ended. */
+/* Entries that were taken out, by message. */
 std::unordered_map<void *, Entry> taken_out;
-/* While SimGrid makes an entry; then the last one that was made. */
+/* watching: SimGrid is creating an entry; made: the latest entry. */
 bool watching = false;
 Entry made{};
 
@@ -35,13 +35,13 @@ std::size_t &length(Links *head) {
     return *reinterpret_cast<std::size_t *>(head + 1);
 }
 
-/* SimGrid's own function of this name. */
+/* Returns SimGrid's own function of this name. */
 template <class Function> Function *original(const char *name) {
     return reinterpret_cast<Function *>(dlsym(RTLD_NEXT, name));
 }
 } // namespace
 
-/* std::list calls it for each new entry; as in libstdc++, but for the last line. */
+/* std::list calls this for each new entry; as in libstdc++, except for the last statement. */
 void Links::_M_hook(Links *const position) noexcept {
     _M_next = position;
     _M_prev = position->_M_prev;

@@ -1,12 +1,12 @@
-/* What the data of a simulated core begin with, on the platform of a calibrated machine (levels.cpp). */
+/* First part of the data of a simulated core (SimGrid host) on the platform of a calibrated machine (levels.cpp). */
 #ifndef SENDER_H
 #define SENDER_H
 
 struct sender {
-    double since; /* when the MPI_Send began in which the core's rank is; negative outside of one */
+    double since; /* start of the MPI_Send that the core's rank is in; negative outside of one */
     int node;
-    double copied_from, copied_to; /* bytes: an MPI_Send to another node, of the first or more and less than the second,
-                                      ends when the message is copied */
+    /* Bytes: an MPI_Send to another node of at least the first and less than the second returns once it is copied. */
+    double copied_from, copied_to;
     const struct sender *const *ranks; /* the cores of the ranks of MPI_COMM_WORLD */
 };
 

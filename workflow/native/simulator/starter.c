@@ -1,11 +1,11 @@
-/* Simulations one after another, each in a fork of this process, which has loaded SimGrid: loading it takes longer than
- * many a short simulation.
+/* Runs simulations one after another, each in a fork of this process, which has loaded SimGrid already: loading it
+ * takes longer than many short simulations.
  *
- * A request on standard input is a sequence of texts that end with NUL: the folder to run in, the file for the output,
- * the number of environment variables, these (NAME=value), the number of arguments, and these: the program and what
- * smpimain, which smpirun calls, takes after it. The answers are a line "started <process>" and, when it has ended,
- * "ended <status as of wait4> <largest resident set, KiB>". Ends with its standard input or with the program that
- * started it. */
+ * A request on standard input is a sequence of NUL-terminated strings: the folder to run in, the output file, the
+ * number of environment variables, the variables (NAME=value), the number of arguments, and the arguments: the program
+ * and those of smpimain, which smpirun calls. The replies are a line "started <process>" and, when the simulation has
+ * ended, "ended <status of wait4> <largest resident set, KiB>". Ends with its standard input or with its parent
+ * process. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -16,10 +16,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Of SimGrid, as in its smpi.h, which would rename main(). */
+/* Declared as in SimGrid's smpi.h, which would rename main(). */
 int smpi_main(const char *program, int argc, char *argv[]);
 
-/* The next text of a request, to be freed; NULL at the end of the input. */
+/* Returns the next string of a request, to be freed, or NULL at the end of the input. */
 static char *next_text(void) {
     char *text = NULL;
     size_t room = 0;
@@ -29,7 +29,7 @@ static char *next_text(void) {
     return NULL;
 }
 
-/* A count and as many texts, with NULL after the last one; NULL for a request that is not complete. */
+/* Reads a count and as many strings; returns them, followed by NULL, or NULL if the request is incomplete. */
 static char **next_texts(int *count) {
     char *number = next_text();
     if (number == NULL)
@@ -48,8 +48,8 @@ static void free_texts(char **texts) {
     free(texts);
 }
 
-/* Become a simulation, in a process group of its own that does not outlive this program. */
-static void simulate(const char *folder, const char *output, char **variables, char **words, int count) {
+/* Turns this process into a simulation in a process group of its own, which does not outlive the starter. */
+static void simulate(const char *folder, const char *output, char **variables, char **arguments, int count) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     setsid();
     int out = open(output, O_WRONLY | O_CREAT | O_TRUNC, 0644), in = open("/dev/null", O_RDONLY);
@@ -64,23 +64,24 @@ static void simulate(const char *folder, const char *output, char **variables, c
     clearenv();
     for (; *variables != NULL; variables++)
         putenv(*variables);
-    exit(smpi_main(words[0], count, words));
+    exit(smpi_main(arguments[0], count, arguments));
 }
 
 int main(void) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     char *folder;
     while ((folder = next_text()) != NULL) {
-        int variable_count = 0, word_count = 0;
+        int variable_count = 0, argument_count = 0;
         char *output = next_text();
-        char **variables = next_texts(&variable_count), **words = next_texts(&word_count);
-        if (output == NULL || variables == NULL || words == NULL || word_count < 1 || words[word_count - 1] == NULL) {
+        char **variables = next_texts(&variable_count), **arguments = next_texts(&argument_count);
+        if (output == NULL || variables == NULL || arguments == NULL || argument_count < 1 ||
+            arguments[argument_count - 1] == NULL) {
             fprintf(stderr, "starter: incomplete request\n");
             return 2;
         }
         pid_t process = fork();
         if (process == 0)
-            simulate(folder, output, variables, words, word_count);
+            simulate(folder, output, variables, arguments, argument_count);
         if (process < 0) {
             perror("starter: fork");
             return 1;
@@ -96,7 +97,7 @@ int main(void) {
         free(folder);
         free(output);
         free_texts(variables);
-        free_texts(words);
+        free_texts(arguments);
     }
     return 0;
 }

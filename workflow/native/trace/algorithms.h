@@ -1,7 +1,7 @@
 /* The algorithms that components of Open MPI share: ompi_coll_base_* of ompi/mca/coll/base/coll_base_functions.h. The
- * file that includes this one defines ALGORITHM_WITH(NAME, COUNT, COMM, FORMAT, FIRST, SECOND): a function in place of
- * ompi_coll_base_NAME with COUNT arguments (P<COUNT> as parameters, A<COUNT> to pass them on), COMM its communicator;
- * FORMAT shows the two numbers FIRST and SECOND. All arguments are integers and pointers, for which `long` has room. */
+ * file that includes this one defines ALGORITHM_WITH(NAME, COUNT, COMM, FORMAT, FIRST, SECOND): a function that
+ * replaces ompi_coll_base_NAME, with COUNT arguments (P<COUNT>: parameters, A<COUNT>: to pass on) and communicator
+ * COMM; FORMAT prints the numbers FIRST and SECOND. All arguments are integers and pointers, which fit in a `long`. */
 #define P2 long a, long b
 #define P6 P2, long c, long d, long e, long f
 #define P7 P6, long g

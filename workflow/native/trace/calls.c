@@ -1,4 +1,4 @@
-/* Start and end of the program, and what makes communicators. */
+/* Start and end of the program, and the functions that create communicators. */
 #include "calls.h"
 
 static void started(void) {
@@ -8,14 +8,14 @@ static void started(void) {
     PMPI_Comm_size(MPI_COMM_WORLD, &size);
     PMPI_Comm_get_parent(&parent);
     if (parent != MPI_COMM_NULL) {
-        /* A second MPI_COMM_WORLD, whose ranks have the numbers of those that are traced. */
+        /* Spawned processes have an MPI_COMM_WORLD of their own, whose ranks have the numbers of the traced ones. */
         trace_spawned();
         return;
     }
     trace_open(rank, size);
     ran_open();
     communicator_id(MPI_COMM_WORLD);
-    /* The clocks of the ranks agree to within a barrier from here on. */
+    /* The ranks' time origins agree to within the duration of a barrier. */
     PMPI_Barrier(MPI_COMM_WORLD);
     trace_set_origin();
     Call call = trace_enter();
@@ -45,7 +45,7 @@ EXPORT int MPI_Finalize(void) {
     return PMPI_Finalize();
 }
 
-/* Started ranks are not traced (see started()). */
+/* Spawned ranks are not traced (see started()). */
 EXPORT int MPI_Comm_spawn(const char *command, char *words[], int ranks, MPI_Info info, int root, MPI_Comm comm,
                           MPI_Comm *created, int errors[]) {
     trace_spawned();
@@ -60,7 +60,7 @@ EXPORT int MPI_Comm_spawn_multiple(int count, char *commands[], char **words[], 
 
 /* Communicators -------------------------------------------------------------------------------------------------- */
 
-/* A function that makes a communicator: what it sends is the library's business and not recorded; what it makes is. */
+/* Defines a function that creates a communicator, which is recorded; messages of the MPI library for it are not. */
 #define COMMUNICATOR(NAME, PARAMETERS, ARGUMENTS, PARENT)                                                              \
     EXPORT int MPI_##NAME PARAMETERS {                                                                                 \
         int code = PMPI_##NAME ARGUMENTS;                                                                              \

@@ -16,7 +16,7 @@ static inline uint64_t bytes_of(int count, MPI_Datatype type) {
     return (uint64_t)count * (uint64_t)size;
 }
 
-/* A record without bytes, ranks and tags. */
+/* Returns a record without bytes, ranks and tags. */
 static inline Record blank(enum operation operation) {
     return (Record){.operation = (uint16_t)operation, .root = NONE, .to = NONE, .from = NONE};
 }

@@ -1,9 +1,9 @@
-/* The collectives that are recorded: each calls its PMPI_ twin between trace_enter() and trace_leave(). */
+/* The collectives that are recorded: each calls its PMPI_ counterpart between trace_enter() and trace_leave(). */
 #include "calls.h"
 
 #include <stdlib.h>
 
-/* The record of a collective that has just returned. */
+/* Returns the record of a collective that has just returned. */
 static Record collective(enum operation operation, MPI_Comm comm) {
     Record record = blank(operation);
     record.communicator = communicator_id(comm);
@@ -11,15 +11,15 @@ static Record collective(enum operation operation, MPI_Comm comm) {
     return record;
 }
 
-/* Collectives of intercommunicators have two groups, for which the format has no room: they are not recorded. */
+/* Collectives on intercommunicators are not recorded: the format has no room for their two groups. */
 static bool is_inter(MPI_Comm comm) {
     int inter = 0;
     PMPI_Comm_test_inter(comm, &inter);
     return inter != 0;
 }
 
-/* `CALL`, then a record with what `FILL` says of `record`; P ranks, of which this is `me`. REQUEST is 0 for a blocking
- * one. */
+/* Executes CALL, then stores a record whose fields FILL sets. FILL can use `me` and `size`, rank and size in the
+ * communicator. REQUEST is 0 for a blocking collective. */
 #define COLLECTIVE(OPERATION, COMM, CALL, FILL, REQUEST, LIST, LISTED)                                                 \
     if (!trace_is_open() || is_inter(COMM))                                                                            \
         return CALL;                                                                                                   \
@@ -40,7 +40,7 @@ static bool is_inter(MPI_Comm comm) {
 
 #define STARTED request_started(*request, false, comm)
 
-/* Where the send buffer is MPI_IN_PLACE, the rank's own block of the receive buffer is what it sends. */
+/* With MPI_IN_PLACE as send buffer, a rank sends its own block of the receive buffer. */
 #define FILL_BCAST                                                                                                     \
     record.root = root;                                                                                                \
     *(me == root ? &record.sent : &record.received) = bytes_of(count, type)
@@ -70,7 +70,7 @@ static bool is_inter(MPI_Comm comm) {
 #define REDUCING const void *out, void *in, int count, MPI_Datatype type, MPI_Op op
 
 #define WITH_REQUEST , MPI_Request *request
-/* The blocking and the non-blocking form of a collective without lists. */
+/* Defines the blocking and the non-blocking form of a collective without lists. */
 #define BOTH_FORMS(Name, name, iname, PARAMETERS, ARGUMENTS, FILL)                                                     \
     EXPORT int MPI_##Name(PARAMETERS, MPI_Comm comm) {                                                                 \
         COLLECTIVE(OP_##name, comm, PMPI_##Name(ARGUMENTS, comm), FILL, 0, NULL, 0);                                   \
@@ -114,7 +114,7 @@ EXPORT int MPI_Reduce_scatter_block(REDUCING, MPI_Comm comm) {
 
 /* Collectives whose blocks differ: the list has the bytes of each block. ------------------------------------------- */
 
-/* Bytes of `size` blocks after `list`; returns their sum. */
+/* Stores the bytes of `size` blocks in `list`; returns their sum. */
 static uint64_t list_blocks(int64_t *list, const int *counts, MPI_Datatype type, int size) {
     uint64_t sum = 0, each = bytes_of(1, type);
     for (int i = 0; i < size; i++) {
@@ -124,7 +124,7 @@ static uint64_t list_blocks(int64_t *list, const int *counts, MPI_Datatype type,
     return sum;
 }
 
-/* Room for the lists of one call: at most `lists` x the size of the communicator. */
+/* Allocates the lists of one call (at most LISTS x the size of the communicator), then executes CALL. */
 #define WITH_LISTS(LISTS, COMM, CALL)                                                                                  \
     if (!trace_is_open() || is_inter(COMM))                                                                            \
         return CALL;                                                                                                   \
@@ -215,7 +215,7 @@ static Record all_exchanged(enum operation operation, const void *out, const int
     return record;
 }
 
-/* The list has what goes to each rank, then what comes from each. */
+/* The list has the bytes sent to each rank, then those received from each rank. */
 EXPORT int MPI_Alltoallv(const void *out, const int out_counts[], const int out_places[], MPI_Datatype out_type,
                          void *in, const int in_counts[], const int in_places[], MPI_Datatype in_type, MPI_Comm comm) {
     WITH_LISTS(2, comm, PMPI_Alltoallv(out, out_counts, out_places, out_type, in, in_counts, in_places, in_type, comm));

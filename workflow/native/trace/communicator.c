@@ -1,9 +1,9 @@
-/* Numbers of communicators, and ranks in MPI_COMM_WORLD. */
+/* Ids of communicators, and ranks in MPI_COMM_WORLD. */
 #include "trace.h"
 
 #include <stdlib.h>
 
-/* What a communicator carries as an attribute. */
+/* Data of a communicator, stored as its attribute. */
 typedef struct Known {
     uint64_t id;
     uint64_t children;
@@ -12,7 +12,7 @@ typedef struct Known {
 } Known;
 
 static int keyval = MPI_KEYVAL_INVALID;
-/* Most calls are about the communicator of the call before. */
+/* Most calls use the communicator of the call before. */
 static MPI_Comm last_comm;
 static Known *last_known;
 
@@ -65,7 +65,7 @@ static Known *find(MPI_Comm comm) {
     if (keyval != MPI_KEYVAL_INVALID)
         PMPI_Comm_get_attr(comm, keyval, &known, &found);
     if (!found)
-        /* MPI_COMM_WORLD, MPI_COMM_SELF, or one made by a function that is not recorded: by its members only. */
+        /* MPI_COMM_WORLD: id 0; MPI_COMM_SELF and communicators made by functions that are not recorded: id 1. */
         known = attach(comm, comm == MPI_COMM_WORLD ? 0 : 1);
     last_comm = comm;
     last_known = known;
@@ -90,7 +90,7 @@ int world_rank(MPI_Comm comm, int rank) {
 }
 
 void communicator_created(MPI_Comm parent, MPI_Comm created) {
-    /* Every member of the parent counts the call, also those that get no communicator. */
+    /* Every member of the parent counts the call, including those that get no communicator. */
     Known *from = find(parent);
     uint64_t number = from ? ++from->children : 0;
     int inter = 0;
@@ -99,7 +99,7 @@ void communicator_created(MPI_Comm parent, MPI_Comm created) {
     Known *known = attach(created, 0);
     if (!known)
         return;
-    /* The same on all members: made of what they agree on. Parts of a split differ in their members. */
+    /* The same on all members: computed from what they agree on. Parts of a split differ in their members. */
     uint64_t id = mix(mix(0xcbf29ce484222325, from ? from->id : 0), number);
     for (int i = 0; i < known->size; i++)
         id = mix(id, (uint64_t)known->world[i]);

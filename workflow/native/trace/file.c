@@ -1,4 +1,4 @@
-/* The file of this rank's records. */
+/* The trace file of this rank. */
 #include "trace.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The file grows, and is mapped, by this much. A multiple of the page size and of the slot size times 1024. */
+/* The file grows, and is mapped, in windows of this size: a multiple of the page size and of 1024 slots. */
 #define SLOTS_PER_WINDOW (1 << 16)
 #define WINDOW_BYTES ((size_t)SLOTS_PER_WINDOW * sizeof(Record))
 
@@ -29,11 +29,11 @@ static struct {
     bool open;
 } trace = {.file = -1, .lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Calls inside calls (a library that implements one MPI function by another) are not the application's. */
+/* Calls within calls (a library that implements one MPI function by another) are not the application's. */
 static _Thread_local int depth;
 
-/* Reading the processor time is a system call. Whatever took less time on the clock than this was not interrupted for
- * another process, so it took as much of the processor, and the call is saved. */
+/* Reading the CPU time is a system call. An interval shorter than this was not interrupted by another process, so its
+ * CPU time equals its duration and the system call is saved. */
 #define SHORT_NS 5000
 static _Thread_local int64_t last_end, last_cpu_end;
 
@@ -43,8 +43,7 @@ static int64_t nanoseconds(clockid_t clock) {
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* Ends tracing; the application continues: a run is worth more than its trace. The trace so far stays, without its end.
- */
+/* Ends tracing; the application continues, as a run is worth more than its trace. The trace stays, without its end. */
 static void give_up(const char *what) {
     fprintf(stderr, "libcolltrace: %s: %s; the rest of this rank is not traced\n", what, strerror(errno));
     trace.open = false;
@@ -55,7 +54,7 @@ static bool next_window(void) {
         return false;
     trace.window = NULL;
     off_t offset = 4096 + (off_t)(trace.windows * WINDOW_BYTES);
-    /* Not ftruncate: on a full disk a store into a hole is a SIGBUS. */
+    /* Not ftruncate(): on a full disk a store to a hole in the file would raise SIGBUS. */
     int error = posix_fallocate(trace.file, offset, (off_t)WINDOW_BYTES);
     if (error) {
         errno = error;
@@ -109,7 +108,7 @@ void trace_close(void) {
         return;
     trace.open = false;
     munmap(trace.window, WINDOW_BYTES);
-    /* The unused rest of the last window. */
+    /* Cuts off the unused rest of the last window. */
     off_t end = 4096 + (off_t)((trace.windows - 1) * WINDOW_BYTES + trace.used * sizeof(Record));
     if (ftruncate(trace.file, end) != 0 || close(trace.file) != 0)
         fprintf(stderr, "libcolltrace: closing the trace: %s\n", strerror(errno));
@@ -156,7 +155,7 @@ void trace_keep(const Record *record, const int64_t *list, uint32_t listed) {
         memcpy((char *)slot + 8, (const char *)record + 8, sizeof *slot - 8);
         slot->ran = record->ran;
         slot->listed = listed;
-        /* Last: a rank that dies before this line has not made the call. */
+        /* Stored last: the call of a rank that dies before this line is not in the trace. */
         __atomic_store_n(&slot->operation, operation, __ATOMIC_RELEASE);
     }
     for (uint32_t done = 0; slot && done < listed; done += NUMBERS_PER_SLOT) {

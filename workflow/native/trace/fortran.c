@@ -1,8 +1,8 @@
 /* Fortran programs: Open MPI's Fortran bindings (mpif.h, mpi, mpi_f08) call the C functions by their profiling names,
- * PMPI_Bcast, which preloading another MPI_Bcast does not reach. When this library is loaded, the entries of the
- * bindings' tables of imported functions are set from PMPI_X to this library's MPI_X, which calls PMPI_X itself. The
- * bindings of MPICH and Intel MPI call MPI_X: there is nothing to set. Bindings that are loaded later, by dlopen, are
- * not reached. */
+ * such as PMPI_Bcast, so preloading another MPI_Bcast does not intercept them. When this library is loaded, it changes
+ * the bindings' tables of imported functions from PMPI_X to its own MPI_X, which calls PMPI_X itself. The bindings of
+ * MPICH and Intel MPI call MPI_X, so nothing is changed. Bindings that are loaded later, by dlopen, are not
+ * intercepted. */
 #include "calls.h"
 
 #include <dlfcn.h>
@@ -58,7 +58,7 @@ static void *own_function(const char *name) {
     return own ? found : NULL;
 }
 
-/* Store into a table that may be read-only after relocation; it is left writable. */
+/* Stores to a table that may be read-only after relocation; leaves it writable. */
 static void set_import(void **entry, void *function) {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), start = (uintptr_t)entry & ~(page - 1);
     if (mprotect((void *)start, page, PROT_READ | PROT_WRITE) == 0)

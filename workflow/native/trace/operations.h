@@ -1,6 +1,6 @@
-/* The operations of a trace, by the name of the MPI function without MPI_ and in lower case. They are data:
- * operations.csv, of which operations.awk makes operation_list.h (the macro TRACE_OPERATIONS(X) of all of them). Their
- * order is part of the format; collectives come last. */
+/* The operations of a trace, named after the MPI function, in lower case and without MPI_. They are listed in
+ * operations.csv, from which operations.awk generates operation_list.h (the macro TRACE_OPERATIONS(X) of all of them).
+ * Their order is part of the format; collectives come last. */
 #ifndef OPERATIONS_H
 #define OPERATIONS_H
 

@@ -1,4 +1,4 @@
-/* Point-to-point calls and the ends of requests: each calls its PMPI_ twin between trace_enter() and trace_leave(). */
+/* Point-to-point and completion calls: each calls its PMPI_ counterpart between trace_enter() and trace_leave(). */
 #include "calls.h"
 
 #include <stdlib.h>
@@ -56,7 +56,7 @@ ISEND(Issend, OP_issend)
 ISEND(Ibsend, OP_ibsend)
 ISEND(Irsend, OP_irsend)
 
-/* Source and tag of a message that was received with wildcards. */
+/* Fills in source and tag of a message that was received with wildcards. */
 static void note_source(Record *record, const MPI_Status *status, MPI_Comm comm) {
     if (record->from == MPI_ANY_SOURCE)
         record->from = world_rank(comm, status->MPI_SOURCE);
@@ -143,7 +143,7 @@ EXPORT int MPI_Probe(int from, int tag, MPI_Comm comm, MPI_Status *status) {
     return code;
 }
 
-/* Persistent requests: each start is recorded as the call that it stands for. */
+/* Persistent requests: each start is recorded as the equivalent non-blocking call. */
 
 #define SEND_INIT(NAME, OPERATION)                                                                                     \
     EXPORT int MPI_##NAME(const void *buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,            \
@@ -169,11 +169,11 @@ EXPORT int MPI_Recv_init(void *buffer, int count, MPI_Datatype type, int from, i
 
 static void record_start(const Call *call, MPI_Request handle) {
     Record record = {0};
-    bool any_source;
+    bool wildcard;
     MPI_Comm comm;
     Call mine = *call;
-    if (call->recorded && request_template(handle, &record, &any_source, &comm))
-        record.request = request_started(handle, any_source, comm);
+    if (call->recorded && request_template(handle, &record, &wildcard, &comm))
+        record.request = request_started(handle, wildcard, comm);
     else
         mine.recorded = false;
     trace_leave(&mine, &record, NULL, 0);
@@ -198,9 +198,9 @@ EXPORT int MPI_Request_free(MPI_Request *request) {
     return PMPI_Request_free(request);
 }
 
-/* Ends of requests ----------------------------------------------------------------------------------------------- */
+/* Completion of requests ---------------------------------------------------------------------------------------- */
 
-/* The requests of a call before it (MPI sets handles to MPI_REQUEST_NULL), and the statuses that it needs. */
+/* A call's requests, saved before it (MPI sets handles to MPI_REQUEST_NULL), and the statuses that it needs. */
 typedef struct Waited {
     int count;
     MPI_Request *handles;
@@ -228,7 +228,7 @@ static void waited_begin(Waited *waited, int count, const MPI_Request *requests,
     for (int i = 0; i < count; i++) {
         waited->handles[i] = requests[i];
         waited->pending[i] = request_find(requests[i]);
-        any |= waited->pending[i].any_source;
+        any |= waited->pending[i].wildcard;
     }
     if (any && statuses == MPI_STATUSES_IGNORE) {
         waited->own_statuses = malloc((size_t)count * sizeof(MPI_Status));
@@ -237,14 +237,14 @@ static void waited_begin(Waited *waited, int count, const MPI_Request *requests,
     }
 }
 
-/* Request `index` has ended, with `status`: three numbers of the list (number, source, tag; the latter two where any
- * would do). */
+/* Adds request `index`, which has completed, to the list: number, source, tag (the latter two only for wildcards).
+ * Returns the new length of the list. */
 static uint32_t waited_ended(Waited *waited, int index, const MPI_Status *status, uint32_t listed) {
     Pending pending = waited->pending[index];
     request_ended(waited->handles[index]);
     if (pending.number == 0)
         return listed;
-    bool told = pending.any_source && status != MPI_STATUS_IGNORE;
+    bool told = pending.wildcard && status != MPI_STATUS_IGNORE;
     waited->list[listed] = pending.number;
     waited->list[listed + 1] = told ? world_rank(pending.comm, status->MPI_SOURCE) : NONE;
     waited->list[listed + 2] = told ? status->MPI_TAG : NONE;
@@ -254,7 +254,7 @@ static uint32_t waited_ended(Waited *waited, int index, const MPI_Status *status
 static void waited_end(Waited *waited, const Call *call, enum operation operation, uint32_t listed) {
     Record record = blank(operation);
     Call mine = *call;
-    /* An unsuccessful test is not recorded: it is only a way to wait. */
+    /* A test that completes nothing is not recorded: it is only a way to wait. */
     if (operation == OP_test && listed == 0)
         mine.recorded = false;
     trace_leave(&mine, &record, waited->list, listed);
@@ -263,7 +263,7 @@ static void waited_end(Waited *waited, const Call *call, enum operation operatio
     free(waited->own_statuses);
 }
 
-/* `CALL` with the statuses in `told`; then `ENDED`, with `listed` counting. */
+/* Executes CALL with the statuses in `told`, then ENDED, which lists completed requests and updates `listed`. */
 #define WAITING(OPERATION, COUNT, REQUESTS, STATUSES, CALL, ENDED)                                                     \
     Call call = trace_enter();                                                                                         \
     Waited waited;                                                                                                     \

@@ -1,17 +1,17 @@
 /* Which component and which algorithm of Open MPI ran a collective, for `./study what-ran` (COLLTRACE_RAN).
  *
  * Component: a communicator of Open MPI has a table with a function and a module for each collective, and a module's
- * class is named after its component. The table is searched in the communicator, because its place differs between
+ * class is named after its component. The table is searched for in the communicator, because its offset differs between
  * builds, and read defensively, as any pointer may be invalid. The order of the table is that of
  * mca_coll_base_comm_coll_t in ompi/mca/coll/coll.h, which is the same in 4.1 and 5.0.
  *
  * Algorithm: the algorithms that components share are functions that libmpi exports (ompi_coll_base_*, of
- * ompi/mca/coll/base/coll_base_functions.h). The functions of these names below are called in their place and call
- * them, with all arguments as they came. All arguments are integers and pointers, for which `long` has room.
+ * ompi/mca/coll/base/coll_base_functions.h). The functions of the same names below are called instead and call them
+ * with all arguments unchanged. All arguments are integers and pointers, which fit in a `long`.
  *
- * A text is `component|function|ranks|algorithms`; empty parts are unknown. It is kept once for each rank, as the list
- * of an OP_ran record whose `ran` is its number; records of collectives have that number. The first text is the version
- * of the library. */
+ * A text is `component|function|ranks|algorithms`; empty parts are unknown. Each rank stores a text once, as the list
+ * of an OP_ran record whose `ran` is the text's number; records of collectives refer to it by that number. The first
+ * text is the version of the library. */
 #include "trace.h"
 
 #include <dlfcn.h>
@@ -23,19 +23,19 @@
 
 enum { TEXTS = 4096, TEXT_BYTES = 512, STEPS_BYTES = 2048, OUTER = 32 };
 
-static bool asked;
+static bool enabled;
 static char *texts[TEXTS];
-static int known;
+static int text_count;
 
 static uint16_t number_of(const char *text) {
-    for (int i = 0; i < known; i++)
+    for (int i = 0; i < text_count; i++)
         if (strcmp(texts[i], text) == 0)
             return (uint16_t)(i + 1);
-    if (known == TEXTS || !(texts[known] = strdup(text)))
+    if (text_count == TEXTS || !(texts[text_count] = strdup(text)))
         return 0;
     int64_t list[TEXT_BYTES / 8] = {0};
     memcpy(list, text, strlen(text));
-    Record record = {.operation = OP_ran, .ran = (uint16_t)++known, .root = NONE, .to = NONE, .from = NONE};
+    Record record = {.operation = OP_ran, .ran = (uint16_t)++text_count, .root = NONE, .to = NONE, .from = NONE};
     trace_keep(&record, list, (uint32_t)(strlen(text) / 8 + 1));
     return record.ran;
 }
@@ -43,8 +43,8 @@ static uint16_t number_of(const char *text) {
 void ran_open(void) {
     char version[MPI_MAX_LIBRARY_VERSION_STRING], text[TEXT_BYTES];
     int length;
-    asked = getenv("COLLTRACE_RAN") != NULL && trace_is_open();
-    if (!asked)
+    enabled = getenv("COLLTRACE_RAN") != NULL && trace_is_open();
+    if (!enabled)
         return;
     PMPI_Get_library_version(version, &length);
     snprintf(text, sizeof text, "%.*s", (int)strcspn(version, "\n"), version);
@@ -52,16 +52,16 @@ void ran_open(void) {
 }
 
 #ifdef OPEN_MPI
-/* The algorithms of the current call: those inside another one in parentheses behind it. */
+/* The algorithms of the current call; those called by another one follow it in parentheses. */
 static _Thread_local char steps[STEPS_BYTES];
 static _Thread_local size_t used;
 static _Thread_local int inside;
-/* Those that are in no other one: their texts, and the communicators on which they ran. */
+/* The outermost algorithms: where their texts are in `steps`, and the communicators on which they ran. */
 static _Thread_local struct Outer {
     size_t start, end;
     long comm;
-} outer[OUTER];
-static _Thread_local int outers;
+} outermost[OUTER];
+static _Thread_local int outermost_count;
 
 static void add(const char *text) {
     size_t length = strlen(text);
@@ -73,8 +73,8 @@ static void add(const char *text) {
 
 static void step_begin(const char *name, long comm, const char *format, int first, int second) {
     char text[128];
-    if (inside == 0 && outers < OUTER)
-        outer[outers] = (struct Outer){.start = used, .comm = comm};
+    if (inside == 0 && outermost_count < OUTER)
+        outermost[outermost_count] = (struct Outer){.start = used, .comm = comm};
     else if (used > 0 && steps[used - 1] != '(')
         add("+");
     add(name);
@@ -90,17 +90,17 @@ static void step_end(void) {
         steps[--used] = '\0';
     else
         add(")");
-    if (inside == 0 && outers < OUTER)
-        outer[outers++].end = used;
+    if (inside == 0 && outermost_count < OUTER)
+        outermost[outermost_count++].end = used;
 }
 
-/* An algorithm with so many arguments, COMM its communicator; FORMAT shows the two numbers. */
+/* Wraps an algorithm; see algorithms.h. */
 #define ALGORITHM_WITH(NAME, COUNT, COMM, FORMAT, FIRST, SECOND)                                                       \
     __attribute__((visibility("default"))) int ompi_coll_base_##NAME(P##COUNT) {                                       \
         static int (*real)(P##COUNT);                                                                                  \
         if (!real)                                                                                                     \
             *(void **)&real = dlsym(RTLD_NEXT, "ompi_coll_base_" #NAME);                                               \
-        if (!asked)                                                                                                    \
+        if (!enabled)                                                                                                  \
             return real(A##COUNT);                                                                                     \
         step_begin(#NAME, COMM, FORMAT, (int)(FIRST), (int)(SECOND));                                                  \
         int code = real(A##COUNT);                                                                                     \
@@ -112,7 +112,7 @@ static void step_end(void) {
 void ran_begin(void) {
     steps[0] = '\0';
     used = 0;
-    outers = 0;
+    outermost_count = 0;
 }
 
 /* The table of a communicator -------------------------------------------------------------------------------------- */
@@ -142,7 +142,7 @@ static const int position[OP_COUNT] = {
     [OP_iscatter] = 33,
 };
 
-/* Read memory of this process that may not be there; returns the number of bytes. */
+/* Reads memory of this process that may not be mapped; returns the number of bytes read. */
 static size_t peek(const void *from, void *to, size_t bytes) {
     static int memory = -1;
     if (memory < 0)
@@ -151,11 +151,11 @@ static size_t peek(const void *from, void *to, size_t bytes) {
     return count < 0 ? 0 : (size_t)count;
 }
 
-/* The component of a module: its class is named mca_coll_<component>_module_t, or ompi_coll_<...>. */
+/* Finds the component of a module: its class is named mca_coll_<component>_module_t, or ompi_coll_<...>. */
 static bool component_of(const void *module, char *name, size_t room) {
     char read[80] = "";
     const char *class[2] = {NULL, NULL}, *text;
-    /* Builds for debugging have a number in front of the class. */
+    /* In debug builds a number precedes the class. */
     if (!module || peek(module, class, sizeof class) != sizeof class)
         return false;
     for (int i = 0; i < 2; i++) {
@@ -172,7 +172,7 @@ static bool component_of(const void *module, char *name, size_t room) {
     return false;
 }
 
-/* The table's place in a communicator is searched in the first one and is the same in all. */
+/* Returns a communicator's table. Its offset is searched for in the first communicator and is the same in all. */
 static const Entry *table_of(MPI_Comm comm) {
     static size_t place;
     static bool searched, found;
@@ -195,22 +195,22 @@ static const Entry *table_of(MPI_Comm comm) {
     return table;
 }
 
-/* The algorithms that did the work of a call on a communicator. A component that combines communicators (coll/han)
- * works on others than the call's, on which it only finds its nodes. coll/tuned calls one algorithm, after those of a
- * component that tried before it and gave up. */
-static void worked(MPI_Comm comm, const char *component, char *text, size_t room) {
+/* Lists the algorithms that did the work of a call. A component that combines communicators (coll/han) works on others
+ * than the call's, on which it only finds its nodes. coll/tuned calls one algorithm, after those of a component that
+ * tried before it and gave up. */
+static void list_algorithms(MPI_Comm comm, const char *component, char *text, size_t room) {
     bool others = false;
     size_t length = 0;
     text[0] = '\0';
-    for (int i = 0; i < outers; i++)
-        others |= outer[i].comm != (long)comm;
-    for (int i = 0; i < outers; i++) {
-        bool own = outer[i].comm == (long)comm;
-        if (others ? own : strcmp(component, "tuned") == 0 && i < outers - 1)
+    for (int i = 0; i < outermost_count; i++)
+        others |= outermost[i].comm != (long)comm;
+    for (int i = 0; i < outermost_count; i++) {
+        bool own = outermost[i].comm == (long)comm;
+        if (others ? own : strcmp(component, "tuned") == 0 && i < outermost_count - 1)
             continue;
-        int bytes = (int)(outer[i].end - outer[i].start);
-        length +=
-            (size_t)snprintf(text + length, room - length, "%s%.*s", length ? "+" : "", bytes, steps + outer[i].start);
+        int bytes = (int)(outermost[i].end - outermost[i].start);
+        length += (size_t)snprintf(text + length, room - length, "%s%.*s", length ? "+" : "", bytes,
+                                   steps + outermost[i].start);
         if (length >= room)
             return;
     }
@@ -221,7 +221,7 @@ uint16_t ran_number(MPI_Comm comm, enum operation operation) {
     const char *function = "";
     int size;
     Entry entry;
-    if (!asked)
+    if (!enabled)
         return 0;
     const Entry *table = position[operation] ? table_of(comm) : NULL;
     if (table && peek(&table[position[operation] - 1], &entry, sizeof entry) == sizeof entry) {
@@ -231,7 +231,7 @@ uint16_t ran_number(MPI_Comm comm, enum operation operation) {
             function = found.dli_sname;
     }
     PMPI_Comm_size(comm, &size);
-    worked(comm, component, algorithms, sizeof algorithms);
+    list_algorithms(comm, component, algorithms, sizeof algorithms);
     if (snprintf(text, sizeof text, "%s|%s|%d|%s", component, function, size, algorithms) >= (int)sizeof text)
         memcpy(text + sizeof text - 4, "...", 4);
     return number_of(text);
@@ -240,12 +240,12 @@ uint16_t ran_number(MPI_Comm comm, enum operation operation) {
 void ran_begin(void) {
 }
 
-/* Other libraries do not show what ran. */
+/* Other libraries do not expose what ran. */
 uint16_t ran_number(MPI_Comm comm, enum operation operation) {
     char text[TEXT_BYTES];
     int size;
     (void)operation;
-    if (!asked)
+    if (!enabled)
         return 0;
     PMPI_Comm_size(comm, &size);
     snprintf(text, sizeof text, "||%d|", size);

@@ -71,12 +71,12 @@ static void erase(Entry *entry) {
     count--;
 }
 
-uint32_t request_started(MPI_Request handle, bool any_source, MPI_Comm comm) {
+uint32_t request_started(MPI_Request handle, bool wildcard, MPI_Comm comm) {
     pthread_mutex_lock(&lock);
     uint32_t number = ++numbers;
     Entry *entry = insert(handle);
     if (entry)
-        entry->pending = (Pending){number, any_source, comm};
+        entry->pending = (Pending){number, wildcard, comm};
     pthread_mutex_unlock(&lock);
     return number;
 }
@@ -99,24 +99,24 @@ void request_ended(MPI_Request handle) {
     pthread_mutex_unlock(&lock);
 }
 
-void request_initialised(MPI_Request handle, const Record *what, bool any_source, MPI_Comm comm) {
+void request_initialised(MPI_Request handle, const Record *what, bool wildcard, MPI_Comm comm) {
     pthread_mutex_lock(&lock);
     Entry *entry = insert(handle);
     if (entry) {
         entry->persistent = true;
         entry->what = *what;
-        entry->pending = (Pending){0, any_source, comm};
+        entry->pending = (Pending){0, wildcard, comm};
     }
     pthread_mutex_unlock(&lock);
 }
 
-bool request_template(MPI_Request handle, Record *what, bool *any_source, MPI_Comm *comm) {
+bool request_template(MPI_Request handle, Record *what, bool *wildcard, MPI_Comm *comm) {
     pthread_mutex_lock(&lock);
     Entry *entry = look_up(handle);
     bool found = entry && entry->persistent;
     if (found) {
         *what = entry->what;
-        *any_source = entry->pending.any_source;
+        *wildcard = entry->pending.wildcard;
         *comm = entry->pending.comm;
     }
     pthread_mutex_unlock(&lock);

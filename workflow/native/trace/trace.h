@@ -1,10 +1,10 @@
 /* The trace of one rank: a file of fixed-size records in a shared memory mapping.
  *
- * A record is written by storing into mapped memory: no system call, and the kernel keeps what was stored whatever
- * happens to the process. The file is one header, then slots. A slot holds a record or, directly after its record, a
- * part of the record's list of numbers. The first slot whose operation is 0 is the end: that of a rank that was killed
- * is one like any other. Native byte order and alignment; workflow/collstudy/launch/tracefile.py reads it. Raise
- * TRACE_VERSION when anything here changes. */
+ * A record is written by storing to mapped memory: this needs no system call, and the kernel keeps what was stored even
+ * if the process dies. The file consists of a header and slots. A slot holds a record or, directly after its record, a
+ * part of the record's list of numbers. The first slot whose operation is 0 ends the trace, also that of a killed rank.
+ * Byte order and alignment are native; workflow/collstudy/launch/tracefile.py reads the file. Raise TRACE_VERSION when
+ * anything here changes. */
 #ifndef TRACE_H
 #define TRACE_H
 
@@ -22,8 +22,8 @@
 /* Times are nanoseconds since the end of MPI_Init; cpu times are those of the calling thread. */
 typedef struct Record {
     uint16_t operation;
-    uint16_t ran;          /* number of the text about what ran, see ran.c; 0: unknown */
-    uint32_t listed;       /* numbers in the slots that follow */
+    uint16_t ran;          /* number of the text that describes what ran, see ran.c; 0: unknown */
+    uint32_t listed;       /* length of the record's list, in the slots that follow */
     uint64_t communicator; /* 0: MPI_COMM_WORLD; else the same on all of its members, see communicator.c */
     int32_t root;          /* rank in the communicator; NONE where the operation has none */
     int32_t to, from;      /* ranks in MPI_COMM_WORLD, of point-to-point operations; else NONE */
@@ -54,45 +54,45 @@ typedef struct Call {
 /* file.c */
 void trace_open(int rank, int size);
 void trace_close(void);
-/* Note in the folder of the traces that the program spawned processes, which are not traced. */
+/* Notes in the folder of the traces that the program spawned processes, which are not traced. */
 void trace_spawned(void);
 bool trace_is_open(void);
 void trace_set_origin(void);
 Call trace_enter(void);
-/* Fill in the times and keep the record with its list. */
+/* Fills in the times and stores the record with its list. */
 void trace_leave(const Call *call, Record *record, const int64_t *list, uint32_t listed);
-/* Keep a record as it is, with its list. */
+/* Stores a record as it is, with its list. */
 void trace_keep(const Record *record, const int64_t *list, uint32_t listed);
 
 /* ran.c: the component and the algorithm that ran a collective; only if COLLTRACE_RAN is set. */
 void ran_open(void);
-/* A call begins: the algorithms seen before are not its own. */
+/* Called when a call begins: forgets the algorithms seen before. */
 void ran_begin(void);
-/* The number of the text about the collective that just returned; 0: unknown. */
+/* Returns the number of the text that describes the collective that just returned; 0: unknown. */
 uint16_t ran_number(MPI_Comm comm, enum operation operation);
 
 /* communicator.c */
 uint64_t communicator_id(MPI_Comm comm);
 int communicator_size(MPI_Comm comm);
-/* The rank in MPI_COMM_WORLD of a rank of a communicator; MPI_PROC_NULL and MPI_ANY_SOURCE stay as they are. */
+/* Returns the rank in MPI_COMM_WORLD of a rank of a communicator; MPI_PROC_NULL and MPI_ANY_SOURCE stay unchanged. */
 int world_rank(MPI_Comm comm, int rank);
-/* Give a new communicator its number and record its members; MPI_COMM_NULL is not one. */
+/* Assigns an id to a new communicator and records its members; ignores MPI_COMM_NULL. */
 void communicator_created(MPI_Comm parent, MPI_Comm created);
 void communicator_freed(MPI_Comm comm);
 
-/* request.c: requests that are on their way, by handle. */
+/* request.c: requests that have not completed, by handle. */
 typedef struct Pending {
-    uint32_t number; /* 0: not known */
-    bool any_source; /* the source is known when the request ends */
+    uint32_t number; /* 0: unknown request */
+    bool wildcard;   /* receive with a wildcard: source and tag are known at its end */
     MPI_Comm comm;
 } Pending;
 
-uint32_t request_started(MPI_Request handle, bool any_source, MPI_Comm comm);
+uint32_t request_started(MPI_Request handle, bool wildcard, MPI_Comm comm);
 Pending request_find(MPI_Request handle);
 void request_ended(MPI_Request handle);
-/* Persistent requests: what MPI_Start will start. */
-void request_initialised(MPI_Request handle, const Record *what, bool any_source, MPI_Comm comm);
-bool request_template(MPI_Request handle, Record *what, bool *any_source, MPI_Comm *comm);
+/* Persistent requests: the call that MPI_Start will start. */
+void request_initialised(MPI_Request handle, const Record *what, bool wildcard, MPI_Comm comm);
+bool request_template(MPI_Request handle, Record *what, bool *wildcard, MPI_Comm *comm);
 void request_freed(MPI_Request handle);
 
 #endif

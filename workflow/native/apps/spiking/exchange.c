@@ -44,7 +44,7 @@ void exchange_add(Exchange *exchange, int rank, uint64_t value) {
     entries->values[entries->count++] = value;
 }
 
-/* Fill the block of each rank from entry number done[rank] on; returns whether everything is in. */
+/* Fills the block of each rank from entry number done[rank] on; returns whether all entries fit. */
 static int fill(Exchange *exchange, size_t *done) {
     int complete = 1;
     for (int rank = 0; rank < exchange->size; rank++) {
@@ -79,7 +79,7 @@ void exchange_all(Exchange *exchange, void (*receive)(void *context, int from, u
                     receive(context, from, block[i] & ~COMPLETE);
             all_complete &= (block[exchange->per_rank - 1] & COMPLETE) != 0;
         }
-        if (!all_complete) { /* every rank sees the same marks, so all grow together */
+        if (!all_complete) { /* all ranks see the same marks, so all grow together */
             size_t grown = (size_t)(exchange->growth * (double)exchange->per_rank);
             exchange->per_rank = grown > exchange->per_rank ? grown : exchange->per_rank + 1;
             exchange->growths++;

@@ -1,5 +1,4 @@
-/* The exchange of entries between all ranks in buffers of a fixed size that grow when they overflow, as NEST does it.
- */
+/* Exchange of entries between all ranks as in NEST: in buffers of equal size, which grow when they overflow. */
 #ifndef EXCHANGE_H
 #define EXCHANGE_H
 
@@ -14,21 +13,21 @@ typedef struct Entries {
 
 typedef struct Exchange {
     int size;
-    Entries *for_rank; /* what is to be sent, by rank */
-    size_t per_rank;   /* entries of the buffer for each rank */
+    Entries *for_rank; /* entries to send, by rank */
+    size_t per_rank;   /* entries per rank in the buffers */
     double growth;
     uint64_t *out, *in;
-    /* What happened: rounds of MPI_Alltoall, times that the buffers grew, entries sent. */
+    /* Statistics: rounds of MPI_Alltoall, times that the buffers grew, entries sent. */
     long rounds, growths, sent;
 } Exchange;
 
 void exchange_init(Exchange *exchange, int size, double growth);
 void exchange_add(Exchange *exchange, int rank, uint64_t value);
-/* Send all entries; `receive` is called for each one that arrives. All ranks call it at the same time. */
+/* Sends all entries and calls `receive` for each one that arrives. Collective over all ranks. */
 void exchange_all(Exchange *exchange, void (*receive)(void *context, int from, uint64_t value), void *context);
 void exchange_free(Exchange *exchange);
 
-/* calloc or the end of the program. */
+/* Like calloc(), but aborts the program if there is not enough memory. */
 void *allocate(size_t count, size_t size);
 
 #endif

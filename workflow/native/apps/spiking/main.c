@@ -27,10 +27,10 @@ typedef struct Network {
     long local; /* neurons of this rank: rank, rank + P, ... */
     double *potential;
     int *refractory;      /* steps left */
-    uint64_t *drawn;      /* random numbers of the drive used, by neuron */
-    double *input;        /* ring buffer: local neuron x delay steps, mV that arrive */
+    uint64_t *drawn;      /* random numbers drawn so far for the external drive, by neuron */
+    double *input;        /* ring buffer, local neuron x delay steps: input that arrives (mV) */
     long *first, *target; /* by source neuron: its local targets are target[first[s]] to target[first[s + 1] - 1] */
-    bool *has_targets;    /* source's local index x rank: whether it has targets there */
+    bool *has_targets;    /* local source x rank: whether the rank has targets of the source */
     long spikes;
     int interval_start;
 } Network;
@@ -60,8 +60,8 @@ static void has_target(void *context, int from, uint64_t value) {
     net->has_targets[(long)value / net->size * net->size + from] = true;
 }
 
-/* Each neuron draws its sources; sources learn which ranks have targets of theirs, in the same buffers as NEST's target
- * data. */
+/* Each neuron draws its sources; then the ranks of the sources are told which ranks have targets, in buffers like those
+ * of NEST's target data. */
 static void connect(Network *net) {
     long n = net->options.neurons, k = net->options.indegree;
     net->first = allocate((size_t)n + 2, sizeof(long));
@@ -88,7 +88,7 @@ static void connect(Network *net) {
     exchange_free(&exchange);
 }
 
-/* Knuth's method (vol. 2, 3.4.1): the means here are below ten. */
+/* Knuth's method (vol. 2, 3.4.1), as the means here are below ten. */
 static int poisson(Network *net, long i, double limit) {
     int count = -1;
     uint64_t stream = (uint64_t)(i * net->size + net->rank) + 0x100000000u;
@@ -97,7 +97,7 @@ static int poisson(Network *net, long i, double limit) {
     return count;
 }
 
-/* One step of all neurons; spikes go to every rank that has targets, with the step in the interval. */
+/* Updates all neurons by one step; each spike is sent to every rank with targets, with its step in the interval. */
 static void update(Network *net, Exchange *exchange, int step, double decay, double drive_limit) {
     int slot = (net->interval_start + step) % net->delay_steps;
     for (long i = 0; i < net->local; i++) {
@@ -120,7 +120,7 @@ static void update(Network *net, Exchange *exchange, int step, double decay, dou
     }
 }
 
-/* A spike of step s arrives at all targets here a delay later: in the slot from which step s was read. */
+/* A spike of step s arrives at all local targets one delay later: in the slot from which step s was read. */
 static void deliver(void *context, int from, uint64_t value) {
     Network *net = context;
     (void)from;
@@ -145,7 +145,7 @@ static void build(Network *net) {
 
 static void simulate(Network *net, Exchange *exchange) {
     double decay = exp(-STEP / TAU);
-    /* The drive that by itself brings a neuron to threshold (Brunel 2000, section 3): theta / (J tau) spikes a ms. */
+    /* The drive that alone brings a neuron to threshold (Brunel 2000, section 3): theta / (J tau) spikes per ms. */
     double mean = net->options.rate * THRESHOLD / (WEIGHT * TAU) * STEP;
     long intervals = lround(net->options.milliseconds / DELAY);
     for (long interval = 0; interval < intervals; interval++) {

@@ -1,4 +1,4 @@
-/* All communication of the program. comm_mpi.c does it with MPI, comm_serial.c (-DSVD_NO_MPI) for one process. */
+/* All communication of the program: with MPI in comm_mpi.c, for one process (-DSVD_NO_MPI) in comm_serial.c. */
 #ifndef COMM_H
 #define COMM_H
 
@@ -33,18 +33,18 @@ void comm_from_root(Comm *comm, int *values, int count);
 double comm_max(Comm *comm, double value);
 Totals comm_totals(Comm *comm, double seconds, const Work *work);
 
-/* Root's columns to the processes (part a only) and back (whole records). pair: this process's left and right block. */
+/* Scatters the root's columns (part a only) and gathers whole records. pair: this process's left and right block. */
 void comm_scatter(Comm *comm, const Layout *layout, const double *columns, Block pair[2]);
 void comm_gather(Comm *comm, const Layout *layout, double *columns, const Block pair[2]);
 
-/* One step of the ordering: pair goes to the neighbours, next (ids and counts are set) is filled. */
+/* One step of the ordering: sends `pair` to the neighbours and receives `next`, whose ids and counts are set. */
 void comm_shift(Comm *comm, const Layout *layout, Block pair[2], Block next[2]);
 
-/* Simulator: false and a message when flops cannot be charged deterministically; charge flops at a rate in GFlop/s. */
+/* Simulator: returns false, with a message, if flops cannot be charged deterministically; charges flops (GFlop/s). */
 bool comm_can_model(const Comm *comm);
 void comm_charge(Comm *comm, double flops, double gflops);
 
-/* Memory for blocks; shared by all simulated processes when the values do not matter. */
+/* Memory for blocks, shared by all simulated processes if the values do not matter. */
 double *comm_allocate_blocks(const Comm *comm, size_t doubles, bool values_matter);
 void comm_free_blocks(const Comm *comm, double *blocks, bool values_matter);
 

@@ -1,4 +1,4 @@
-/* The communication with MPI, and what is particular to SimGrid's SMPI. */
+/* Communication with MPI, and what is specific to SimGrid's SMPI. */
 #ifndef SVD_NO_MPI
 #include "comm.h"
 
@@ -76,7 +76,7 @@ double comm_max(Comm *comm, double value) {
     return result;
 }
 
-/* Valid on the root. */
+/* The result is valid on the root. */
 Totals comm_totals(Comm *comm, double seconds, const Work *work) {
     double mine[] = {comm->seconds, seconds - comm->seconds, work->rotations, work->flops, seconds}, sum[5], max[5];
     CHECK(MPI_Reduce(mine, sum, 5, MPI_DOUBLE, MPI_SUM, 0, comm->line));
@@ -84,7 +84,7 @@ Totals comm_totals(Comm *comm, double seconds, const Work *work) {
     return (Totals){max[4], sum[0] / comm->size, max[0], sum[1] / comm->size, max[1], sum[2], sum[3]};
 }
 
-/* Where the left (side 0) or right (side 1) blocks of all processes are among the root's columns. */
+/* Counts or first columns of the left (side 0) or right (side 1) blocks of all processes, in the root's columns. */
 static int *block_table(const Comm *comm, const Layout *layout, int side, int (*value)(const Layout *, int)) {
     int *table = allocate((size_t)comm->size * sizeof(int));
     for (int k = 0; k < comm->size; k++)
@@ -124,7 +124,7 @@ static void exchange(Block *a, Block *b) {
     *b = old;
 }
 
-/* MPI counts are int: a block of 17 GB is the limit. Not column_all, which SMPI would pack and copy. */
+/* MPI counts are int, which limits a block to 17 GB. Does not use column_all, which SMPI would pack and copy. */
 static int doubles_in(const Layout *layout, const Block *block) {
     size_t doubles = (size_t)block->count * layout->record;
     if (doubles > INT_MAX) {
@@ -134,7 +134,7 @@ static int doubles_in(const Layout *layout, const Block *block) {
     return (int)doubles;
 }
 
-/* The shift to the right and the shift to the left at the same time. Empty blocks travel as empty messages. */
+/* Shifts blocks to the right and to the left at the same time. Empty blocks are sent as empty messages. */
 void comm_shift(Comm *comm, const Layout *layout, Block pair[2], Block next[2]) {
     enum { RIGHTWARDS, LEFTWARDS };
     double start = MPI_Wtime();
@@ -167,7 +167,7 @@ bool comm_can_model(const Comm *comm) {
     if (!sg_cfg_get_boolean("smpi/simulate-computation"))
         return true;
     if (comm->rank == 0)
-        fprintf(stderr, "svd: --flops-rate charges for the compute: run with --cfg=smpi/simulate-computation:no, or "
+        fprintf(stderr, "svd: --flops-rate models the compute time: run with --cfg=smpi/simulate-computation:no, or "
                         "the time of this machine is added\n");
 #else
     if (comm->rank == 0)
@@ -178,7 +178,7 @@ bool comm_can_model(const Comm *comm) {
 
 void comm_charge(Comm *comm, double flops, double gflops) {
     (void)comm;
-#ifdef SMPI_H /* whatever speed the platform gives to the host */
+#ifdef SMPI_H /* independent of the host's speed in the platform */
     smpi_execute_flops(flops / (gflops * 1e9) * sg_host_get_speed(sg_host_self()));
 #else
     (void)flops, (void)gflops;

@@ -62,7 +62,7 @@ void comm_gather(Comm *comm, const Layout *layout, double *columns, const Block 
 }
 
 void comm_shift(Comm *comm, const Layout *layout, Block pair[2], Block next[2]) {
-    (void)comm, (void)layout, (void)pair, (void)next; /* the two blocks of one process meet at home */
+    (void)comm, (void)layout, (void)pair, (void)next; /* one process has both blocks already */
 }
 
 bool comm_can_model(const Comm *comm) {

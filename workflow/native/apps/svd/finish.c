@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The power of two that brings the largest entry into [1/2, 1): exact, and squares neither overflow nor vanish. */
+/* Power of two that scales the largest entry to [1/2, 1): exact, and squares neither overflow nor underflow. */
 int scale_exponent(Matrix a) {
     double largest = 0;
     for (size_t i = 0; i < (size_t)a.rows * (size_t)a.cols; i++)
@@ -27,7 +27,7 @@ static int longer_first(const void *x, const void *y) {
     return a->column - b->column;
 }
 
-/* Scaled by the largest entry: also right for columns whose squares would vanish. */
+/* Scales by the largest entry, which is also correct for columns whose squares would underflow. */
 static double norm(const double *x, int length) {
     double largest = 0, sum = 0;
     for (int i = 0; i < length; i++)
@@ -39,7 +39,7 @@ static double norm(const double *x, int length) {
     return largest * sqrt(sum);
 }
 
-/* columns[order[0]] is the longest; the norms are written to norms. */
+/* Returns the columns in descending order of their norms, and stores the norms in `norms`. */
 static int *sort_columns(const double *columns, size_t stride, int rows, int cols, int exponent, double *norms) {
     Ranked *ranked = allocate((size_t)cols * sizeof(Ranked));
     int *order = allocate((size_t)cols * sizeof(int));

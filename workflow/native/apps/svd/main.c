@@ -15,8 +15,8 @@ static Matrix transpose(Matrix a) {
     return t;
 }
 
-/* The root's matrix with rows >= cols; all ranks learn its size. False: there is none, and the root has reported why.
- */
+/* Loads the root's matrix, transposed to rows >= cols; all ranks get its size. False: failed, and the root reported
+ * why. */
 static bool load_matrix(Comm *comm, const Options *options, Matrix *a, bool *transposed) {
     enum { OK, ROWS, COLS, COUNT };
     int header[COUNT] = {1, options->rows, options->cols};

@@ -32,7 +32,7 @@ static bool refuse(const File *file, const char *format, ...) {
     return false;
 }
 
-/* The whole file, with a 0 behind it. */
+/* Loads the whole file, followed by a 0. */
 static bool load(File *file) {
     FILE *stream = fopen(file->path, "rb");
     if (!stream)
@@ -73,7 +73,7 @@ static void skip_space(File *file) {
 static bool take_value(File *file, double *value) {
     char *end;
     *value = strtod(file->at, &end);
-    if (end == file->at || isspace((unsigned char)*file->at)) /* strtod would go on to the next line */
+    if (end == file->at || isspace((unsigned char)*file->at)) /* strtod() would continue on the next line */
         return refuse(file, "line %ld: '%.*s' is not a number", file->line, (int)strcspn(file->at, ",;\r\n \t"),
                       file->at);
     file->at = end;
@@ -94,7 +94,7 @@ static bool take_size(File *file, int *size) {
 }
 
 static bool check_room(const File *file, int rows, int cols) {
-    /* The root holds about five copies: stop before asking for what no machine has. */
+    /* The root holds about five copies: rejects what no machine has memory for. */
     if ((double)rows * cols > 1e10)
         return refuse(file, "wrong dimensions: %d x %d is too large", rows, cols);
     return true;
@@ -116,7 +116,7 @@ static bool read_binary(File *file, Matrix *a) {
     return true;
 }
 
-/* One line into row (room for cols values unless cols is 0, which counts only). */
+/* Reads one line into row, which has room for cols values; with cols 0 it only counts them. */
 static bool read_csv_row(File *file, double *row, int cols, int *found) {
     for (*found = 0;;) {
         double value;
@@ -184,7 +184,9 @@ static bool read_market_header(File *file, Market *market) {
                  (strcmp(field, "real") == 0 || strcmp(field, "integer") == 0) &&
                  (market->symmetric || strcmp(symmetry, "general") == 0);
     if (!known)
-        return refuse(file, "not MatrixMarket with array or coordinate, real or integer, general or symmetric");
+        return refuse(
+            file,
+            "unsupported MatrixMarket header: must be array or coordinate, real or integer, general or symmetric");
     while (*file->at == '%') {
         file->at += strcspn(file->at, "\n");
         skip_space(file);
@@ -192,7 +194,7 @@ static bool read_market_header(File *file, Market *market) {
     return true;
 }
 
-/* Where the next entry goes: given by the file (coordinate) or one below the last, the lower triangle if symmetric. */
+/* Finds the next entry's place: given by the file (coordinate), or one below the last (symmetric: lower triangle). */
 static bool next_place(File *file, const Market *market, const Matrix *a, int *i, int *j) {
     if (!market->coordinate) {
         if (++*i == a->rows)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Zeroed, on a cache line. */
+/* Zeroed and aligned to a cache line. */
 void *allocate(size_t bytes) {
     size_t rounded = (bytes + 63) / 64 * 64 + 64;
     void *memory = aligned_alloc(64, rounded);

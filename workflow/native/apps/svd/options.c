@@ -14,9 +14,10 @@ static const char USAGE[] =
     "  --dims M N       reject a file with other dimensions\n"
     "  --output DIR     write S.csv, U.csv, V.csv, and A.csv if generated, to this existing folder\n"
     "  --sweeps K       stop after K sweeps (default 60); with --model-only: do K sweeps (default 10)\n"
-    "  --qr             first a pivoted QR on rank 0: fewer sweeps for ill-conditioned, less work for tall matrices\n"
+    "  --qr             precondition by a pivoted QR on rank 0: fewer sweeps for ill-conditioned, less work for tall "
+    "matrices\n"
     "simulator only (built with smpicc, run with --cfg=smpi/simulate-computation:no):\n"
-    "  --flops-rate GF  charge GF GFlop/s for the compute\n"
+    "  --flops-rate GF  charge computation at a rate of GF GFlop/s\n"
     "  --model-only     communicate the same bytes, skip the arithmetic; needs --flops-rate\n"
     "  --rotated X      model-only: share of all pairs in all sweeps that are rotated (default 0.75)\n";
 
@@ -113,7 +114,7 @@ static void check_together(Arguments *arguments, const Options *options) {
     else if (options->model_only && (options->output || options->matrix))
         complain(arguments, "--model-only computes nothing: it takes --random M N and no --output");
     else if (options->qr && options->flops_rate > 0)
-        complain(arguments, "--qr cannot be combined with --flops-rate: its compute has no model");
+        complain(arguments, "--qr cannot be combined with --flops-rate: the compute time of the QR is not modelled");
     else if (options->rotated > 1)
         complain(arguments, "--rotated must be at most 1");
 }

@@ -49,7 +49,7 @@ static void pivot(Qr *qr, double *normsq, int k) {
     qr->order[best] = old;
 }
 
-/* Column k becomes its reflector; above it row k of R goes to column k of the lower triangle. */
+/* Turns column k into its reflector; stores row k of R as column k of the lower triangle. */
 static void eliminate(Qr *qr, double *normsq, int k) {
     const Matrix a = qr->reflectors;
     double *w = column_of(a, k), *row = column_of(qr->lower, k);
@@ -68,7 +68,7 @@ static void eliminate(Qr *qr, double *normsq, int k) {
     }
 }
 
-/* Takes a, scaled by 2^-exponent, rows >= cols; lower is R' with the scale of a. */
+/* Factorises a (rows >= cols), scaled by 2^-exponent; lower is R' in the scale of a. */
 Qr factorise(Matrix a, int exponent) {
     Qr qr = {new_matrix(a.rows, a.cols), new_matrix(a.cols, a.cols), allocate((size_t)a.cols * sizeof(int))};
     double *normsq = allocate((size_t)a.cols * sizeof(double));
@@ -88,7 +88,7 @@ Qr factorise(Matrix a, int exponent) {
     return qr;
 }
 
-/* From the decomposition of lower to that of a. */
+/* Returns the decomposition of a, from that of lower. */
 Svd undo_qr(const Qr *qr, const Svd *lower) {
     const int rows = qr->reflectors.rows, cols = qr->reflectors.cols;
     Svd svd = {new_matrix(cols, 1), new_matrix(rows, cols), new_matrix(cols, cols)};

@@ -1,11 +1,11 @@
-/* Jacobi rotations of column pairs: where the time goes.
+/* Jacobi rotations of column pairs, which take most of the time.
  *
  * For columns x, y with x'y = g the rotation that makes them orthogonal is (Hestenes 1958; Golub and Van Loan, 8.4)
  *     zeta = (y'y - x'x) / (2 g),  t = sign(zeta) / (|zeta| + sqrt(1 + zeta^2)),  c = 1 / sqrt(1 + t^2),  s = c t,
  *     x <- c x - s y,  y <- s x + c y.
- * A pair is left alone when |g| <= tol |x| |y|, relative to the two columns: this keeps small singular values accurate
- * (Demmel and Veselic 1992). The longer column goes first, so that columns come to be sorted (de Rijk 1989).
- * Squared norms travel with the columns and are summed again in the pass that rotates, so they never drift.
+ * A pair is not rotated if |g| <= tol |x| |y|, relative to the two columns: this keeps small singular values accurate
+ * (Demmel and Veselic 1992). The longer column goes first, so that the columns become sorted (de Rijk 1989).
+ * Squared norms are stored with the columns and recomputed while rotating, so they never drift.
  */
 #include "svd.h"
 
@@ -30,7 +30,7 @@ static double sum_lanes(const lanes *sum) {
     return total;
 }
 
-/* Four sums, because one would wait for the latency of each addition. */
+/* Four sums, so that additions do not wait for the latency of the one before. */
 static double dot(const double *restrict x, const double *restrict y, size_t count) {
     const lanes *p = (const lanes *)x, *q = (const lanes *)y;
     lanes s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0};
@@ -60,7 +60,7 @@ static void rotate(double *restrict x, double *restrict y, size_t count, double 
     }
 }
 
-/* The same, and the squared norms of the results. */
+/* Like rotate(); also computes the squared norms of the results. */
 static void rotate_and_sum(double *restrict x, double *restrict y, size_t count, double c, double s, double normsq[2]) {
     lanes *p = (lanes *)x, *q = (lanes *)y;
     lanes sum_x = {0}, sum_y = {0};
@@ -76,7 +76,7 @@ static void rotate_and_sum(double *restrict x, double *restrict y, size_t count,
     normsq[1] = sum_lanes(&sum_y);
 }
 
-/* Dot products round like sqrt(rows) epsilon. */
+/* The rounding error of dot products grows like sqrt(rows) epsilon. */
 double tolerance(const Layout *layout) {
     return DBL_EPSILON * fmax(10, sqrt(layout->rows));
 }
@@ -108,7 +108,7 @@ static void rotate_pair(const Layout *layout, double tol, double *x, double *y, 
     work->rotations++;
 }
 
-/* A dot product for each pair; 6 flops an entry of A and V for a rotation, 4 more in A for the norms. */
+/* Per pair one dot product; per rotation 6 flops for each entry of A and V, and 4 more for each entry of A (norms). */
 double pair_flops(const Layout *layout, double pairs, double rotations) {
     return 2.0 * layout->rows * pairs + (10.0 * layout->rows + 6.0 * layout->cols) * rotations;
 }

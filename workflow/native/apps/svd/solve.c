@@ -39,7 +39,7 @@ static void start_columns(const Layout *layout, Block block) {
     }
 }
 
-/* What rotate_within and rotate_across would count. */
+/* Counts what rotate_within() and rotate_across() would count. */
 static void model_pairs(const Layout *layout, double pairs, double rotated, Work *work) {
     work->rotations += rotated * pairs;
     work->flops += pair_flops(layout, pairs, rotated * pairs);

@@ -1,10 +1,9 @@
 /* Parallel one-sided Jacobi SVD: the types and functions that its files share.
  *
  * One-sided Jacobi (Hestenes 1958): plane rotations from the right make the columns of A orthogonal, A V = U S. Every
- * rotation touches two columns of A and the same two of V, so disjoint pairs of column blocks work in parallel; which
- * blocks meet when is the ordering of Brent and Luk (1985). Everything here sees rows >= columns; a wide matrix is
- * transposed on the way in and U and V are exchanged on the way out.
- */
+ * rotation uses two columns of A and the same two of V, so disjoint pairs of column blocks can be processed in
+ * parallel; the ordering of Brent and Luk (1985) defines which blocks meet when. All code here assumes rows >= columns:
+ * a wide matrix is transposed on input, and U and V are exchanged on output. */
 #ifndef SVD_H
 #define SVD_H
 
@@ -20,7 +19,7 @@ typedef struct {
     double *at;
 } Matrix;
 
-/* How a column travels: [a: rows | v: cols | a'a], each part padded with zeros to whole cache lines. */
+/* Layout of a column record: [a: rows | v: cols | a'a], each part padded with zeros to whole cache lines. */
 typedef struct {
     int rows, cols;   /* of A, rows >= cols */
     int blocks;       /* two per process; sizes differ by at most one column, some are empty if there are few columns */
@@ -33,9 +32,9 @@ typedef struct {
     double *columns;
 } Block;
 
-/* What one process did. */
+/* Work done by one process. */
 typedef struct {
-    double off;       /* max |x'y| / (|x| |y|) that the last sweep met, before rotating */
+    double off;       /* max |x'y| / (|x| |y|) in the last sweep, before rotating */
     double rotations; /* of all sweeps */
     double flops;
     int sweeps;
@@ -49,7 +48,7 @@ typedef struct {
     int max_sweeps;
     bool qr;           /* precondition */
     bool model_only;   /* simulator only: communicate the same bytes, do no arithmetic */
-    double flops_rate; /* simulator only: GFlop/s that the compute is charged with; 0: off */
+    double flops_rate; /* simulator only: rate at which compute is charged, GFlop/s; 0: off */
     double rotated;    /* model_only: rotations / (pairs x sweeps) */
 } Options;
 

@@ -1,7 +1,7 @@
 /*
- * [bijlani2021]: alltoallv by way of leaders. Ranks of one unit (a node or a group) hand their data to the unit's
- * leader, the leaders exchange, and each leader hands out what came for its unit. Data travel as packed bytes, in the
- * order of positions: the ranks sorted by unit.
+ * [bijlani2021]: alltoallv through leaders. The ranks of a unit (a node or a group) send their data to the unit's
+ * leader, the leaders exchange them, and each leader distributes what its unit receives. The data are packed bytes in
+ * the order of positions, that is, of the ranks sorted by unit.
  */
 #include "algorithms.h"
 #include "algorithms/leader.h"
@@ -14,7 +14,7 @@
 
 /* ---- gather at leaders, exchange, scatter ---- */
 
-/* The unit that the i-th block of a leader's exchange is for. */
+/* Returns the destination unit of the i-th block of a leader's exchange. */
 static int unit_at(const struct exchange *e, int i) {
     return e->inner != NULL ? e->inner->order[i] : i;
 }
@@ -53,7 +53,7 @@ static int scatter_part(const struct leader *l, const char *all, struct flow *re
     return rc;
 }
 
-/* Of each unit: what each member sends to it. */
+/* Sorts the members' data by destination unit, then by member. */
 static void sort_by_unit(struct leader *l, const char *all) {
     const struct exchange *e = l->e;
     char *to = l->out.data;
@@ -81,7 +81,7 @@ static void count_incoming(struct leader *l) {
     }
 }
 
-/* A block that came holds, for each rank of its unit, what that rank sends to each member here. */
+/* Sorts received blocks by member. A block holds, for each rank of its unit, that rank's data for each member here. */
 static int sort_by_member(const struct leader *l, char *all) {
     const struct exchange *e = l->e;
     const char *from = l->in.data;
@@ -114,7 +114,7 @@ static int plain_exchange(const struct leader *l) {
     return rc;
 }
 
-/* The same with the blocks in the order of e->inner, which is not that of the leaders' ranks. */
+/* Like plain_exchange(), with the blocks in the order of e->inner, which differs from that of the leaders' ranks. */
 static int plain_inner_exchange(const struct leader *l) {
     const struct exchange *inner = l->e->inner;
     int n = inner->size;
@@ -156,7 +156,7 @@ static int work_of_leader(struct leader *l, struct call *call, const struct flow
 
 static int work(struct leader *l, struct call *call, bool fits, const struct flow *send, struct flow *recv) {
     bool leads = l->e->leaders != MPI_COMM_NULL;
-    char *all = NULL; /* first the data of the members, later those for them */
+    char *all = NULL; /* first the data from the members, later those for them */
     unsigned long long need = leads ? 2ull * l->sent + 2ull * l->received : 0;
     if (leads && need <= coll_memory_limit()) {
         all = malloc((l->sent > l->received ? l->sent : l->received) + 1);
@@ -250,7 +250,7 @@ int coll_alltoallv_reorder(struct call *call) {
     return rc;
 }
 
-/* The rule of [bijlani2021]; the ranks agree on the number of elements, the most that one sends. */
+/* The rule of [bijlani2021]; the ranks agree on the largest number of elements that any of them sends. */
 int coll_alltoallv_seed001(struct call *call) {
     long mine = 0, most;
     TRY(coll_placement(call->cache));

@@ -8,11 +8,11 @@
 struct sequence {
     struct leader *l;
     struct call *call;
-    char *from_part, *from_leaders; /* what the members here send to one rank; all that it receives */
+    char *from_part, *from_leaders; /* members' data for one rank; all data for that rank */
     int *counts, *displs;
 };
 
-/* What each unit sends to a member of this one. */
+/* Counts the bytes that each unit sends to a member of this one. */
 static void count_units(struct sequence *s, int member) {
     const struct exchange *e = s->l->e;
     for (int u = 0, at = 0; u < e->units; u++) {
@@ -70,7 +70,7 @@ static int run_sequence(struct sequence *s, const struct flow *send, struct flow
     return MPI_SUCCESS;
 }
 
-/* The most that a leader holds at a time: for one rank, from the members here and from all. */
+/* Returns the most bytes that a leader holds at a time: the data for one rank, from its own members and from all. */
 static size_t largest_step(const struct leader *l, size_t *from_part, size_t *from_leaders) {
     *from_part = *from_leaders = 0;
     for (int p = 0; p < l->e->size; p++) {

@@ -1,7 +1,7 @@
 /*
- * What algorithms call on the communicators that they make: the MPI library's own collectives, or (COLL_BASE=ompi) this
- * library's re-implementation of what Open MPI decides. The simulator's own variants send other messages, so there the
- * levels of a hierarchy would otherwise run other algorithms than the default that they are compared with.
+ * Collectives that algorithms call on the communicators that they create: the MPI library's own, or (COLL_BASE=ompi)
+ * this library's re-implementation of Open MPI's default decisions. The simulator's own variants send other messages:
+ * with them the levels of a hierarchy would run other algorithms than the default that they are compared with.
  */
 #include "algorithms/base.h"
 #include "algorithms/ompi.h"

@@ -1,5 +1,5 @@
-/* What algorithms call on the communicators that they make: the MPI library's own collectives, or (COLL_BASE=ompi) this
- * library's re-implementation of what Open MPI decides. */
+/* Collectives that algorithms call on the communicators that they create: the MPI library's own, or (COLL_BASE=ompi)
+ * this library's re-implementation of Open MPI's default decisions. */
 #ifndef ALGORITHMS_BASE_H
 #define ALGORITHMS_BASE_H
 

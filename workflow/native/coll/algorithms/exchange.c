@@ -40,7 +40,7 @@ static void free_exchanges(void *list) {
     }
 }
 
-/* A unit's id is its lowest rank, so that units in the order of ids are the leaders in the order of ranks. */
+/* A unit's id is its lowest rank, so units in the order of ids have leaders in the order of ranks. */
 static int sort_ranks(struct exchange *e, struct place mine, struct place *places) {
     TRY(PMPI_Allgather(&mine, 3, MPI_INT, places, 3, MPI_INT, e->comm));
     qsort(places, (size_t)e->size, sizeof *places, compare_places);
@@ -123,7 +123,7 @@ int coll_exchange_get(struct cache *cache, enum exchange_kind kind, struct excha
     return MPI_SUCCESS;
 }
 
-/* ---- bytes of this rank, by position ---- */
+/* ---- packed data of this rank, by position ---- */
 
 void coll_flow_free(struct flow *flow) {
     free(flow->data);

@@ -1,4 +1,4 @@
-/* Units of ranks in an alltoallv by way of leaders, kept with the communicator; a rank's data in their order. */
+/* Alltoallv through leaders: units (nodes or groups), kept with the communicator, and a rank's data by unit. */
 #ifndef ALGORITHMS_EXCHANGE_H
 #define ALGORITHMS_EXCHANGE_H
 
@@ -8,16 +8,16 @@ enum exchange_kind { BY_NODE, BY_GROUP, BY_NODE_AND_GROUP, REORDERED };
 
 struct exchange {
     enum exchange_kind kind;
-    MPI_Comm comm;          /* all; not owned */
-    MPI_Comm part, leaders; /* this unit (REORDERED: all ranks, sorted); its leader also has the leaders */
+    MPI_Comm comm;          /* all ranks; not owned */
+    MPI_Comm part, leaders; /* this unit (REORDERED: all ranks, sorted); leaders of all units, only on leaders */
     int size, units, unit;
-    int *order;             /* rank by position */
-    int *first;             /* first position of a unit, and size at the end */
-    struct exchange *inner; /* how leaders exchange among each other; NULL: MPI_Alltoallv */
+    int *order;             /* rank at each position */
+    int *first;             /* first position of each unit; last entry: size */
+    struct exchange *inner; /* exchange among the leaders; NULL: MPI_Alltoallv */
     struct exchange *next;
 };
 
-/* Bytes of this rank, by position. */
+/* Packed data of this rank, ordered by position. */
 struct flow {
     char *data;
     int *counts;
@@ -25,7 +25,7 @@ struct flow {
 };
 
 int coll_exchange_get(struct cache *cache, enum exchange_kind kind, struct exchange **exchange);
-/* False, and too much, when there is no memory or no int for it. */
+/* Returns false if there is not enough memory or if the bytes exceed an int. */
 bool coll_flow_make(struct flow *flow, const struct exchange *e, const int counts[], int type_size);
 void coll_flow_free(struct flow *flow);
 int coll_flow_pack(struct call *call, const struct exchange *e, struct flow *flow);

@@ -34,7 +34,7 @@ static int gather_counted(const struct block *in, const int below[], int members
     return rc;
 }
 
-/* One level: n is how many ranks this one stands for, before and after. */
+/* Gathers at one level. *n: number of ranks that this one represents, before and after. */
 static int gather_level(const struct hierarchy *hierarchy, int l, const struct block *block, struct block *in, int *n,
                         char **raw) {
     struct extent extent;
@@ -57,7 +57,7 @@ static int gather_level(const struct hierarchy *hierarchy, int l, const struct b
     return rc;
 }
 
-/* At the root, all points to the blocks of all ranks in the order of hierarchy->order; raw is to be freed. */
+/* On the root, *all points to the blocks of all ranks in the order of hierarchy->order. The caller frees *raw. */
 static int gather_up(const struct hierarchy *hierarchy, const struct block *block, char **raw, const char **all) {
     struct block in = *block;
     int n = 1;

@@ -6,7 +6,7 @@ int halving_rank(const struct halving *h, int index) {
     return index < h->folded ? 2 * index : index + h->folded;
 }
 
-/* Of a rank that takes part. */
+/* For a participating rank only. */
 int halving_index(const struct halving *h, int rank) {
     return rank < 2 * h->folded ? rank / 2 : rank - h->folded;
 }
@@ -27,7 +27,7 @@ static int exchange_and_reduce(struct halving *h, struct window give, struct win
     return coll_reduce_local(theirs, mine, keep.count, h->call->type, h->call->op);
 }
 
-/* Each of a pair reduces one half; then the odd one gives its half to the even one, and waits until the end. */
+/* Each rank of a pair reduces one half; then the odd one sends its half to the even one and takes no further part. */
 int halving_fold(struct halving *h) {
     struct call *call = h->call;
     struct window left = {0, call->count / 2}, right = {call->count / 2, call->count - call->count / 2};

@@ -1,4 +1,4 @@
-/* The first half of Rabenseifner's algorithms: fold to a power of two of ranks, then reduce-scatter by halving. */
+/* First half of Rabenseifner's algorithms: fold to a power of two of ranks, reduce-scatter by recursive halving. */
 #ifndef HALVING_H
 #define HALVING_H
 
@@ -14,9 +14,9 @@ struct halving {
     struct call *call;
     char *data, *incoming;
     MPI_Aint extent;
-    int power, steps; /* ranks that take part, and its logarithm */
-    int folded;       /* that many pairs of ranks act as one */
-    int me;           /* this rank among those that take part, -1 if it does not */
+    int power, steps; /* number of participating ranks, and its base-2 logarithm */
+    int folded;       /* number of rank pairs that act as one rank */
+    int me;           /* index of this rank among the participants, -1 if it is none */
     struct window keep[HALVING_MAX_STEPS], give[HALVING_MAX_STEPS];
 };
 

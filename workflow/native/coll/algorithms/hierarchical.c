@@ -66,7 +66,7 @@ static int find_source(const struct hierarchy *hierarchy, int *source) {
     return MPI_SUCCESS;
 }
 
-/* After an error the rest is still started and waited for: others wait for it, and no background operation may
+/* After an error the remaining operations are still started and completed: other ranks wait for them, and none may
  * outlive the caller's buffer. Returns the first error. */
 static int run_pipeline(struct pipeline *p) {
     size_t n = (size_t)p->hierarchy->n * (size_t)p->chunks;
@@ -105,7 +105,7 @@ int coll_bcast_pipelined(struct call *call) {
 
 /* ---- reduce ---- */
 
-/* Partial results go from the innermost level outwards; a leader keeps its own in result. */
+/* Partial results are passed from the innermost level outwards; a leader keeps its own in `result`. */
 static int reduce_levels(struct call *call, const struct hierarchy *hierarchy, void *result) {
     const void *in = call->send;
     for (int l = hierarchy->n - 1; l >= 0 && hierarchy->comm[l] != MPI_COMM_NULL; l--) {
@@ -152,9 +152,9 @@ int coll_reduce_reorder(struct call *call) {
 
 /* ---- one segmented tree through all levels ---- */
 
-/* A chain through the leaders of groups from the root on; from each of them one through the leaders of nodes, and from
- * each of these one through the ranks of the node. A segment is on its way at one level while the next one is at
- * another. Children: the innermost level first. */
+/* Builds a tree of chains: from the root through the group leaders, from each of these through the node leaders of its
+ * group, and from each of these through the ranks of its node. Different levels transfer different segments at the same
+ * time. Children: the innermost level first. */
 static int tree_of_chains(const struct hierarchy *hierarchy, MPI_Group all, struct tree *tree) {
     tree->parent = -1;
     tree->n = 0;

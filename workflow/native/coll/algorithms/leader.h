@@ -1,5 +1,5 @@
-/* [bijlani2021]: what the leader of a unit knows of an alltoallv. Ranks of one unit (a node or a group) hand their data
- * to it. */
+/* [bijlani2021]: state of a unit's leader in an alltoallv. The ranks of a unit (a node or a group) send their data to
+ * it. */
 #ifndef ALGORITHMS_LEADER_H
 #define ALGORITHMS_LEADER_H
 
@@ -10,7 +10,7 @@ struct leader {
     int n;                      /* ranks in the unit */
     int *send, *recv;           /* bytes, by member and position */
     int *part_send, *part_recv; /* bytes, by member */
-    struct flow out, in;        /* with the other leaders, by position of their units in e->inner */
+    struct flow out, in;        /* exchanged with other leaders, in the order of their units in e->inner */
     size_t sent, received;
 };
 
@@ -25,13 +25,13 @@ static inline size_t sum_bytes(const int counts[], int first, int last) {
     return total;
 }
 
-/* What all members send and receive; on other ranks than leaders nothing but n. */
+/* Collects on the leader what all members send and receive; other ranks only get n. */
 int coll_leader_counts(struct leader *l, const struct flow *send, const struct flow *recv);
 void coll_leader_free(struct leader *l);
-/* All ranks use the default if one leader would need too much (need: bytes). */
+/* Returns COLL_USE_DEFAULT on all ranks if one leader needs too much memory (`need`, in bytes). */
 int coll_leaders_agree(const struct exchange *e, unsigned long long need, const struct call *call);
 
-/* The sequence of gatherv: for each rank in turn, its data are gathered at its leader, which passes them on. */
+/* A sequence of gatherv: for each rank in turn, its data are gathered at its leader, which forwards them. */
 int coll_exchange_in_sequence(const struct exchange *e, struct call *call, bool fits, struct flow *send,
                               struct flow *recv);
 

@@ -13,10 +13,10 @@ struct step {
     const void *from;
     void *to;
     int count, peer;
-    bool last; /* of its round */
+    bool last; /* last step of its round */
 };
 
-enum { MOST_TAG = 32767 }; /* the least that MPI allows MPI_TAG_UB to be */
+enum { MOST_TAG = 32767 }; /* the minimum of MPI_TAG_UB that MPI guarantees */
 
 /* ---- making a schedule ---- */
 
@@ -50,7 +50,7 @@ static int add_copy(struct schedule *s, const void *from, void *to, int count) {
     return add(s, (struct step){.kind = COPY, .from = from, .to = to, .count = count, .last = true});
 }
 
-/* The steps so far are a round of their own. */
+/* Ends the round with the latest step. */
 static void end_round(struct schedule *s) {
     if (s->n > 0)
         s->steps[s->n - 1].last = true;
@@ -95,7 +95,7 @@ static int room_for_request(struct schedules *all) {
     return MPI_SUCCESS;
 }
 
-/* Messages of different schedules never match: each has a tag. */
+/* Each schedule has a tag of its own, so messages of different schedules never match. */
 static int start_message(struct schedules *all, int i, const struct step *step) {
     const struct call *call = all->call;
     int tag = (int)call->kind + COLL_OPS * (i + 1);
@@ -117,7 +117,7 @@ static int take_step(struct schedules *all, int i, const struct step *step) {
     return start_message(all, i, step);
 }
 
-/* Rounds without messages end at once. */
+/* Starts rounds until one has messages; rounds without messages complete at once. */
 static int start_rounds(struct schedules *all, int i) {
     struct schedule *s = &all->list[i];
     while (s->at < s->n && s->pending == 0) {
@@ -145,7 +145,7 @@ int coll_schedules_run(struct schedules *all) {
     return MPI_SUCCESS;
 }
 
-/* ---- what one of them does; count elements, from send to recv ---- */
+/* ---- contents of a schedule; count elements, from send to recv ---- */
 
 struct part {
     const char *send;
@@ -153,7 +153,7 @@ struct part {
     int count;
 };
 
-/* A vector of its own for a schedule. */
+/* Allocates a temporary vector of a schedule. */
 static int own_vector(struct schedules *all, int i, int which, int count, char **vector) {
     return coll_buffer(&all->extent, (size_t)count, &all->list[i].memory[which], vector);
 }
@@ -167,7 +167,7 @@ static int first_of(int count, int parts, int i) {
     return i * (count / parts) + (i < more ? i : more);
 }
 
-/* allred_sched_ring(): p - 1 rounds reduce, p - 1 rounds collect. */
+/* allred_sched_ring(): p - 1 rounds of reduce-scatter, then p - 1 rounds of allgather. */
 static int ring(struct schedules *all, int i, const struct part *part) {
     struct schedule *s = &all->list[i];
     int r = all->call->rank, p = all->call->size;
@@ -186,7 +186,7 @@ static int ring(struct schedules *all, int i, const struct part *part) {
     return MPI_SUCCESS;
 }
 
-/* The rank of vrank r before the ranks that sit out were left out. */
+/* Returns the rank of virtual rank r; virtual ranks do not count the ranks that sit out. */
 static int real_rank(int r, int extra) {
     return r < extra ? 2 * r + 1 : r + extra;
 }
@@ -218,12 +218,12 @@ static int recursive_doubling(struct schedules *all, int i, const struct part *p
     return add_copy(s, mine, part->recv, n);
 }
 
-/* Ranks are those of the communicator with the root in the place of rank 0, and rank 0 in the root's. */
+/* Returns rank r with the root and rank 0 exchanged. */
 static int swapped(int r, int root) {
     return r == 0 ? root : r == root ? 0 : r;
 }
 
-/* The root's children in round k are those of ranks below 2^k. */
+/* In round k the ranks below 2^k send to the rank 2^k above them. */
 static int binomial_bcast(struct schedules *all, int i, const struct part *part, int root) {
     struct schedule *s = &all->list[i];
     int p = all->call->size, r = swapped(all->call->rank, root);
@@ -237,8 +237,8 @@ static int binomial_bcast(struct schedules *all, int i, const struct part *part,
 }
 
 /*
- * The reduction to rank 0 of allred_sched_diss() and nbc_ireduce_scatter(). *result: where rank 0 finds it. Two vectors
- * take turns: what arrives is reduced into the newest.
+ * The reduction to rank 0 of allred_sched_diss() and nbc_ireduce_scatter(). *result: the vector with the result on rank
+ * 0. Two vectors alternate: the newest partial result is reduced into the data received, which then become the newest.
  */
 static int binomial_reduce(struct schedules *all, int i, const struct part *part, char **result) {
     struct schedule *s = &all->list[i];
@@ -275,7 +275,7 @@ static int binomial(struct schedules *all, int i, const struct part *part) {
     return binomial_bcast(all, i, part, 0);
 }
 
-/* bcast_sched_chain(): 16 KiB a fragment where the chain is forced. */
+/* bcast_sched_chain(): fragments of 16 KiB, as when the chain is forced. */
 static int chain(struct schedules *all, int i, const struct part *part) {
     struct schedule *s = &all->list[i];
     int p = all->call->size, root = all->call->root, r = swapped(all->call->rank, root);
@@ -314,7 +314,7 @@ int coll_schedule_reduce_scatter(struct schedules *all, int i, const void *vecto
     return add_copy(s, result, recv, counts[0]);
 }
 
-/* ---- one for each segment of a call ---- */
+/* ---- one schedule for each segment of a call ---- */
 
 typedef int make_function(struct schedules *all, int i, const struct part *part);
 
@@ -341,7 +341,7 @@ static int in_segments(struct call *call, make_function *make, const char *send)
     return rc;
 }
 
-/* In place, the ranks' own data are copied first. */
+/* With MPI_IN_PLACE, the rank's own data are copied first. */
 static int allreduce(struct call *call, make_function *make) {
     struct extent extent;
     char *raw = NULL, *copy = NULL;

@@ -1,6 +1,6 @@
 /*
- * Non-blocking collectives of Open MPI's coll/libnbc (version 4.1.4) on point-to-point: lists of sends, receives and
- * local steps in rounds. A round ends when its messages have; any number of lists make progress together.
+ * Non-blocking collectives of Open MPI's coll/libnbc (version 4.1.4) on point-to-point messages. A schedule lists
+ * sends, receives and local steps in rounds; a round ends when its messages complete. Schedules progress together.
  */
 #ifndef LIBNBC_H
 #define LIBNBC_H
@@ -10,15 +10,15 @@
 
 struct step;
 
-/* One non-blocking call. */
+/* The schedule of one non-blocking call. */
 struct schedule {
     struct step *steps;
     int n, room, at;
-    int pending;     /* messages of the round that have not ended */
-    char *memory[2]; /* buffers of its own, freed with it */
+    int pending;     /* incomplete messages of the current round */
+    char *memory[2]; /* temporary buffers, freed with the schedule */
 };
 
-/* Several of them, on one communicator. */
+/* Several schedules on one communicator. */
 struct schedules {
     struct call *call;
     struct extent extent;
@@ -29,13 +29,13 @@ struct schedules {
     int active, room;
 };
 
-/* n empty schedules. COLL_USE_DEFAULT where there are more than there are tags. */
+/* Creates n empty schedules. Returns COLL_USE_DEFAULT if there are not enough tags for them. */
 int coll_schedules_init(struct schedules *all, struct call *call, int n);
 void coll_schedules_free(struct schedules *all);
-/* Runs them to their end. */
+/* Runs all schedules to completion. */
 int coll_schedules_run(struct schedules *all);
 
-/* What the i-th does. counts has an entry for each rank; its sum is the length of the vector. */
+/* Fills the i-th schedule. counts has one entry per rank; their sum is the length of the vector. */
 int coll_schedule_reduce_scatter(struct schedules *all, int i, const void *vector, void *recv, const int *counts);
 
 #endif

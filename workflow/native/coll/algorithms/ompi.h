@@ -1,19 +1,19 @@
-/* Algorithms of Open MPI's coll/tuned that other algorithms are made of, and how its defaults are decided. */
+/* Algorithms of Open MPI's coll/tuned, which other algorithms use, and its default decisions. */
 #ifndef ALGORITHMS_OMPI_H
 #define ALGORITHMS_OMPI_H
 
 #include "algorithms.h"
 
 /*
- * A row of what Open MPI 4.1 chooses by default (coll_tuned_decision_fixed.c). The tables are data:
- * ompi_decisions.csv, of which the Makefile makes ompi_decisions.h (a macro OMPI_DECIDES_<table>(X) of all rows).
+ * A row of the default decisions of Open MPI 4.1 (coll_tuned_decision_fixed.c). The tables are in ompi_decisions.csv,
+ * from which the Makefile generates ompi_decisions.h (a macro OMPI_DECIDES_<table>(X) of all rows).
  */
 struct ompi_decision {
-    size_t ranks, bytes; /* fewer than that many */
+    size_t ranks, bytes; /* the row applies below these limits */
     algorithm_function *run;
 };
 
-/* The first row that fits runs. Nothing is segmented, and a chain has fan-out 1. */
+/* Runs the algorithm of the first matching row, without segmentation and with fan-out 1 for a chain. */
 int ompi_decide(const struct ompi_decision *row, struct call *call);
 
 #endif

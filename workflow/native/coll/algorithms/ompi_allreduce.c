@@ -31,8 +31,8 @@ int ompi_allreduce_nonoverlapping(struct call *call) {
 
 struct doubling {
     struct call *call;
-    char *mine, *other; /* what this rank has reduced so far, and room for a partner's */
-    int folded;         /* that many pairs of ranks act as one, their odd rank */
+    char *mine, *other; /* this rank's partial result, and a buffer for a partner's */
+    int folded;         /* number of rank pairs of which only the odd rank takes part */
 };
 
 static int doubling_steps(struct doubling *d, int me) {

@@ -1,4 +1,4 @@
-/* The barriers of Open MPI's coll/tuned: the messages of version 4.1 in the same order; and one of the simulator. */
+/* Barriers of Open MPI's coll/tuned: the same messages in the same order as version 4.1; and one for the simulator. */
 #include "algorithms/ompi.h"
 #include "core/message.h"
 #include "core/tree.h"
@@ -15,8 +15,8 @@ static int recv_empty(const struct call *call, int from) {
     return coll_recv(call, NULL, 0, from, MPI_STATUS_IGNORE);
 }
 
-/* A synchronous send ends when its receiver has acknowledged it, which costs nothing in the simulator: there, the
- * receiver answers with a message. */
+/* A synchronous send completes when the receiver has acknowledged it. In the simulator the acknowledgement takes no
+ * time, so the receiver replies with a message there. */
 static int ssend_empty(const struct call *call, int to) {
     TRY(PMPI_Ssend(NULL, 0, MPI_BYTE, to, call->kind, call->comm));
     return COLL_SIMULATED ? recv_empty(call, to) : MPI_SUCCESS;
@@ -48,7 +48,7 @@ int ompi_barrier_linear(struct call *call) {
     return rc;
 }
 
-/* A token goes round twice; the second time it is sent synchronously. */
+/* A token passes around the ring twice, the second time with synchronous sends. */
 int ompi_barrier_double_ring(struct call *call) {
     int left = (call->rank + call->size - 1) % call->size, right = (call->rank + 1) % call->size;
     for (int round = 0; round < 2; round++) {
@@ -63,7 +63,7 @@ int ompi_barrier_double_ring(struct call *call) {
     return call->rank == 0 ? acknowledge(call, left) : MPI_SUCCESS;
 }
 
-/* Ranks beyond the largest power of two report to a partner before, and are released by it after. */
+/* Ranks beyond the largest power of two report to a partner first and are released by it at the end. */
 int ompi_barrier_recursive_doubling(struct call *call) {
     int power = coll_floor_power_of_two(call->size);
     int partner = call->rank + power;
@@ -92,7 +92,7 @@ int ompi_barrier_two_proc(struct call *call) {
     return coll_sendrecv_empty(call, 1 - call->rank, 1 - call->rank);
 }
 
-/* Whom a rank meets at a bit, as long as its lower bits are zero, or MPI_PROC_NULL; lower ranks are the parents. */
+/* Returns the rank's partner at a bit if its lower bits are zero, else MPI_PROC_NULL. The lower rank is the parent. */
 static int partner_at(const struct call *call, int bit) {
     int partner = call->rank ^ bit;
     return (partner & (bit - 1)) || partner >= call->size ? MPI_PROC_NULL : partner;
@@ -118,7 +118,7 @@ int ompi_barrier_tree(struct call *call) {
 }
 
 #if COLL_SIMULATED
-/* Seconds from the last report to the common start: far more than the release takes. Simulated seconds cost nothing. */
+/* Simulated seconds from the last report to the common exit: far more than the release takes, at no real cost. */
 static const double ahead = 0.01;
 
 static int tell(struct call *call, int bit, double *start) {
@@ -128,8 +128,8 @@ static int tell(struct call *call, int bit, double *start) {
 }
 #endif
 
-/* All ranks leave at the same instant, as windows on synchronised clocks let them (Hunold and Carpen-Amarie 2016): the
- * simulator has one clock. No barrier of a library does that, and its exit skew adds to the time of the next call. */
+/* All ranks leave at the same instant, as with windows on synchronised clocks (Hunold and Carpen-Amarie 2016): the
+ * simulator has one clock. With any MPI library's barrier the exit skew adds to the time of the next call. */
 int coll_aligned(struct call *call) {
 #if COLL_SIMULATED
     int bit = 1;

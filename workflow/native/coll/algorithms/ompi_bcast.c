@@ -110,7 +110,7 @@ static int take_half(struct call *call, const struct tree *tree, const struct ha
     return MPI_SUCCESS;
 }
 
-/* Neighbours are on different sides. Of an even number of ranks the last one has no partner but the root. */
+/* Neighbours are on different sides of the tree. With an even number of ranks the last one's partner is the root. */
 static int exchange_halves(struct call *call, const struct half halves[2]) {
     int me = (call->rank - call->root + call->size) % call->size;
     int last = (call->root + call->size - 1) % call->size;
@@ -146,7 +146,7 @@ int ompi_bcast_split_binary(struct call *call) {
 
 /* ---- scatter along a binomial tree, then allgather ---- */
 
-/* A rank's block is the me-th of ceil(count / size) elements; the last blocks may be short or empty. */
+/* Blocks of ceil(count / size) elements, one per rank relative to the root (me); the last may be short or empty. */
 struct blocks {
     struct call *call;
     int me, each;
@@ -158,7 +158,7 @@ static int block_count(const struct blocks *b, int block) {
     return rest <= 0 ? 0 : rest < b->each ? (int)rest : b->each;
 }
 
-/* Elements from a block to the end of the message. */
+/* Returns the number of elements from a block to the end of the message. */
 static int rest_count(const struct blocks *b, int block) {
     long rest = (long)b->call->count - (long)block * b->each;
     return rest <= 0 ? 0 : (int)rest;
@@ -195,7 +195,7 @@ static int scatter(struct blocks *b) {
 }
 
 /*
- * Ranks [first, first + 2 bit) have no partner for some of them: those that did exchange pass what they received down a
+ * Some of the ranks [first, first + 2 bit) have no partner: those that exchanged forward what they received along a
  * halving tree to those that did not.
  */
 static int pass_down(struct blocks *b, int first, int bit, int *received, int *have) {

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* Ranks from the last to the first, so that the order of the operands is kept. */
+/* Combines from the last rank to the first, which keeps the order of the operands. */
 static int combine_all(struct call *call, const void *own, void *result, void *incoming) {
     int last = call->size - 1;
     if (call->rank == last)
@@ -46,7 +46,7 @@ int ompi_reduce_linear(struct call *call) {
     return rc;
 }
 
-/* These trees do not keep the order of the ranks. */
+/* These trees do not keep the order of the ranks, so the operation has to commute. */
 
 int ompi_reduce_chain(struct call *call) {
     struct tree tree;
@@ -80,7 +80,7 @@ int ompi_reduce_binomial(struct call *call) {
     return coll_reduce_tree(call, &tree, call->root);
 }
 
-/* The tree ends at the last rank, which passes the result on to the root. */
+/* The root of the tree is the last rank, which sends the result to the call's root. */
 static int reduce_to_last(struct call *call, const struct tree *tree, char *buffer) {
     struct call inner = *call;
     int last = call->size - 1;
@@ -114,7 +114,7 @@ int ompi_reduce_in_order_binary(struct call *call) {
 
 /* ---- Rabenseifner: halve the vectors while reducing, then gather the parts along a binomial tree ---- */
 
-/* A root that was folded away takes the place of rank 0, which hands its part over. */
+/* A root that was folded away takes the place of rank 0, which sends its part to it. */
 static int replace_first(struct halving *h, int root) {
     struct call *call = h->call;
     int part = call->count;

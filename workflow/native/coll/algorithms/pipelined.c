@@ -17,7 +17,7 @@ static int start_allreduce(struct call *call, int first, int count, MPI_Aint ext
     return PMPI_Iallreduce(send, coll_at(call->recv, first, extent), count, call->type, call->op, call->comm, request);
 }
 
-/* After an error the others are still started and waited for, as all ranks have to. */
+/* After an error the remaining operations are still started and completed, as all ranks have to take part. */
 static int start_all(struct call *call, start_function *start, int each, MPI_Aint extent, MPI_Request *requests) {
     int n = 0, rc = MPI_SUCCESS;
     for (long first = 0; first < call->count; first += each) {
@@ -113,7 +113,7 @@ static int start_segments(struct scattered *s) {
     return coll_first_error(rc, coll_wait_all(s->n, s->requests));
 }
 
-/* The same with Open MPI's messages. */
+/* Like start_segments(), with the messages of Open MPI's coll/libnbc. */
 static int schedule_segments(struct scattered *s) {
     struct call *call = s->call;
     struct schedules all;

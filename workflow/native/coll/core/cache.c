@@ -72,8 +72,8 @@ int coll_cache_free(void) {
 }
 
 /*
- * A communicator of its own keeps this library's messages apart from the caller's. It is made from the group, not with
- * MPI_Comm_dup, which would call the copy functions of the caller's attributes.
+ * Creates the private communicator, which separates this library's messages from the caller's. It is created from the
+ * group, as MPI_Comm_dup would call the copy functions of the caller's attributes.
  */
 static int make_private(MPI_Comm user, MPI_Comm *comm) {
     MPI_Group group;

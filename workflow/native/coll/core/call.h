@@ -1,4 +1,4 @@
-/* What every part of the library shares: a call, the parameters of an algorithm, and what is known of an algorithm. */
+/* Shared by all parts of the library: a call, the parameters of an algorithm, and the description of an algorithm. */
 #ifndef CORE_CALL_H
 #define CORE_CALL_H
 
@@ -7,12 +7,12 @@
 #include <stddef.h>
 
 #ifdef SMPI_H
-#define COLL_SIMULATED 1 /* built with smpicc: all ranks share one environment, a core may be a host */
+#define COLL_SIMULATED 1 /* built with smpicc: all ranks share one environment, and a core may be a host */
 #else
 #define COLL_SIMULATED 0
 #endif
 
-/* Returned by an algorithm, on all ranks alike and before any message, when the MPI library has to do the call. */
+/* Returned by an algorithm, on all ranks and before any message, if the MPI library has to execute the call. */
 #define COLL_USE_DEFAULT (-1)
 
 #define TRY(expression)                                                                                                \
@@ -45,14 +45,14 @@ struct params {
     long segments;      /* 0: not given */
     long fanout;
     long radix;
-    long max_requests; /* 0: a leaf of a reduction sends with blocking sends */
+    long max_requests; /* 0: leaves of a reduction use blocking sends */
 };
 
 enum param_key { KEY_SEGMENT_BYTES = 1, KEY_SEGMENTS = 2, KEY_FANOUT = 4, KEY_RADIX = 8, KEY_MAX_REQUESTS = 16 };
 
 struct cache;
 
-/* One call of a collective. comm is private to this library, returns errors, and has the ranks of the caller's. */
+/* One call of a collective. comm is private to this library, returns errors and has the same ranks as the caller's. */
 struct call {
     enum coll_op kind;
     struct params params;
@@ -60,11 +60,11 @@ struct call {
     MPI_Comm comm;
     int rank, size, root;
     const void *send;
-    void *recv; /* of a broadcast: its one buffer */
+    void *recv; /* broadcast: the only buffer */
     int count;
     MPI_Datatype type;
     MPI_Op op;
-    size_t bytes; /* per rank for a gather; its own total for an alltoallv; the whole vector otherwise */
+    size_t bytes; /* gather: of one rank; alltoallv: all that this rank sends; otherwise: of the whole vector */
     int recv_count;
     MPI_Datatype recv_type;
     const int *send_counts, *send_displs, *recv_counts, *recv_displs;
@@ -77,8 +77,8 @@ struct algorithm {
     enum coll_op kind;
     const char *name;
     algorithm_function *run;
-    unsigned keys;       /* those that it takes, of enum param_key */
-    struct params given; /* the values of keys that are not given */
+    unsigned keys;       /* accepted keys, a bitwise OR of enum param_key */
+    struct params given; /* values of keys that the user does not give */
 };
 
 #endif

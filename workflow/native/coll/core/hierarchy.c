@@ -11,7 +11,7 @@ static int leads(MPI_Comm comm) {
     return comm != MPI_COMM_NULL && PMPI_Comm_rank(comm, &rank) == MPI_SUCCESS && rank == 0;
 }
 
-/* The root's key is the lowest, so that it is rank 0 wherever it is ([bijlani2021], section 1.2). */
+/* The root has the lowest key, so it is rank 0 of every communicator that it is in ([bijlani2021], section 1.2). */
 static int split(const struct cache *cache, int root, int color, MPI_Comm *part) {
     return PMPI_Comm_split(cache->comm, color, cache->rank == root ? -1 : cache->rank, part);
 }
@@ -31,8 +31,8 @@ static int build_node_group(const struct cache *cache, struct hierarchy *hierarc
 }
 
 /*
- * One communicator in which the ranks of a node follow each other, and the nodes of a group; first the root, then its
- * node and its group. Sorting by rank, then by node, then by group: a split keeps the order of equal keys.
+ * Creates one communicator in which the ranks of a node are consecutive, and so are the nodes of a group; first the
+ * root, then its node and group. Sorts by rank, node, then group: a split keeps the order of equal keys.
  */
 static int build_reorder(const struct cache *cache, struct hierarchy *hierarchy) {
     const struct placement *p = &cache->placement;
@@ -78,7 +78,7 @@ static void free_hierarchies(void *list) {
     }
 }
 
-/* The most recent first. All ranks make the same requests in the same order, so they find, build and drop the same. */
+/* Moves what it finds to the front. All ranks make the same requests in the same order, so they drop the same ones. */
 static struct hierarchy *find(struct hierarchy **first, enum hierarchy_kind kind, int root) {
     for (struct hierarchy **at = first; *at != NULL; at = &(*at)->next) {
         struct hierarchy *hierarchy = *at;

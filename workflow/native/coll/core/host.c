@@ -14,14 +14,14 @@ static struct place {
     char host[MPI_MAX_PROCESSOR_NAME + 1];
     char *group; /* NULL: not listed */
     bool given, grouped;
-    /* While a host file is read. */
+    /* Used while a host file is read. */
     int rank;
     long ranks_listed;
 } initial;
 
 OWN_VARIABLES(OWN_HOST, place)
 
-/* Calls take for each line that has more than blanks and a comment, until it returns false. */
+/* Calls `take` for each line that is neither blank nor a comment, until it returns false. */
 static bool read_lines(const char *name, bool (*take)(char *text)) {
     char *line = NULL;
     size_t room = 0;
@@ -82,9 +82,8 @@ static bool find_host(const char *value) {
         return coll_wrong("no MPI_COMM_WORLD");
     if (!read_lines(value, take_host))
         return false;
-    return own->ranks_listed == size ||
-           coll_wrong("'%s' has the hosts of %ld ranks, MPI_COMM_WORLD has %d: one host per rank is needed", value,
-                      own->ranks_listed, size);
+    return own->ranks_listed == size || coll_wrong("'%s' lists hosts for %ld ranks, but MPI_COMM_WORLD has %d ranks",
+                                                   value, own->ranks_listed, size);
 }
 
 /* ---- COLL_GROUPS ---- */

@@ -4,12 +4,12 @@
 
 #include "core/call.h"
 
-/* Reads and checks COLL_HOSTS and COLL_GROUPS as a whole. False, with the message of core/settings.h: they are wrong.
- * Asks no other rank. */
+/* Reads and checks COLL_HOSTS and COLL_GROUPS entirely, without communication. Returns false and sets the message of
+ * core/settings.h if they are invalid. */
 bool coll_host_init(void);
 const char *coll_host(void);          /* name of the node of this process */
-bool coll_host_is_given(void);        /* by COLL_HOSTS */
-bool coll_groups_are_given(void);     /* by COLL_GROUPS */
+bool coll_host_is_given(void);        /* whether COLL_HOSTS is set */
+bool coll_groups_are_given(void);     /* whether COLL_GROUPS is set */
 const char *coll_group_of_host(void); /* NULL when COLL_GROUPS does not list the host */
 void coll_host_free(void);
 

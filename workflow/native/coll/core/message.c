@@ -27,7 +27,7 @@ int coll_buffer(const struct extent *extent, size_t count, char **raw, char **ad
     *raw = malloc(bytes == 0 ? 1 : bytes);
     if (*raw == NULL)
         return MPI_ERR_NO_MEM;
-    /* With a negative extent element 0 is the last one in memory. */
+    /* With a negative extent, element 0 is the last one in memory. */
     MPI_Aint first = extent->extent < 0 && count > 0 ? (MPI_Aint)(count - 1) * -extent->extent : 0;
     *address = *raw + first - extent->true_lb;
     return MPI_SUCCESS;
@@ -69,8 +69,8 @@ int coll_reduce_local(const void *from, void *to, int count, MPI_Datatype type, 
 }
 
 static struct own_message {
-    MPI_Comm self; /* one rank, whose errors are returned */
-    bool attached; /* in the simulator: a buffer for MPI_Bsend */
+    MPI_Comm self; /* a duplicate of MPI_COMM_SELF that returns errors */
+    bool attached; /* in the simulator: whether a buffer for MPI_Bsend is attached */
 } initial = {.self = MPI_COMM_NULL};
 
 OWN_VARIABLES(OWN_MESSAGE, own_message)
@@ -94,7 +94,7 @@ static bool is_own_operation(MPI_Op op) {
 }
 
 bool coll_has_operation(MPI_Op op, MPI_Datatype type) {
-    /* The last answer: programs repeat their reductions, and handles of MPI's own operations and types never change. */
+    /* Caches the last answer: programs repeat their reductions, and handles of predefined objects never change. */
     static _Thread_local MPI_Op last_op;
     static _Thread_local MPI_Datatype last_type;
     static _Thread_local bool known, found;
@@ -106,7 +106,7 @@ bool coll_has_operation(MPI_Op op, MPI_Datatype type) {
     if (PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner) != MPI_SUCCESS ||
         combiner != MPI_COMBINER_NAMED)
         return false;
-    long double one[4] = {0}, result[4]; /* the largest type has two */
+    long double one[4] = {0}, result[4]; /* the largest type consists of two of these */
     found = PMPI_Allreduce(one, result, 1, type, op, own_message()->self) == MPI_SUCCESS;
     last_op = op;
     last_type = type;
@@ -120,7 +120,7 @@ bool coll_commutes(const struct call *call) {
 }
 
 #if COLL_SIMULATED
-/* Whether MPI_Send to a rank ends when its message is copied: between nodes, up to a limit. */
+/* Sets *copied: whether MPI_Send returns once the message is copied, as between nodes for a range of sizes. */
 static int is_copied(const struct sender *core, const struct call *call, int count, int to, bool *copied) {
     MPI_Group group, world;
     int size, rank;
@@ -137,7 +137,7 @@ static int is_copied(const struct sender *core, const struct call *call, int cou
     return PMPI_Group_free(&world);
 }
 
-/* MPI_Bsend, for which SMPI wants a buffer that it never uses. */
+/* Sends with MPI_Bsend. SMPI requires a buffer, which it never uses. */
 static int send_copied(const struct sender *core, const struct call *call, const void *buffer, int count, int to) {
     static char unused;
     if (!own_message()->attached)
@@ -147,7 +147,7 @@ static int send_copied(const struct sender *core, const struct call *call, const
 }
 
 int coll_send(const struct call *call, const void *buffer, int count, int to) {
-    /* The platform of a calibrated machine asks for it; on others a core has no data. */
+    /* Only the platform of a calibrated machine attaches data to a core. */
     struct sender *core = sg_host_get_data(sg_host_self());
     bool copied;
     if (core == NULL)
@@ -178,7 +178,7 @@ int coll_irecv(const struct call *call, void *buffer, int count, int from, MPI_R
     return PMPI_Irecv(buffer, count, call->type, from, call->kind, call->comm, request);
 }
 
-/* After an error: no receive may still write into a buffer that is about to be freed. */
+/* Called after an error, so that no receive writes into a buffer that is about to be freed. */
 void coll_cancel(int n, MPI_Request requests[]) {
     for (int i = 0; i < n; i++) {
         if (requests[i] == MPI_REQUEST_NULL)
@@ -188,7 +188,7 @@ void coll_cancel(int n, MPI_Request requests[]) {
     }
 }
 
-/* Waits for all; of several errors, returns the first real one (a collective may not return MPI_ERR_IN_STATUS). */
+/* Waits for all requests; returns the first real error, as a collective may not return MPI_ERR_IN_STATUS. */
 int coll_wait_sends(int n, MPI_Request requests[]) {
     if (n == 0)
         return MPI_SUCCESS;
@@ -214,7 +214,7 @@ int coll_wait_all(int n, MPI_Request requests[]) {
     return first == MPI_SUCCESS ? MPI_ERR_OTHER : first;
 }
 
-/* As Open MPI does it: post the receive, send blocking, wait for the receive. */
+/* As in Open MPI: posts the receive, sends with a blocking send, then waits for the receive. */
 int coll_sendrecv(const struct call *call, const void *send, int send_count, int to, void *recv, int recv_count,
                   int from, MPI_Status *status) {
     MPI_Request request = MPI_REQUEST_NULL;

@@ -1,25 +1,26 @@
-/* Buffers and messages: everything is sent on the private communicator, with the collective as tag. */
+/* Buffers and messages. All messages use the private communicator, with the kind of collective as tag. */
 #ifndef CORE_MESSAGE_H
 #define CORE_MESSAGE_H
 
 #include "core/call.h"
 
-/* Of a type, in bytes. */
+/* Extents and size of a type, in bytes. */
 struct extent {
     MPI_Aint lb, extent, true_lb, true_extent;
     int size;
 };
 int coll_extent(MPI_Datatype type, struct extent *extent);
-/* Memory for count elements: the address of element 0 (raw is what to free). */
+/* Allocates memory for `count` elements: *address is that of element 0, *raw is to be freed. */
 int coll_buffer(const struct extent *extent, size_t count, char **raw, char **address);
 int coll_copy(const void *from, void *to, int count, MPI_Datatype type);
-/* to = from (op) to. In the simulator it takes time at the rate COLL_REDUCE_MB_S. */
+/* Computes to = from (op) to. In the simulator this takes time at the rate COLL_REDUCE_MB_S. */
 int coll_reduce_local(const void *from, void *to, int count, MPI_Datatype type, MPI_Op op);
-/* Whether the operation of a reduction does not mind the order of the ranks. */
+/* Returns whether the operation of a reduction is commutative. */
 bool coll_commutes(const struct call *call);
 /*
- * Whether the MPI library has an operation for a type: one that only some ranks need, and that fails there, would leave
- * the others waiting. Operations of users are for any type. Init and free: collective only over MPI_COMM_SELF.
+ * Returns whether the MPI library defines an operation for a type. Asked before a call: an algorithm may apply the
+ * operation on some ranks only, and an error there would leave the others waiting. User-defined operations accept any
+ * type. Init and free are collective only over MPI_COMM_SELF.
  */
 bool coll_has_operation(MPI_Op op, MPI_Datatype type);
 int coll_operations_init(void);
@@ -32,7 +33,7 @@ int coll_isend(const struct call *call, const void *buffer, int count, int to, M
 int coll_recv(const struct call *call, void *buffer, int count, int from, MPI_Status *status);
 int coll_irecv(const struct call *call, void *buffer, int count, int from, MPI_Request *request);
 int coll_wait_sends(int n, MPI_Request requests[]);
-/* Waits for all of them, also after an error; returns the first error. Nothing can cancel a collective. */
+/* Waits for all requests, even after an error, as a collective cannot be cancelled; returns the first error. */
 int coll_wait_all(int n, MPI_Request requests[]);
 static inline int coll_first_error(int before, int now) {
     return before != MPI_SUCCESS ? before : now;

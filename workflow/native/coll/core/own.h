@@ -1,8 +1,8 @@
-/* Variables that each rank has of its own.
+/* Per-rank variables.
  *
- * A rank is a process, whose static variables they are. In the simulator all ranks are threads of control of one
- * process: each has a copy there. SMPI could load the program once for each rank instead, but with thousands of ranks
- * that takes longer than many a simulation. */
+ * Outside the simulator a rank is a process, and these are its static variables. In the simulator all ranks run in one
+ * process, so each has a copy. SMPI could load the program once for each rank instead, but with thousands of ranks that
+ * takes longer than many simulations. */
 #ifndef CORE_OWN_H
 #define CORE_OWN_H
 
@@ -10,9 +10,9 @@
 
 enum own { OWN_CACHE, OWN_COUNTERS, OWN_HOST, OWN_MESSAGE, OWN_SETTINGS, OWN_SELECT, OWNS };
 
-/* Defines `struct <name> *<name>(void)`, the variables of this rank. They begin as the static variable `initial`. */
+/* Defines `struct <name> *<name>(void)`, which returns this rank's variables; they start as a copy of `initial`. */
 #if COLL_SIMULATED
-/* The copy of this rank; made from the initial values at the first call. Ends the program when there is no memory. */
+/* Returns this rank's copy, made from the initial values in the first call. Ends the program if memory is exhausted. */
 void *coll_own(enum own which, const void *initial, size_t size);
 
 #define OWN_VARIABLES(which, name)                                                                                     \

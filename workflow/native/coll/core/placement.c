@@ -19,7 +19,7 @@ static int hash(const char *name) {
     return (int)(h & INT_MAX);
 }
 
-/* Names that share a hash are told apart by comparing with the first rank's, until all in a part have one name. */
+/* Splits by name. Names with equal hashes are compared with the first rank's name until each part has one name. */
 static int split_by_name(MPI_Comm comm, const char *name, MPI_Comm *part) {
     int color = hash(name), rank, same, all_same;
     TRY(PMPI_Comm_rank(comm, &rank));
@@ -39,7 +39,7 @@ static int split_by_name(MPI_Comm comm, const char *name, MPI_Comm *part) {
     }
 }
 
-/* A part's id is its lowest rank; n: how many parts there are. Frees the part. */
+/* Sets *id to the lowest rank of the part and *n to the number of parts. Frees the part. */
 static int number_parts(const struct cache *cache, MPI_Comm *part, int *id, int *n) {
     int rank, first;
     TRY(PMPI_Comm_rank(*part, &rank));
@@ -49,7 +49,7 @@ static int number_parts(const struct cache *cache, MPI_Comm *part, int *id, int 
     return PMPI_Comm_free(part);
 }
 
-/* A host in no group is a group of its own; without COLL_GROUPS all hosts are one group. */
+/* A host that is in no group forms its own; without COLL_GROUPS all hosts are one group. */
 static void group_name(char *name, size_t room) {
     if (coll_group_of_host() != NULL)
         snprintf(name, room, "group %s", coll_group_of_host());
@@ -57,7 +57,7 @@ static void group_name(char *name, size_t room) {
         snprintf(name, room, "host %s", coll_groups_are_given() ? coll_host() : "any");
 }
 
-/* The simulator has its own notion of ranks that share memory: names are those of the platform. */
+/* The simulator has its own notion of ranks that share memory, so there the platform's host names are compared. */
 static int find_placement(struct cache *cache) {
     struct placement *p = &cache->placement;
     char name[MPI_MAX_PROCESSOR_NAME + 16];

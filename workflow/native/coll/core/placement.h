@@ -4,7 +4,7 @@
 
 #include "core/cache.h"
 
-/* Fills cache->placement; the first call sends messages between all ranks. */
+/* Fills cache->placement. The first call for a communicator is collective and sends messages. */
 int coll_placement(struct cache *cache);
 
 #endif

@@ -1,11 +1,10 @@
-/* Broadcast down and reduction up a tree, in segments, with the messages in the order in which Open MPI 4.1 has them.
- */
+/* Segmented broadcast and reduction along a tree, with the messages in the same order as in Open MPI 4.1. */
 #include "core/segment.h"
 #include "core/message.h"
 
 #include <stdlib.h>
 
-/* Elements in a segment; the segment grows by one element if that is closer to the requested size. */
+/* Rounds the segment size to the nearest number of elements. */
 int coll_segment_count(size_t segment_bytes, size_t type_size, int count) {
     if (type_size == 0 || segment_bytes < type_size || segment_bytes >= type_size * (size_t)count)
         return count;
@@ -43,7 +42,7 @@ static int send_to_children(struct call *call, const struct tree *tree, const vo
     return coll_wait_sends(tree->n, requests);
 }
 
-/* The receive of the next segment is posted before this one is waited for and passed on. */
+/* Posts the receive of the next segment before it waits for this one and forwards it. */
 static int bcast_below_root(struct call *call, const struct tree *tree, const struct segments *segments,
                             MPI_Aint extent, MPI_Request requests[2]) {
     TRY(coll_irecv(call, call->recv, length(segments, 0), tree->parent, &requests[0]));
@@ -75,20 +74,20 @@ int coll_bcast_tree(struct call *call, const struct tree *tree) {
     return MPI_SUCCESS;
 }
 
-/* A rank with children in a reduction. Receives alternate between two buffers. */
+/* State of a rank with children in a reduction. Receives alternate between two buffers. */
 struct reduction {
     struct call *call;
     const struct tree *tree;
     struct segments segments;
     MPI_Aint extent;
-    bool direct; /* the first child's data go straight to the accumulator, this rank's own are added to them */
+    bool direct; /* the first child's data are received in the accumulator, then reduced with this rank's own */
     const char *own;
     char *accumulator;
     char *incoming[2];
     MPI_Request requests[2];
 };
 
-/* Step i is child i % n of segment i / n. */
+/* Step i receives segment i / n from child i % n. */
 static char *receive_buffer(const struct reduction *r, long step) {
     int segment = (int)(step / r->tree->n);
     bool first_child = step % r->tree->n == 0;
@@ -150,7 +149,7 @@ static int reduce_inner(struct call *call, const struct tree *tree, const struct
     return rc;
 }
 
-/* Never more than max_requests segments on their way, each sent synchronously. */
+/* Sends the segments with synchronous sends, of which at most max_requests are outstanding. */
 static int reduce_leaf_limited(struct call *call, int parent, const struct segments *segments, MPI_Aint extent) {
     int limit = (int)call->params.max_requests;
     MPI_Request *requests = malloc((size_t)limit * sizeof *requests);

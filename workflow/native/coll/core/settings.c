@@ -40,7 +40,7 @@ bool coll_read_number(const char *text, long least, long most, long *number) {
     char *end;
     errno = 0;
     *number = strtol(text, &end, 10);
-    /* Without blanks and a plus sign, which strtol() accepts. */
+    /* Rejects blanks and a plus sign, which strtol() accepts. */
     bool digits = isdigit((unsigned char)text[0]) || (text[0] == '-' && isdigit((unsigned char)text[1]));
     return errno == 0 && digits && *end == '\0' && *number >= least && *number <= most;
 }
@@ -48,7 +48,7 @@ bool coll_read_number(const char *text, long least, long most, long *number) {
 static bool read_limit(const char *value) {
     long number;
     if (!coll_read_number(value, 0, LONG_MAX, &number))
-        return coll_wrong("needs a whole number of bytes from 0, not '%s'", value);
+        return coll_wrong("must be a whole number of bytes, at least 0, not '%s'", value);
     settings()->memory_limit = (size_t)number;
     return true;
 }
@@ -65,7 +65,7 @@ static bool read_create(const char *value) {
 
 static bool read_reduce(const char *value) {
     return (COLL_SIMULATED && coll_read_number(value, 1, INT_MAX, &settings()->reduce_mb_s)) ||
-           coll_wrong("must be the rate (MB/s) at which the simulator sums (simulator only), not '%s'", value);
+           coll_wrong("must be the rate of local reductions in MB/s (simulator only), not '%s'", value);
 }
 
 static bool read_base(const char *value) {

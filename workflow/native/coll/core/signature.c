@@ -4,17 +4,17 @@
 #include <limits.h>
 #include <stdlib.h>
 
-/* Elements of one basic type; MPI_BYTE where there are several types. */
+/* The basic elements of a type. */
 struct signature {
-    MPI_Datatype basic;
-    long long n;     /* elements in one of the type that was looked at */
-    long long bytes; /* in one of the type */
-    bool in_order;   /* they lie in memory one after the other, in this order */
+    MPI_Datatype basic; /* MPI_BYTE if there are several */
+    long long n;        /* number of basic elements in the type */
+    long long bytes;    /* in the type */
+    bool in_order;      /* the basic elements are contiguous and in this order in memory */
 };
 
 /* ---- the basic elements of a type ---- */
 
-/* MPI's pairs, with what they are made of; MPI_DATATYPE_NULL where that is two types. */
+/* Returns whether a type is one of MPI's pairs. *of: the type of both elements, MPI_DATATYPE_NULL if they differ. */
 static bool is_pair(MPI_Datatype type, MPI_Datatype *of) {
     *of = MPI_DATATYPE_NULL;
     if (type == MPI_2INT) {
@@ -48,7 +48,7 @@ int coll_type_bytes(MPI_Datatype type, long long *bytes) {
     return MPI_SUCCESS;
 }
 
-/* type is *basic, or the elements are mixed from now on. */
+/* Adds elements: if their type differs from *basic, *basic becomes MPI_BYTE. */
 static void add_basic(MPI_Datatype type, MPI_Datatype *basic) {
     if (*basic == MPI_DATATYPE_NULL)
         *basic = type;
@@ -64,7 +64,7 @@ static int find_in_parts(const int integers[], MPI_Datatype types[], int n, int 
     *in_order = *in_order && (combiner == MPI_COMBINER_CONTIGUOUS || combiner == MPI_COMBINER_DUP);
     for (int i = 0; i < n; i++) {
         long long bytes = 0;
-        /* A part with a count of 0 has no elements; only a structure has a count for each part. */
+        /* A part with a count of 0 has no elements; only a structure has a count per part. */
         bool there = combiner != MPI_COMBINER_STRUCT || integers[i + 1] > 0;
         if (rc == MPI_SUCCESS)
             rc = coll_type_bytes(types[i], &bytes);
@@ -76,14 +76,14 @@ static int find_in_parts(const int integers[], MPI_Datatype types[], int n, int 
     return rc;
 }
 
-/* The one basic type of all elements in *basic, MPI_BYTE for several. A type without elements changes nothing. */
+/* Sets *basic to the basic type of all elements, MPI_BYTE if there are several. Ignores types without elements. */
 static int find_basic(MPI_Datatype type, MPI_Datatype *basic, bool *in_order) {
     int n_integers, n_addresses, n_types, combiner;
     MPI_Datatype of;
     TRY(PMPI_Type_get_envelope(type, &n_integers, &n_addresses, &n_types, &combiner));
     if (is_pair(type, &of)) {
         add_basic(of == MPI_DATATYPE_NULL ? MPI_BYTE : of, basic);
-        *in_order = *in_order && of != MPI_DATATYPE_NULL; /* the others have gaps */
+        *in_order = *in_order && of != MPI_DATATYPE_NULL; /* pairs of two types have gaps */
         return MPI_SUCCESS;
     }
     if (combiner == MPI_COMBINER_NAMED || n_types == 0) {
@@ -120,9 +120,9 @@ static int signature_of(MPI_Datatype type, struct signature *signature) {
 
 /* ---- a broadcast of these elements ---- */
 
-enum { PIECE = 1 << 28 }; /* bytes: MPI_Pack counts them in an int */
+enum { PIECE = 1 << 28 }; /* bytes packed at once: MPI_Pack counts bytes in an int */
 
-/* All of the call's elements from its buffer to packed bytes, or back. */
+/* Packs all elements of the call's buffer, or unpacks them if `back`. */
 static int pack(const struct call *call, const struct signature *signature, char *packed, bool back) {
     struct extent extent;
     int at = 0, each = signature->bytes < PIECE ? (int)(PIECE / signature->bytes) : 1;

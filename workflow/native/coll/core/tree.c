@@ -4,7 +4,7 @@ static int rotate(int rank, int by, int size) {
     return (int)(((long)rank + by + size) % size);
 }
 
-/* Collect in ranks relative to the root, then turn into real ones. */
+/* Converts ranks relative to the root, in which the tree was built, to real ranks. */
 static void finish(struct tree *tree, int size, int root) {
     if (tree->parent >= 0)
         tree->parent = rotate(tree->parent, root, size);
@@ -51,7 +51,7 @@ void coll_tree_chain(struct tree *tree, int rank, int size, int root, int fanout
     finish(tree, size, root);
 }
 
-/* Level L has 2^L ranks, from 2^L - 1 on; the children of a rank there are 2^L and 2 * 2^L further. */
+/* Level L has 2^L ranks, from 2^L - 1 on; the children of rank r in it are r + 2^L and r + 2 * 2^L. */
 void coll_tree_binary(struct tree *tree, int rank, int size, int root) {
     int me = start(tree, rank, size, root);
     int width = coll_floor_power_of_two(me + 1);
@@ -100,8 +100,8 @@ void coll_tree_knomial(struct tree *tree, int rank, int size, int root, int radi
 }
 
 /*
- * The ranks [first, first + n) hang below their last one: the first half of them is its second child's tree, the rest
- * its first child's. So each rank combines second child, first child, itself: the order of the ranks.
+ * The last of the ranks [first, first + n) is the root of their subtree. The first half of them is the subtree of its
+ * second child, the rest that of its first child. Combining second child, first child and itself keeps the rank order.
  */
 void coll_tree_in_order_binary(struct tree *tree, int rank, int size) {
     int first = 0, n = size;

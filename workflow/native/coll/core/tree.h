@@ -1,4 +1,4 @@
-/* The trees of Open MPI's coll/base: who sends to whom, worked out for one rank in O(log P) and without memory. */
+/* Trees of Open MPI's coll/base: parent and children of one rank, computed in O(log P) without allocating memory. */
 #ifndef CORE_TREE_H
 #define CORE_TREE_H
 

@@ -1,6 +1,5 @@
-/* The functions that programs call. Each goes to the MPI library unless an algorithm was chosen for it. */
-/* Hidden by the compiler's option but for these: MPICH's header, unlike Open MPI's, does not say that they are public.
- */
+/* The MPI functions that programs call. Each calls the MPI library unless an algorithm is selected for it. */
+/* All other symbols are hidden by a compiler option. MPICH's header, unlike Open MPI's, does not make these visible. */
 #pragma GCC visibility push(default)
 #include <mpi.h>
 #pragma GCC visibility pop
@@ -21,13 +20,13 @@
 /* ---- start and end ---- */
 
 /* Ends all ranks; one of them reports the reason. */
-static int stop(const char *wrong, int speaker) {
+static int stop(const char *wrong, int reporter) {
     int rank;
     TRY(PMPI_Comm_rank(MPI_COMM_WORLD, &rank));
-    if (rank == speaker)
+    if (rank == reporter)
         fprintf(stderr, "libcollstudy: %s\n", wrong);
     TRY(PMPI_Barrier(MPI_COMM_WORLD));
-    if (COLL_SIMULATED) /* whose MPI_Abort ends the simulation as a success */
+    if (COLL_SIMULATED) /* in the simulator MPI_Abort ends with exit status 0 */
         exit(2);
     return PMPI_Abort(MPI_COMM_WORLD, 2);
 }
@@ -44,7 +43,7 @@ static int check_same_settings(void) {
         "the COLL_ variables differ between ranks; set them on all ranks, for instance with mpirun -x COLL_BCAST", 0);
 }
 
-/* The lowest rank with an error reports it: some ranks alone may lack a file. */
+/* The lowest rank with an error reports it: a file may be missing on some ranks only. */
 static int check_all_ranks(const char *wrong) {
     int rank, size, first, listed = coll_group_of_host() != NULL, any = 0;
     char message[256];
@@ -64,9 +63,9 @@ static int check_all_ranks(const char *wrong) {
 
 /*
  * Open MPI can deadlock when several threads create communicators at the same time: in comm_cid.c (5.0.11) a process
- * advances only its lowest communicator, which may wait for another process that waits for this one. A program
- * whose threads create communicators correctly must not meet more of them in its collectives. So if there may be such
- * threads, the library creates its communicator now, for MPI_COMM_WORLD, and none later.
+ * advances only its lowest communicator, which may wait for another process that waits for this one. Collectives of a
+ * program whose threads create communicators must not create more of them. So if there may be such threads, the library
+ * creates its communicator for MPI_COMM_WORLD now, and none later.
  */
 static int freeze_with_threads(void) {
 #ifdef OPEN_MPI
@@ -84,7 +83,7 @@ static int freeze_with_threads(void) {
     return MPI_SUCCESS;
 }
 
-/* Under the simulator all ranks have one environment and see the same files, and messages would cost simulated time. */
+/* The simulator does not compare ranks: all have one environment and see the same files, and messages take time. */
 static int start(void) {
     const char *wrong = coll_select_init();
     if (wrong == NULL && !coll_host_init())
@@ -115,11 +114,11 @@ static void print_report(const struct counters *most) {
         if (most->calls[kind] > 0)
             fprintf(stderr, "libcollstudy: %s: %ld calls, %ld left to the MPI library (%ld above the memory limit)\n",
                     coll_name((enum coll_op)kind), most->calls[kind], most->left[kind], most->above_limit[kind]);
-    fprintf(stderr, "libcollstudy: set-up: %ld times, %.6f s (not part of a call's algorithm)\n", most->setups,
-            (double)most->setup_nanoseconds * 1e-9);
+    fprintf(stderr, "libcollstudy: set-up of communicators: %ld times, %.6f s in total (not part of the algorithms)\n",
+            most->setups, (double)most->setup_nanoseconds * 1e-9);
 }
 
-/* Of each number the most on any rank. */
+/* Reports the maximum over ranks of each counter. */
 static int report(void) {
     struct counters mine = coll_counters(), most;
     int rank;
@@ -158,7 +157,7 @@ static bool take_type(struct call *call, int count, MPI_Datatype type) {
     return call->bytes > 0;
 }
 
-/* The ranks have to agree on the size of an alltoallv, where rules differ by size: the most that any sends. */
+/* If the rules depend on the size, the ranks agree on that of an alltoallv: the most that any rank sends. */
 static int decide_size(const struct call *call, int nodes, int ppn, size_t *bytes) {
     unsigned long long mine = call->bytes, most = mine;
     if (call->kind == COLL_ALLTOALLV && coll_select_needs_size(call->kind, nodes, ppn))
@@ -167,7 +166,7 @@ static int decide_size(const struct call *call, int nodes, int ppn, size_t *byte
     return MPI_SUCCESS;
 }
 
-/* A broadcast of a type that other ranks may describe in another way. */
+/* Runs a broadcast whose elements other ranks may describe by another type. */
 static int run_uniform(const struct call *call, const struct algorithm *algorithm) {
     struct uniform uniform;
     int rc = coll_uniform_start(call, &uniform);
@@ -195,12 +194,12 @@ static int run_chosen(struct call *call) {
 }
 
 /*
- * Calls with wrong arguments, an intercommunicator, a single rank or nothing to send go to the MPI library, which
- * handles them. An error of the algorithm is raised on the caller's communicator.
+ * Leaves calls with invalid arguments, an intercommunicator, a single rank or nothing to send to the MPI library, which
+ * handles them. An error in the algorithm is raised on the caller's communicator.
  */
-static int run(struct call *call, MPI_Comm user, bool sensible) {
+static int run(struct call *call, MPI_Comm user, bool valid) {
     int size;
-    if (!sensible || !is_intra(user, &size) || call->root < 0 || call->root >= size)
+    if (!valid || !is_intra(user, &size) || call->root < 0 || call->root >= size)
         return COLL_USE_DEFAULT;
     int rc = coll_cache_get(user, &call->cache);
     if (rc == MPI_SUCCESS) {
@@ -216,12 +215,12 @@ static int run(struct call *call, MPI_Comm user, bool sensible) {
 }
 
 /*
- * Where nothing was chosen a call must cost a test and a jump: the rest is in functions of their own, so that no stack
- * frame is made for the test.
+ * If no algorithm is selected, a call must only cost a test and a jump. The rest is in separate functions, so that the
+ * test needs no stack frame.
  */
-#define OWN static __attribute__((noinline)) int
+#define NOINLINE static __attribute__((noinline)) int
 
-OWN bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm) {
+NOINLINE bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm) {
     struct call call = {.kind = COLL_BCAST, .recv = buffer, .root = root};
     int rc = run(&call, comm, take_type(&call, count, type));
     return rc == COLL_USE_DEFAULT ? PMPI_Bcast(buffer, count, type, root, comm) : rc;
@@ -232,7 +231,7 @@ int MPI_Bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm com
                                       : PMPI_Bcast(buffer, count, type, root, comm);
 }
 
-OWN barrier(MPI_Comm comm) {
+NOINLINE barrier(MPI_Comm comm) {
     struct call call = {.kind = COLL_BARRIER, .type = MPI_BYTE};
     int rc = run(&call, comm, true);
     return rc == COLL_USE_DEFAULT ? PMPI_Barrier(comm) : rc;
@@ -242,7 +241,7 @@ int MPI_Barrier(MPI_Comm comm) {
     return coll_is_active(COLL_BARRIER) ? barrier(comm) : PMPI_Barrier(comm);
 }
 
-OWN reduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm) {
+NOINLINE reduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm) {
     struct call call = {.kind = COLL_REDUCE, .send = send, .recv = recv, .op = op, .root = root};
     int rc = run(&call, comm, take_type(&call, count, type) && op != MPI_OP_NULL && coll_has_operation(op, type));
     return rc == COLL_USE_DEFAULT ? PMPI_Reduce(send, recv, count, type, op, root, comm) : rc;
@@ -253,7 +252,7 @@ int MPI_Reduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_O
                                        : PMPI_Reduce(send, recv, count, type, op, root, comm);
 }
 
-OWN allreduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+NOINLINE allreduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
     struct call call = {.kind = COLL_ALLREDUCE, .send = send, .recv = recv, .op = op};
     int rc = run(&call, comm, take_type(&call, count, type) && op != MPI_OP_NULL && coll_has_operation(op, type));
     return rc == COLL_USE_DEFAULT ? PMPI_Allreduce(send, recv, count, type, op, comm) : rc;
@@ -264,14 +263,14 @@ int MPI_Allreduce(const void *send, void *recv, int count, MPI_Datatype type, MP
                                           : PMPI_Allreduce(send, recv, count, type, op, comm);
 }
 
-OWN gather(const void *send, int send_count, MPI_Datatype send_type, void *recv, int recv_count, MPI_Datatype recv_type,
-           int root, MPI_Comm comm) {
+NOINLINE gather(const void *send, int send_count, MPI_Datatype send_type, void *recv, int recv_count,
+                MPI_Datatype recv_type, int root, MPI_Comm comm) {
     struct call call = {.kind = COLL_GATHER, .send = send, .recv = recv, .root = root};
     bool in_place = send == MPI_IN_PLACE;
-    bool sensible = take_type(&call, in_place ? recv_count : send_count, in_place ? recv_type : send_type);
+    bool valid = take_type(&call, in_place ? recv_count : send_count, in_place ? recv_type : send_type);
     call.recv_count = recv_count;
     call.recv_type = recv_type;
-    int rc = run(&call, comm, sensible);
+    int rc = run(&call, comm, valid);
     return rc == COLL_USE_DEFAULT ? PMPI_Gather(send, send_count, send_type, recv, recv_count, recv_type, root, comm)
                                   : rc;
 }
@@ -283,7 +282,7 @@ int MPI_Gather(const void *send, int send_count, MPI_Datatype send_type, void *r
                : PMPI_Gather(send, send_count, send_type, recv, recv_count, recv_type, root, comm);
 }
 
-/* False if there are no counts or one is negative, so that the MPI library reports the error. */
+/* Adds up the counts. Returns false if there are none or one is negative, so that the MPI library reports the error. */
 static bool add_up(const int counts[], int n, long *total) {
     *total = 0;
     for (int i = 0; counts != NULL && i < n; i++) {
@@ -305,8 +304,9 @@ static bool take_alltoallv(struct call *call, MPI_Comm comm) {
     return true;
 }
 
-OWN alltoallv(const void *send, const int send_counts[], const int send_displs[], MPI_Datatype send_type, void *recv,
-              const int recv_counts[], const int recv_displs[], MPI_Datatype recv_type, MPI_Comm comm) {
+NOINLINE alltoallv(const void *send, const int send_counts[], const int send_displs[], MPI_Datatype send_type,
+                   void *recv, const int recv_counts[], const int recv_displs[], MPI_Datatype recv_type,
+                   MPI_Comm comm) {
     bool in_place = send == MPI_IN_PLACE;
     struct call call = {.kind = COLL_ALLTOALLV,
                         .send = in_place ? recv : send,
@@ -331,7 +331,7 @@ int MPI_Alltoallv(const void *send, const int send_counts[], const int send_disp
                                 comm);
 }
 
-/* call->count becomes the sum of the counts, which every rank knows. */
+/* Sets call->count to the sum of the counts, which every rank knows. */
 static bool take_counts(struct call *call, const int counts[], MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
     int n;
     long total;
@@ -342,7 +342,7 @@ static bool take_counts(struct call *call, const int counts[], MPI_Datatype type
     return total == (int)total && take_type(call, (int)total, type) && coll_has_operation(op, type);
 }
 
-OWN reduce_scatter(const void *send, void *recv, const int counts[], MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+NOINLINE reduce_scatter(const void *send, void *recv, const int counts[], MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
     struct call call = {.kind = COLL_REDUCE_SCATTER, .send = send, .recv = recv};
     int rc = run(&call, comm, take_counts(&call, counts, type, op, comm));
     return rc == COLL_USE_DEFAULT ? PMPI_Reduce_scatter(send, recv, counts, type, op, comm) : rc;
@@ -367,7 +367,8 @@ static int reduce_scatter_block(struct call *call, int count, MPI_Datatype type,
     return rc;
 }
 
-OWN reduce_scatter_of_blocks(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+NOINLINE reduce_scatter_of_blocks(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op,
+                                  MPI_Comm comm) {
     struct call call = {.kind = COLL_REDUCE_SCATTER, .send = send, .recv = recv};
     int rc = reduce_scatter_block(&call, count, type, op, comm);
     return rc == COLL_USE_DEFAULT ? PMPI_Reduce_scatter_block(send, recv, count, type, op, comm) : rc;

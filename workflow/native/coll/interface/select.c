@@ -103,7 +103,7 @@ static bool parse_key(char *text, struct choice *choice) {
     return list_keys(choice->algorithm, text);
 }
 
-/* Which of the keys a text begins with; 0: none. */
+/* Returns the key that `text` begins with, or 0. */
 static unsigned key_of(const char *text) {
     size_t length = strcspn(text, "=");
     for (int i = 0; i < N_KEYS; i++)
@@ -132,7 +132,7 @@ static bool parse_keys(char *text, struct choice *choice) {
     return true;
 }
 
-/* text: <algorithm>[:key=value...]; it is changed */
+/* text: <algorithm>[:key=value...]; it is modified */
 static bool parse_choice(enum coll_op kind, char *text, struct choice *choice) {
     const struct algorithm *algorithm;
     char *rest = strchr(text, ':');
@@ -267,7 +267,7 @@ static bool read_variable(const char *name, const char *value) {
     return known ? good : known_elsewhere(name) || unknown_variable();
 }
 
-/* COLL_BCAST takes precedence over COLL_RULES, also with default: the rules for that collective are dropped. */
+/* COLL_BCAST, even with `default`, takes precedence over COLL_RULES: the rules for that collective are ignored. */
 static void settle(void) {
     for (int kind = 0; kind < COLL_OPS; kind++)
         if (selection()->is_chosen[kind])
@@ -278,7 +278,7 @@ static int compare_names(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The variables in one order everywhere, so that equal settings have equal digests. */
+/* Reads the variables in sorted order, so that equal settings have equal digests. */
 static bool read_all(char **variables, int n) {
     qsort(variables, (size_t)n, sizeof *variables, compare_names);
     for (int i = 0; i < n; i++) {
@@ -327,7 +327,7 @@ unsigned coll_select_digest(void) {
     return selection()->digest;
 }
 
-/* Only when rules decide; whether a rule has a limit on bytes does not matter. */
+/* Rules need the placement, even those without a limit on bytes. */
 bool coll_select_needs_placement(enum coll_op kind) {
     return !selection()->is_chosen[kind];
 }
@@ -336,7 +336,7 @@ static bool applies(long pattern, long value) {
     return pattern < 0 || pattern == value;
 }
 
-/* The first rule that fits; NULL: none. */
+/* Returns the first matching rule, or NULL. */
 static const struct rule *first_rule(enum coll_op kind, int nodes, int ppn, size_t bytes) {
     for (int i = 0; i < selection()->n_rules; i++) {
         const struct rule *rule = &selection()->rules[i];

@@ -1,4 +1,4 @@
-/* What the environment asks for: COLL_<OP> and COLL_RULES. */
+/* Algorithm selection by the environment: COLL_<OP> and COLL_RULES. */
 #ifndef INTERFACE_SELECT_H
 #define INTERFACE_SELECT_H
 
@@ -9,7 +9,7 @@ struct choice {
     struct params params;
 };
 
-/* False: the call goes straight to the MPI library. */
+/* Returns false if the call goes straight to the MPI library. */
 #if COLL_SIMULATED
 bool coll_is_active(enum coll_op kind);
 #else
@@ -20,13 +20,13 @@ static inline bool coll_is_active(enum coll_op kind) {
 }
 #endif
 
-/* Read the environment; NULL, or what is wrong with it. */
+/* Reads the environment. Returns NULL, or a message about what is invalid. */
 const char *coll_select_init(void);
 void coll_select_free(void);
-/* A number that differs, most likely, when two processes were given different settings. */
+/* Returns a hash of the settings, by which processes with different settings are detected. */
 unsigned coll_select_digest(void);
 bool coll_select_needs_placement(enum coll_op kind);
-/* Whether the size of a message matters to the rules for a placement. */
+/* Returns whether the rules for a placement depend on the message size. */
 bool coll_select_needs_size(enum coll_op kind, int nodes, int ppn);
 struct choice coll_select(enum coll_op kind, int nodes, int ppn, size_t bytes);
 

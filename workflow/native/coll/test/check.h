@@ -1,6 +1,4 @@
-/*
- * check.h - what the test programs share
- */
+/* Shared by the test programs. */
 #ifndef COLL_TEST_CHECK_H
 #define COLL_TEST_CHECK_H
 
@@ -9,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Status 3, with the place and the call in front; PMPI, so that the library under test takes no part in it. */
+/* Aborts with status 3 after printing the failed call and its place. PMPI_Abort bypasses the library under test. */
 #define CHECK(call)                                                                                                    \
     do {                                                                                                               \
         int rc_ = (call);                                                                                              \
@@ -25,7 +23,7 @@ static inline int in_environment(const char *variable) {
     return value != NULL && *value != '\0';
 }
 
-/* Print the failures of all ranks together and finalize. Returns the program's exit status. */
+/* Prints the number of failures on all ranks and finalizes MPI. Returns the program's exit status. */
 static inline int finish(int failures) {
     int any, rank;
     CHECK(PMPI_Allreduce(&failures, &any, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));

@@ -40,7 +40,7 @@ static void compose(void *in, void *inout, int *n, MPI_Datatype *type) {
     }
 }
 
-/* The sum of elements of two ints with a gap between them. */
+/* Sums elements that consist of two ints with a gap between them. */
 static void sum_with_gap(void *in, void *inout, int *n, MPI_Datatype *type) {
     int *x = in, *y = inout;
     (void)type;
@@ -254,7 +254,7 @@ static void test_rooted(const struct kind *kind, int count, int in_place) {
     }
 }
 
-/* SimGrid's own alltoallv in place takes elements to be as far apart as they are large. */
+/* SimGrid's own alltoallv in place assumes that a type's extent equals its size. */
 static int simulator_fails(const struct kind *kind) {
 #ifdef SMPI_H
     return strcmp(kind->name, "with gaps") == 0;

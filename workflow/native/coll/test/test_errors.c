@@ -1,8 +1,8 @@
 /*
- * What is not a result on an intracommunicator.
+ * Tests errors and intercommunicators.
  *
- *   test_errors wrong   wrong arguments come back as the MPI library's errors
- *   test_errors inter   an intercommunicator passes through
+ *   test_errors wrong   wrong arguments are returned as the MPI library's errors
+ *   test_errors inter   calls on an intercommunicator pass through
  */
 #include <mpi.h>
 
@@ -19,7 +19,7 @@ static int class_of(int rc) {
     return class;
 }
 
-/* The same class of error from this library and from the MPI library. */
+/* Checks that this library returns the same error class as the MPI library. */
 #define SAME_ERROR(function, ...)                                                                                      \
     do {                                                                                                               \
         int expected_ = class_of(P##function(__VA_ARGS__)), got_ = class_of(function(__VA_ARGS__));                    \
@@ -73,7 +73,7 @@ static void test_wrong_arguments(MPI_Comm world) {
     SAME_ERROR(MPI_Reduce_scatter_block, in, out, 1, MPI_INT, MPI_SUM, MPI_COMM_NULL);
 }
 
-/* Wrong at the root only: it must have the error, whatever the others do (they send little, which needs no partner). */
+/* Arguments that are wrong at the root only: it must return the error even if the other ranks do not call. */
 static void test_wrong_at_root(MPI_Comm world, int me) {
     int in = 1, out[8] = {0};
     if (me != 0)
@@ -93,7 +93,7 @@ static void test_errors(void) {
     failures += me != 0 && class_of(rc) != MPI_ERR_TRUNCATE;
 }
 
-/* Half of the ranks on each side; of each collective what one rank or each rank of the other side gave. */
+/* Half of the ranks are on each side; checks that each collective delivers the data of the other side. */
 static void test_inter(void) {
     int me, value, sum = 0, got[16], ones[16], where_[16], odd, remote;
     MPI_Comm half, inter;

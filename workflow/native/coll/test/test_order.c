@@ -1,14 +1,14 @@
 /*
- * Do the algorithms ompi_* do what Open MPI's own do, in the same order? For Open MPI 4.1 and 5.0: the functions below
- * MPI that send, receive and wait are replaced, in their tables, by ones that take notes. Then each rank compares what
- * it did for MPI_<collective> (this library) with what it did for PMPI_<collective> (coll/tuned, told by --mca which
- * algorithm).
+ * Checks that the algorithms ompi_* do what Open MPI's own do, in the same order. For Open MPI 4.1 and 5.0: replaces
+ * the internal functions that send, receive and wait, in their tables, by ones that record each operation. Then each
+ * rank compares its record of MPI_<collective> (this library) with that of PMPI_<collective> (coll/tuned, with the
+ * algorithm set by --mca).
  *
  *   mpirun --mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_bcast_algorithm chain test_order
  *
- * with COLL_BCAST=ompi_chain. For algorithms libnbc_* it is the non-blocking PMPI_I<collective> (coll/libnbc), of which
- * only what is started counts: who waits is its progress function. Exits with 77 when the tables are not there (another
- * MPI library).
+ * with COLL_BCAST=ompi_chain. Algorithms libnbc_* are compared with the non-blocking PMPI_I<collective> (coll/libnbc):
+ * only in what they start, as it waits in its progress function. Exits with 77 if the tables do not exist (another MPI
+ * library).
  */
 #define _GNU_SOURCE
 #include <mpi.h>
@@ -25,7 +25,7 @@ enum { MAX_EVENTS = 1 << 16, EXIT_SKIP = 77 };
 /* What: 's' send, 'S' start sending, 'r' receive, 'R' start receiving, 'w' wait. */
 struct event {
     char what;
-    int peer, mode; /* of a wait: the event that started the receive, -1 for a send (sends may share one request) */
+    int peer, mode; /* mode of a wait: event that started the receive, -1 for sends (which may share a request) */
     size_t bytes;   /* sent */
 };
 struct notes {
@@ -116,7 +116,7 @@ static void *replace(void **table, int index, void *function) {
         memcpy(&(real), &real_, sizeof real_);                                                                         \
     } while (0)
 
-/* Version 5 has one function more before these in the table. */
+/* In version 5 there is one more function before these in the table. */
 static int hook(void) {
     void **pml = dlsym(RTLD_DEFAULT, "mca_pml"), **wait = dlsym(RTLD_DEFAULT, "ompi_request_functions");
     char version[MPI_MAX_LIBRARY_VERSION_STRING];
@@ -229,7 +229,7 @@ int main(int argc, char *argv[]) {
     CHECK(MPI_Init(&argc, &argv));
     CHECK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
     CHECK(MPI_Comm_size(MPI_COMM_WORLD, &size));
-    /* The first call makes the private communicator. */
+    /* The first call creates the private communicator. */
     CHECK(MPI_Bcast(in, 1, MPI_INT, 0, MPI_COMM_WORLD));
     CHECK(MPI_Reduce(in, in + MOST, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD));
     CHECK(MPI_Allreduce(in, in + MOST, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));

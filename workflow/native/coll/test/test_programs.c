@@ -1,14 +1,14 @@
 /*
- * What a program may do that benchmarks do not: each mode is one such thing, checked against what MPI promises. The
- * algorithms are those that the environment chose. Exits with 1 when something is wrong.
+ * Tests uses of MPI that benchmarks lack, one per mode, against the MPI standard. The environment selects the
+ * algorithms. Exits with 1 if something is wrong.
  *
  *   test_programs types [count]   broadcasts in which each rank describes the same elements by another type and count
- *   test_programs churn <n>       n communicators made, used and freed; the memory of the process must not grow
+ *   test_programs churn <n>       n communicators created, used and freed; the memory of the process must not grow
  *   test_programs leave           MPI_Finalize with communicators that were used and not freed
  *   test_programs large           MPI_Bcast_c; exits with 77 where the MPI library has none
  *   test_programs huge            broadcasts of more bytes than an int can count
  *   test_programs undefined       reductions by operations that MPI does not define for the type: errors on all ranks
- * or none
+ *                                 or on none
  */
 #include <mpi.h>
 
@@ -30,7 +30,7 @@ static void wrong(const char *what, int a, int b) {
 
 enum { LAYOUTS = 5 };
 
-/* n elements as count items of type, and where the i-th element is: a permutation that each layout has of its own. */
+/* n elements as `count` items of `type`; at() returns the position of the i-th element, a permutation. */
 struct layout {
     MPI_Datatype type;
     int count;
@@ -59,7 +59,7 @@ static size_t backwards(int i, int n) {
     return (size_t)(n - 1 - i);
 }
 
-/* Of n (a multiple of 4) elements of the basic type. */
+/* Makes a layout of n (a multiple of 4) elements of the basic type. */
 static struct layout make_layout(int which, MPI_Datatype basic, MPI_Aint bytes, int n) {
     struct layout made = {basic, n, (size_t)n, in_order};
     MPI_Datatype inner = MPI_DATATYPE_NULL, outer;
@@ -102,7 +102,7 @@ struct mixed {
     int whole;
 };
 
-/* An int and a double, in this order in the type and in the other one in memory. */
+/* An int and a double: in this order in the type, in the opposite order in memory. */
 static MPI_Datatype make_mixed(void) {
     int lengths[2] = {1, 1};
     MPI_Aint displacements[2] = {offsetof(struct mixed, whole), offsetof(struct mixed, real)};
@@ -159,7 +159,7 @@ static void test_types(int n) {
 
 /* ---- communicators that come and go ---- */
 
-/* Kilobytes that this process has in memory. */
+/* Returns the resident memory of this process in kilobytes. */
 static long resident(void) {
     long pages = 0, all;
     FILE *file = fopen("/proc/self/statm", "r");
@@ -177,7 +177,7 @@ static int is_chosen(const char *variable) {
 
 enum { MOST_RANKS = 8 };
 
-/* Of the collectives that keep something with a communicator, those that have an algorithm. */
+/* Calls the collectives that keep data with a communicator, if an algorithm is selected for them. */
 static void use_others(MPI_Comm comm) {
     int got[MOST_RANKS] = {0}, ones[MOST_RANKS], at[MOST_RANKS], mine[MOST_RANKS], sum = 0;
     for (int i = 0; i < size; i++) {
@@ -257,7 +257,7 @@ static int test_large(void) {
 #endif
 }
 
-/* The count is an int and the bytes are not, of a basic type and of a derived one. */
+/* Broadcasts whose count fits an int but whose bytes do not, with a basic and a derived type. */
 static void test_huge(void) {
     enum { BLOCK = 1 << 20, BLOCKS = 257 };
     const int n = BLOCK * BLOCKS;
@@ -281,7 +281,7 @@ static void test_huge(void) {
 
 /* ---- operations that are not defined ---- */
 
-/* Where the MPI library returns an error, each rank returns it, and where it reduces all the same, so do all. */
+/* If the MPI library returns an error, every rank has to; if it reduces anyway, every rank has to. */
 static void test_undefined(void) {
     const MPI_Op ops[] = {MPI_LXOR, MPI_BAND, MPI_MAXLOC, MPI_MAX, MPI_SUM};
     const MPI_Datatype types[] = {MPI_LONG_DOUBLE, MPI_DOUBLE, MPI_INT, MPI_C_DOUBLE_COMPLEX, MPI_DOUBLE_INT};

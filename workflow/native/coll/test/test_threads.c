@@ -80,7 +80,7 @@ static void create_and_use(struct creator *c, MPI_Group group, int root) {
     c->failures += sum != n;
 }
 
-/* Communicators of some ranks and of all in turn, as MPICH's comm_create_group_threads2 has them. */
+/* Creates communicators of some ranks and of all ranks in turn, as MPICH's comm_create_group_threads2 does. */
 static void *create(void *argument) {
     struct creator *c = argument;
     MPI_Group all, some;

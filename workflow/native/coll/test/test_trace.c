@@ -1,6 +1,6 @@
 /*
- * Calls for a monitor to watch: of each collective that the environment names, n by this library and m by the MPI
- * library.
+ * Makes calls for a monitor to record: for each collective that has a COLL_ variable, n calls by this library and m by
+ * the MPI library.
  *
  *   test_trace <n> <m>
  */
