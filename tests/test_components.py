@@ -12,7 +12,7 @@ from collstudy.launch.openmpi import emulates_nodes, library
 from collstudy.launch.toolchain import coll_components
 from collstudy.project.studies import Project
 from collstudy.study.config import Configuration
-from collstudy.study.openmpi_numbers import NUMBERS
+from collstudy.study.openmpi_numbers import NUMBERS, reads_version_2
 from collstudy.tuning import check, rules, writers
 from collstudy.tuning.findings import Finding, complain
 from collstudy.tuning.library import library_of
@@ -80,7 +80,7 @@ def test_the_component_that_was_asked_for_runs_and_is_proved(checkout: Checkout)
 
 def test_on_emulated_nodes_han_runs(checkout: Checkout) -> None:
     if not emulates_nodes(library()):
-        pytest.skip("namespaces are not permitted")
+        pytest.skip("namespaces are not permitted, or no Open MPI 5")
     machine = "kind: local\nlabel: two\nemulated_nodes: 2\noversubscribe: true\n"
     checkout.write("config/machines/two.yaml", machine)
     text = ARMS.replace("machine: this-machine", "machine: two").replace("processes: [2]", "processes_per_node: [2]")
@@ -151,10 +151,22 @@ def checked(tmp_path: Path, placement: rules.Placement, text: str) -> list[Findi
     return check.check_placement(placement, path, CATALOGUE, library_of(library(), CATALOGUE, NUMBERS))
 
 
-def test_requests_are_in_version_2_and_the_library_is_seen_to_limit_them(tmp_path: Path) -> None:
-    limited = {8: ("linear_sync", (("max_requests", 1),)), 64: ("linear_sync", (("max_requests", 3),))}
-    placement = decided("alltoall", limited)
+LIMITED = {8: ("linear_sync", (("max_requests", 1),)), 64: ("linear_sync", (("max_requests", 3),))}
+
+
+def test_requests_are_in_version_2() -> None:
+    placement = decided("alltoall", LIMITED)
     assert (rules.own_version(placement, "5.0.11"), rules.own_version(placement, "5.0.6")) == (2, 1)
+    assert rules.own_version(placement, "4.1.4") == 1
+    # Version 1 cannot express it: there the library decides.
+    first = rules.as_openmpi_reads(placement, 1)
+    assert {rule.algorithm for own in first.tables["alltoall"].values() for rule in own} == {"default"}
+
+
+def test_the_library_is_seen_to_limit_requests(tmp_path: Path) -> None:
+    if not reads_version_2(library().version):
+        pytest.skip(f"Open MPI {library().version} does not read version 2 of rules files")
+    placement = decided("alltoall", LIMITED)
     text = writers.openmpi_rules(placement, CATALOGUE, [], NUMBERS, 2)
     findings = checked(tmp_path, placement, text)
     complain(findings)
@@ -164,9 +176,6 @@ def test_requests_are_in_version_2_and_the_library_is_seen_to_limit_them(tmp_pat
     assert wrong != text
     with pytest.raises(StudyError, match="linear_sync:max_requests=3"):
         complain(checked(tmp_path, placement, wrong))
-    # Version 1 cannot express it: there the library decides.
-    first = rules.as_openmpi_reads(placement, 1)
-    assert {rule.algorithm for own in first.tables["alltoall"].values() for rule in own} == {"default"}
 
 
 def test_one_radix_is_in_the_file_and_the_library_follows_it(tmp_path: Path) -> None:

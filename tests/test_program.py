@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import shlex
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from collstudy.base.paths import SETUP
 from collstudy.launch.openmpi import library
-from collstudy.launch.toolchain import mpi_environment, versions
+from collstudy.launch.ran import launcher_of
+from collstudy.launch.toolchain import identify, mpi_environment, versions
 from collstudy.project import trial
 from collstudy.project.studies import Project
 from collstudy.sources.program import sweeps_of, worth_measuring
@@ -266,10 +267,11 @@ def test_a_study_for_slurm_runs_in_jobs(user: Checkout, folder: Path) -> None:
 
 
 def test_another_version_than_the_benchmarks_is_refused(user: Checkout, folder: Path) -> None:
-    other = shutil.which("mpirun", path="/usr/bin")
-    if not other or Path(other).samefile(library().mpirun):
-        pytest.skip("no other Open MPI than that of set-up")
-    done = write(user, folder, "--name", "other", "--", other, "-n", "2", "./tuned")
+    installed = (identify(place) for place in (Path("/usr/bin"), SETUP / "openmpi" / "bin"))
+    others = [mpi for mpi in installed if mpi and mpi.name == "openmpi" and mpi.version != library().version]
+    if not others:
+        pytest.skip("no Open MPI of another version than the benchmark's")
+    done = write(user, folder, "--name", "other", "--", others[0].mpirun, "-n", "2", "./tuned")
     assert done.returncode == 2 and f"but the benchmark is built for {library().version}" in done.stderr
 
 
@@ -359,5 +361,8 @@ def test_the_study_of_lammps_says_the_same_as_the_command(user: Checkout, folder
     assert (ours.study.machine.name, ours.study.analysis) == (typed.study.machine.name, typed.study.analysis)
     assert (ours.tuned.runs, ours.policy, ours.sampling) == (typed.tuned.runs, typed.policy, typed.sampling)
     # If the command has no folder, the launcher is that of the benchmark.
-    assert ours.program.command == f"{library().mpirun} -n 2 lmp -in in.melt -log none"
+    found, *rest = shlex.split(ours.program.command)
+    assert rest == ["-n", "2", "lmp", "-in", "in.melt", "-log", "none"]
+    launcher = launcher_of([found])
+    assert launcher.path.samefile(library().mpirun) and launcher.version == library().version
     assert ours.program.limit_s == typed.program.limit_s

@@ -11,6 +11,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from collstudy.launch.toolchain import mpis
+from collstudy.project.needs import to_set_up
 from conftest import IMPORTED, ROOT, TINY, Checkout, finish, local_study, must
 from made_runs import study
 
@@ -188,6 +190,11 @@ def test_a_changed_source_is_built_again(checkout: Checkout) -> None:
     said = checkout.collstudy("build").stderr
     assert "setup: compiling for simulated: probe/collprobe\n" in said and "bench" not in said
     assert checkout.collstudy("build").stderr == ""
+    # The system's Open MPI is named, because set-up does not install it.
+    found = mpis()["openmpi"]
+    said = checkout.collstudy("build", "--all").stderr
+    assert f"setup: compiling for {found.build.name}: probe/collprobe\n" in said
+    assert (f"setup: {found.label} {found.version} in {found.bin} is used\n" in said) == (not to_set_up("openmpi"))
 
 
 def test_programs_are_built_for_the_studies_that_need_them(checkout: Checkout) -> None:

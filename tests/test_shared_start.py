@@ -10,9 +10,11 @@ from collstudy.base.errors import StudyError
 from collstudy.launch import output
 from collstudy.launch.execute import LaunchFailed
 from collstudy.launch.launches import in_turn
-from collstudy.launch.openmpi import library
+from collstudy.launch.openmpi import SHARED_ARGUMENTS, library
+from collstudy.launch.ran import ran_in_turns
 from collstudy.launch.runner import together
 from collstudy.launch.toolchain import mpi_environment
+from collstudy.launch.tracefile import rank_files
 from collstudy.plan.blocks import Task
 from collstudy.project.studies import Project
 from collstudy.study.description import Policy
@@ -58,6 +60,39 @@ def test_one_launch_measures_all_algorithms_and_each_is_proved(checkout: Checkou
     assert used == {"default": None, "linear": True, "binomial": True, "pipeline": True}
     assert all(document["proof"]["placed"] for document in cells.values())
     assert {row["status"] for row in csv_rows(checkout.folder / "results" / "local" / "cells.csv")} == {"measured"}
+
+
+def test_another_default_component_does_not_run_what_is_forced(checkout: Checkout) -> None:
+    checkout.write("config/studies/local.yaml", STUDY + SWEEP)
+    environment = {"OMPI_MCA_coll_basic_priority": "90"}
+    must(
+        checkout.snakemake("--config", "studies=local", "--", "results/local/measurements.csv", environment=environment)
+    )
+    proofs = {name: document["proof"] for name, document in stored(checkout).items()}
+    components = {name: proof["component"] for name, proof in proofs.items()}
+    assert components == {"default": "basic", "linear": "tuned", "binomial": "tuned", "pipeline": "tuned"}
+    assert all(proof["used"] for name, proof in proofs.items() if name != "default")
+
+
+def turns_ran(folder: Path, *arguments: str) -> list[set[str]]:
+    """Return what ran in three turns of collbench_all: a default, a forced algorithm, and the default again."""
+    sizes, folder = "m=1:1048576", folder / f"{len(arguments)}"
+    folder.mkdir()
+    turns = [f"b=bcast {sizes}", f"b=bcast {sizes} prefer=tuned coll_tuned_bcast_algorithm=1", f"b=bcast {sizes}"]
+    preload = library().build / "trace" / "libcolltrace.so"
+    command = [library().mpirun, "-n", "3", "--map-by", "core:OVERSUBSCRIBE", "--bind-to", "none", *arguments]
+    command += ["--mca", "mpi_yield_when_idle", "1"]
+    command += ["env", f"LD_PRELOAD={preload}", f"COLLTRACE_FOLDER={folder}", "COLLTRACE_RAN=1"]
+    command += [library().build / "bench" / "collbench_all", "-i", "1", "-x", "0"]
+    must(finish([*command, *(word for turn in turns for word in ("-t", turn))], env=mpi_environment(), cwd=folder))
+    return [algorithms for _, algorithms in ran_in_turns(rank_files(folder, 3), ["bcast"] * 3)]
+
+
+def test_the_arguments_of_a_shared_launch_do_not_change_the_default(tmp_path: Path) -> None:
+    default, forced, again = turns_ran(tmp_path, *SHARED_ARGUMENTS)
+    assert forced == {"basic_linear"} and default == again and len(default) > 1
+    unforced = [turn for turn in turns_ran(tmp_path) if turn != {"basic_linear"}]
+    assert unforced and all(turn == default for turn in unforced)
 
 
 def cells_of(checkout: Checkout, sweep: str = SWEEP) -> list:

@@ -231,6 +231,50 @@ def test_a_study_traces_once_and_replays_by_the_rule(checkout: Checkout, program
     )
 
 
+LINKED = """
+title: Linked
+question: Which Open MPI?
+machine: traced-here
+applications:
+  - {name: without, label: No Fortran library, command: PROGRAM, ranks: 2}
+  - {name: same, label: Library of the same build, command: LINK, ranks: 2}
+  - {name: other, label: Library of another build, command: env OMP_NUM_THREADS=1 OTHER, ranks: 2}
+replay: {machines: [small-tree], ranks: 2}
+chapter: congestion
+"""
+
+
+def linked(program: Path, fortran: Path) -> Path:
+    """Build tests/traced.c linked to a Fortran library of Open MPI, which it also finds when it runs."""
+    command = [library().mpicc, "-o", program, TESTS / "traced.c", "-Wl,--no-as-needed", fortran]
+    subprocess.run([*command, f"-Wl,-rpath,{fortran.parent}"], check=True, env=library().environment())
+    return program
+
+
+def test_a_fortran_library_of_another_open_mpi_is_refused(checkout: Checkout, program: Path, tmp_path: Path) -> None:
+    own = library().shared_library.resolve().parent
+    name, source = "libmpi_mpifh.so.40", tmp_path / "fortran.c"
+    other, link = tmp_path / "other" / name, tmp_path / "link" / name
+    for folder in (other.parent, link.parent):
+        folder.mkdir()
+    source.write_text("int bindings(void) { return 0; }\n")
+    subprocess.run(["gcc", "-shared", "-fPIC", f"-Wl,-soname,{name}", "-o", other, source], check=True)
+    refused, accepted = linked(tmp_path / "refused", other), program
+    # Set-up's own Open MPI has no Fortran library.
+    if (own / name).exists():
+        link.symlink_to(own / name)
+        accepted = linked(tmp_path / "accepted", link)
+    text = LINKED.replace("PROGRAM", str(program)).replace("LINK", str(accepted)).replace("OTHER", str(refused))
+    checkout.write("config/studies/linked.yaml", text)
+    checkout.write("config/machines/small-tree.yaml", MACHINE)
+    must(checkout.snakemake("--config", "studies=linked", "--", "results/linked/measurements.csv"))
+    rows = csv_rows(checkout.folder / "results" / "linked" / "cells.csv")
+    status = {row["collective"]: (row["status"], row["reason"]) for row in rows if row["algorithm"] == "traced"}
+    assert status["without"] == status["same"] == ("measured", "")
+    reason = f"{refused} uses libmpi_mpifh in {other.parent}, which does not work with the Open MPI in {own}: put mpirun and mpicc"
+    assert status["other"][0] == "failed" and status["other"][1].startswith(reason), status["other"]
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

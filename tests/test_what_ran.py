@@ -125,7 +125,7 @@ def test_without_tuned_the_functions_of_basic_run(program: Path, tmp_path: Path,
 
 def test_on_two_nodes_han_runs_algorithms_on_parts_of_the_communicator(program: Path, tmp_path: Path) -> None:
     if not emulates_nodes(library()):
-        pytest.skip("namespaces are not permitted")
+        pytest.skip("namespaces are not permitted, or no Open MPI 5")
     agent = tmp_path / AS_NODE.name
     agent.symlink_to(AS_NODE)
     nodes = ["--prtemca", "plm_ssh_agent", agent, "--host", "nodea:2,nodeb:2", "--map-by", "slot", "--bind-to", "none"]

@@ -48,6 +48,9 @@ def build(names: Iterable[str] | None = None, parts: Iterable[str] | None = None
         builds.append(("smpicc", SETUP / "build" / SIMULATED, mpi_environment()))
     # The builds run concurrently: each uses all cores only until its last files compile.
     with _Progress() as progress, ThreadPoolExecutor(max_workers=len(builds) or 1) as pool:
+        for name, mpi in mpis().items():
+            if name in wanted and not mpi.bin.is_relative_to(SETUP) and _changed(mpi.build, chosen):
+                progress.say(f"{mpi.label} {mpi.version} in {mpi.bin} is used")
         list(pool.map(lambda one: _build_parts(progress, *one, chosen), builds))
     folders = [folder for _, folder, _ in builds]
     simulated = SETUP / "build" / SIMULATED
@@ -105,6 +108,12 @@ def digest_of(parts: Iterable[str]) -> str:
     return found.hexdigest()
 
 
+def _changed(target: Path, parts: Iterable[str], linked: Iterable[str] = ()) -> dict[str, str]:
+    """Return the parts to build in folder *target*, with the digests of their sources and of the parts *linked* into them."""
+    digests = {part: digest_of([part, *linked]) for part in parts}
+    return {part: digest for part, digest in digests.items() if built(target, part) != digest}
+
+
 def _build_parts(
     progress: _Progress,
     compiler: str,
@@ -115,8 +124,7 @@ def _build_parts(
     linked: Iterable[str] = (),
 ) -> None:
     """Build the parts whose sources, or those of the parts *linked* into them, have changed."""
-    digests = {part: digest_of([part, *linked]) for part in parts}
-    changed = [part for part in parts if built(target, part) != digests[part]]
+    changed = _changed(target, parts, linked)
     if not changed:
         return
     # Do not rely on make here: after a copy or a change of branch, time stamps are meaningless.
@@ -142,7 +150,7 @@ def _build_parts(
     for part in changed:
         stamp = _stamp(target, part)
         stamp.parent.mkdir(parents=True, exist_ok=True)
-        stamp.write_text(digests[part] + "\n", encoding="utf-8")
+        stamp.write_text(changed[part] + "\n", encoding="utf-8")
 
 
 def _stamp(target: Path, part: str) -> Path:

@@ -43,6 +43,9 @@ from collstudy.study.selection import Default, Rules
 FORCED_COMPONENTS = "tuned,basic,libnbc,self"
 #: Priority that selects a component for a collective: the highest allowed one. Other components keep theirs.
 FIRST_PRIORITY = 100
+#: Arguments of a launch that cells share: Open MPI 4.1 cannot change this variable after MPI_Init. As long as no algorithm is
+#: forced, coll/tuned decides as without it.
+SHARED_ARGUMENTS = ["--mca", "coll_tuned_use_dynamic_rules", "1"]
 #: Script that starts a command as if on another (emulated) node of this computer.
 AS_NODE = ROOT / "workflow" / "scripts" / "as_node.sh"
 
@@ -198,7 +201,7 @@ def srun_command(
 def prepare(machine: Machine, cell: Cell, placement: list[Core], folder: Path, hosts: list[str]) -> list[str | Path]:
     """Write the rank file to *folder* and return the command of one launch, without the benchmark's own arguments."""
     # For cells that share a start, each turn selects its algorithm.
-    selected = [] if cell.shares_start else selection_arguments(cell, library())
+    selected = SHARED_ARGUMENTS if cell.shares_start else selection_arguments(cell, library())
     command = launcher(machine, cell, placement, folder, hosts, selected)
     if cell.collective in APPLICATIONS:
         return [*command, *programs.command(cell, library().build)]
@@ -211,15 +214,15 @@ def prepare(machine: Machine, cell: Cell, placement: list[Core], folder: Path, h
 
 
 def turn_of(cell: Cell) -> str:
-    """Return a cell's turn in a shared launch, as the value of collbench_all's option -t: collective, sizes, and Open MPI's
-    variables.
+    """Return a cell's turn in a shared launch, as the value of collbench_all's option -t: collective, sizes, component, and Open
+    MPI's variables.
     """
     forced = selection_arguments(cell, library())
     settings = dict(zip(forced[1::3], forced[2::3], strict=True))
     if settings:
-        # A list of components would apply to all turns of the launch; the highest priority has the same effect.
-        del settings["coll"]
-        settings["coll_tuned_priority"] = str(FIRST_PRIORITY)
+        # A list of components would apply to all turns of the launch; the preference of a communicator has the same effect.
+        settings = {name: value for name, value in settings.items() if name not in ("coll", SHARED_ARGUMENTS[1])}
+        settings["prefer"] = "tuned"
     sizes = ["m=" + ":".join(map(str, cell.sizes))] if cell.sizes else []
     sizes += [f"s={cell.spread_us:g}"] if cell.spread_us else []
     return " ".join([f"b={cell.collective}", *sizes, *(f"{name}={value}" for name, value in settings.items())])
@@ -231,7 +234,7 @@ def proof_command(
     """Return the command of the untimed launch that reports component, messages and binding."""
     mpi = library()
     traced = shows_component(cell, mpi)
-    arguments = [] if cell.shares_start else selection_arguments(cell, mpi, monitored=not traced)
+    arguments = SHARED_ARGUMENTS if cell.shares_start else selection_arguments(cell, mpi, monitored=not traced)
     arguments += [] if traced else [
         "--mca", "coll_base_verbose", "20",
         "--mca", "pml_monitoring_enable", "2", "--mca", "pml_monitoring_enable_output", "3",

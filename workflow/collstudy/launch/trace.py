@@ -19,7 +19,7 @@ from collstudy.launch import tracefile
 from collstudy.launch.execute import KEPT_ENVIRONMENT, Allocation, LaunchFailed, execute
 from collstudy.launch.openmpi import library
 from collstudy.launch.ran import launcher_of, preloading, ranks_in, users_own, with_variables
-from collstudy.launch.toolchain import installed, mpi_environment
+from collstudy.launch.toolchain import Mpi, installed, mpi_environment
 from collstudy.study.description import Application
 from collstudy.study.traces import Trace
 
@@ -38,20 +38,31 @@ def command_words(application: Application) -> list[str]:
     return [word.replace("{apps}", str(library().build / "apps")) for word in shlex.split(application.command)]
 
 
+def _own_folder(mpi: Mpi) -> Path | None:
+    """Return the folder of the MPI library beside its launcher, for LD_LIBRARY_PATH; None if the system finds the library itself."""
+    beside = mpi.bin.parent / "lib"
+    return beside if list(beside.glob("libmpi.so*")) else None
+
+
 def _check_libraries(application: Application) -> None:
     """Raise LaunchFailed if the program's Fortran library of Open MPI is another build's than the library that it runs with.
 
-    A Fortran library calls internal functions of its own build.
+    A Fortran library calls internal functions of its own build; the same applies to the C++ library of Open MPI 4.
     """
     program, mpi = program_of(application), library()
-    environment = mpi_environment() | {"LD_LIBRARY_PATH": str(mpi.bin.parent / "lib")}
-    printed = ask(["ldd", program], 30, environment).stdout if program else ""
-    found = dict(re.findall(r"^\s*(libmpi(?:_\w+)?)\.so\S* => (/\S*)/", printed, re.MULTILINE))
+    if program is None:
+        return
+    # The folders in which the program will find its libraries.
+    environment = mpi_environment() | preloading(mpi, _own_folder(mpi), None)
+    printed = ask(["ldd", program], 30, environment).stdout
+    files = dict(re.findall(r"^\s*(libmpi(?:_\w+)?)\.so\S* => (/.*) \(0x", printed, re.MULTILINE))
+    # Compared without links: /lib is often a link to /usr/lib.
+    found = {name: Path(file).resolve().parent for name, file in files.items()}
     other = next((name for name in found if "libmpi" in found and found[name] != found["libmpi"]), None)
     if other:
         raise LaunchFailed(
-            f"{program} uses {other} in {found[other]}, which does not work with the Open MPI in {found['libmpi']}: install the headers "
-            "of the program's Open MPI (Debian: libopenmpi-dev); then ./study setup uses that one"
+            f"{program} uses {other} in {found[other]}, which does not work with the Open MPI in {found['libmpi']}: put mpirun and mpicc "
+            "of the program's Open MPI on PATH, with the headers (Debian: libopenmpi-dev), and run ./study setup, which then uses it"
         )
 
 
@@ -63,10 +74,8 @@ def trace_command(trace: Trace, folder: Path) -> tuple[list[str | Path], dict[st
         launcher = launcher_of(words)
         return with_variables(words, launcher, installed(launcher.mpi), {}, folder, ran=False)
     # An application linked with another build of Open MPI runs with this one: both provide libmpi.so.40.
-    beside = mpi.bin.parent / "lib"
-    own = beside if list(beside.glob("libmpi.so*")) else None
     # A trace records the time of the thread that calls MPI: use one thread per rank, unless the command sets another number.
-    settings = preloading(mpi, own, folder) | {"OMP_NUM_THREADS": "1"}
+    settings = preloading(mpi, _own_folder(mpi), folder) | {"OMP_NUM_THREADS": "1"}
     ranks, words = str(trace.application.ranks), command_words(trace.application)
     if machine.kind == "slurm" and machine.slurm.get("launcher") == "srun":
         command: list[str | Path] = ["srun", f"--mpi={machine.slurm.get('srun_mpi', 'pmix')}", "-n", ranks]

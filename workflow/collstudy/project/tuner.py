@@ -101,7 +101,8 @@ class Tuner:
         self.findings = findings
         write_atomically(self.folder / "tuning" / name, findings_csv(findings))
         complain(findings)
-        print(checked(findings))
+        if findings:
+            print(checked(findings))
 
     def _check_han(self, found: list[Placement], before: list[Placement]) -> list[Finding]:
         """Check, with Open MPI 5 on emulated nodes, the placements whose rules for coll/han differ from *before*."""

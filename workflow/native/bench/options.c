@@ -63,9 +63,9 @@ void print_help(void) {
             "  -s, --spread US      like -w, but each rank enters a call with a random delay of up to US microseconds; "
             "the time counts from the last rank's entry\n");
     if (strchr(option_letters(), 't'))
-        printf("  -t, --turn \"[b=BENCHMARK] [m=SIZES] [s=US] [NAME=VALUE ...]\"  measure on a communicator that is "
-               "created with these variables of Open MPI; may be repeated; BENCHMARK: a blocking collective, only in "
-               "collbench_all\n");
+        printf("  -t, --turn \"[b=BENCHMARK] [m=SIZES] [s=US] [prefer=COMPONENT] [NAME=VALUE ...]\"  measure on a "
+               "communicator that is created with these variables of Open MPI and prefers this component; may be "
+               "repeated; BENCHMARK: a blocking collective, only in collbench_all\n");
     printf("  -M, --mem-limit N    largest buffer of a rank in bytes; larger sizes are skipped (default %d)\n",
            512 << 20);
     printf("  -d, --decimals N     decimals of printed values (default 2)\n"

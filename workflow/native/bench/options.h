@@ -10,7 +10,7 @@
 #define MAX_TURN_TEXT 1024
 
 /* One cell of a launch that measures several: message sizes (bytes), spread (us) and the MPI library's variables as
- * "NAME=VALUE ...". */
+ * "NAME=VALUE ...", where `prefer` names the preferred component. */
 struct turn {
     const struct benchmark *benchmark;
     size_t min_size, max_size, size_factor;

@@ -51,8 +51,9 @@ static struct variable set_variable(const char *name, long number) {
     return variable;
 }
 
-/* Sets the variables of a turn; returns how many there are. */
-static int set_variables(const struct turn *turn, struct variable *variables) {
+/* Sets the variables of a turn and, in `info`, the component that its communicator prefers; returns the number of
+ * variables. The priorities of components cannot be used instead: Open MPI 4.1 does not change them after MPI_Init. */
+static int set_variables(const struct turn *turn, struct variable *variables, MPI_Info info) {
     char list[MAX_TURN_TEXT], *next = list, *word;
     int count = 0;
     strcpy(list, turn->variables);
@@ -61,6 +62,10 @@ static int set_variables(const struct turn *turn, struct variable *variables) {
         if (!value)
             continue;
         *value = '\0';
+        if (strcmp(word, "prefer") == 0) {
+            MPI_CHECK(MPI_Info_set(info, "ompi_comm_coll_preference", value + 1));
+            continue;
+        }
         if (count == MAX_VARIABLES)
             give_up("option -t: more than %d variables in a turn", MAX_VARIABLES);
         variables[count++] = set_variable(word, strtol(value + 1, NULL, 10));
@@ -91,8 +96,11 @@ bool take_turns(const struct setup *setup, bool (*measure)(struct setup *setup))
         mine.options.size_factor = turn->size_factor;
         mine.options.spread = turn->spread;
         mine.options.windows = turn->spread > 0;
-        int count = set_variables(turn, variables);
-        MPI_CHECK(MPI_Comm_dup(setup->world.comm, &mine.world.comm));
+        MPI_Info info;
+        MPI_CHECK(MPI_Info_create(&info));
+        int count = set_variables(turn, variables, info);
+        MPI_CHECK(MPI_Comm_dup_with_info(setup->world.comm, info, &mine.world.comm));
+        MPI_CHECK(MPI_Info_free(&info));
         MPI_CHECK(MPI_Comm_set_errhandler(mine.world.comm, MPI_ERRORS_RETURN));
         good = measure(&mine);
         MPI_CHECK(MPI_Comm_free(&mine.world.comm));
