@@ -153,7 +153,7 @@ WRONG = [
     (f"{CHAIN}:segment_bytes=-8192", None, ["COLL_BCAST", "segment_bytes", "from 0"]),
     (f"{CHAIN}:segment_bytes=99999999999999999999", None, ["COLL_BCAST", "segment_bytes", "from 0"]),
     ("COLL_BCAST=pipelined:segments=0", None, ["COLL_BCAST", "segments", "from 1"]),
-    ("COLL_MEMORY_LIMIT=-1", None, ["COLL_MEMORY_LIMIT", "from 0", "'-1'"]),
+    ("COLL_MEMORY_LIMIT=-1", None, ["COLL_MEMORY_LIMIT", "at least 0", "'-1'"]),
     ("COLL_MEMORY_LIMIT=1GiB", None, ["COLL_MEMORY_LIMIT", "whole number", "'1GiB'"]),
     ("COLL_VERBOSE=2", None, ["COLL_VERBOSE", "0 or 1"]),
     ("COLL_BASE=openmpi", None, ["COLL_BASE", "mpi", "ompi"]),

@@ -90,7 +90,7 @@ def test_another_component_won(cell: Cell, tmp_path: Path) -> None:
 
 def test_other_messages_than_the_algorithms(cell: Cell, tmp_path: Path) -> None:
     proof = judged(cell, tmp_path, "tuned", "0>1 1>2")
-    assert proof["used"] is False and "not those of linear" in proof["detail"]
+    assert proof["used"] is False and "do not match pattern linear" in proof["detail"]
 
 
 def test_other_segments_than_asked_for(cell: Cell, tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ runs <- function(numbers) {
   numbers <- sort(unique(numbers))
   groups <- split(numbers, cumsum(c(TRUE, diff(numbers) != 1)))
   words <- function(run) {
-    text <- count_words(run)
+    text <- with_separators(run)
     if (length(run) > 2) paste(text[1], "to", text[length(text)]) else toString(text)
   }
   paste(vapply(groups, words, ""), collapse = ", ")

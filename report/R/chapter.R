@@ -257,7 +257,7 @@ grid_table <- function(study) {
   do.call(rbind, rows)
 }
 
-values_text <- function(values, text = count_words) {
+values_text <- function(values, text = with_separators) {
   values <- sort(unique(as.numeric(values)))
   if (length(values) == 0) return("none")
   if (length(values) <= 4) return(paste(text(values), collapse = ", "))
@@ -265,7 +265,7 @@ values_text <- function(values, text = count_words) {
 }
 
 #' Counts in full, such as "1,024".
-count_words <- function(counts) vapply(counts, format, "", big.mark = ",", scientific = FALSE)
+with_separators <- function(counts) vapply(counts, format, "", big.mark = ",", scientific = FALSE)
 
 show_status <- function(study) {
   cells <- study$cells
@@ -284,7 +284,7 @@ show_status <- function(study) {
   if (nrow(bad) == 0) {
     done <- if (study$simulated) "simulated" else "measured"
     one <- nrow(cells) == 1
-    return(paragraph(if (one) "The" else paste("All", count_words(nrow(cells))), " configuration", if (!one) "s", " of the study ",
+    return(paragraph(if (one) "The" else paste("All", with_separators(nrow(cells))), " configuration", if (!one) "s", " of the study ",
       if (one) "was " else "were ", done, "."))
   }
   counts <- table(bad$status)

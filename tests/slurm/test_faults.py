@@ -116,7 +116,7 @@ def test_a_cell_that_always_crashes_is_named_and_the_others_complete(two, cluste
     assert (
         "failed: two: bcast linear mapping core processes 6: crash: mpirun ended with exit status 139" in verdict.stderr
     )
-    assert "2 failed, 0 left" in study.collstudy("status").stdout
+    assert "2 of 4 cells done, 2 failed;" in study.collstudy("status").stdout
 
 
 def test_a_full_disk_loses_nothing(cluster, tiny) -> None:
