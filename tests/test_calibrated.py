@@ -226,3 +226,17 @@ def test_hundreds_of_long_messages_to_two_cores_do_not_end_the_simulation(tmp_pa
     command = ["smpirun", *wrapper(variables), "-np", "256", "-platform", described, "-hostfile", "hosts.txt"]
     command += [*options_of(machine, "smpi-openmpi", {}), "--log=root.thres:critical", "./crowd"]
     assert must(finish(command, cwd=tmp_path, timeout=120)).stdout == "done\n"
+
+
+def test_an_interface_that_was_full_is_free_again_when_its_messages_have_left(tmp_path: Path) -> None:
+    """24 messages leave at once, and finish at once; a message a second later is alone."""
+    machine = machine_of(gap_us={"node": 1.0}, send_us=[[1, 0.0]])
+    hosts = tmp_path / "hosts.txt"
+    cores = itertools.product(*(range(level.count) for level in machine.levels))
+    hosts.write_text("".join("c-" + "-".join(map(str, core)) + "\n" for core in cores))
+    subprocess.run(["smpicc", "-o", tmp_path / "burst", ROOT / "tests" / "burst.c"], check=True)
+    described, variables = platform(machine, hosts, tmp_path)
+    command = ["smpirun", *wrapper(variables), "-np", "16", "-platform", described, "-hostfile", "hosts.txt"]
+    command += [*options_of(machine, "smpi-openmpi", {}), "--log=root.thres:critical", "./burst"]
+    done = must(finish(command, cwd=tmp_path, timeout=60))
+    assert float(done.stdout) == pytest.approx(1.0, abs=0.1)

@@ -15,7 +15,8 @@ they differ:
 - Then the message takes `delay_us`, and its bytes flow. A rank polls for messages of every rank on its node, which adds the level's
   `poll_us` for each rank beyond the pair. Then the receiver of an eager message is busy for `receive_us`.
 - The network interface of a node has a message rate: it sends at most one short message per `gap_us`. The messages that it sends at
-  the same time share this rate, because it serves its queues in turn; a message alone is not slowed down.
+  the same time share this rate, because it serves its queues in turn; a message alone is not slowed down. While more than two for
+  each rank of the node share it, further ones wait.
 - Long messages (from `eager_limit_bytes` on) share their sender's core and, within a node, their receiver's core. Each uses the
   fraction `share` of it: two messages that reach the level's `bandwidth_gb_s` alone and have a share of 1 take twice as long
   together. A message that has the core to itself is not slowed down, whatever its share. Data that was just received is forwarded
