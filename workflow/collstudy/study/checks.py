@@ -55,7 +55,12 @@ def check_levels(names: Sequence[str], counts: Sequence[int], where: Place) -> N
 def check_simulation(simulation: dict[str, Any], levels: Sequence[str], where: Place) -> None:
     """Check that cost tables are ascending and name existing levels, and that SimGrid accepts its options."""
     tables = {(key,): simulation[key] for key in ("send_us", "receive_us") if key in simulation}
-    tables |= {("delay_us", name): points for name, points in simulation.get("delay_us", {}).items()}
+    by_level = {
+        key: costs for key, costs in simulation.items() if isinstance(costs, dict) and key not in ("fat_tree", "smpi")
+    }
+    tables |= {
+        (key, name): points for key in ("delay_us", "waited_us") for name, points in by_level.get(key, {}).items()
+    }
     for keys, points in tables.items():
         place = functools.reduce(Place.__truediv__, keys, where)
         for index, (before, after) in enumerate(itertools.pairwise(points)):
@@ -63,8 +68,8 @@ def check_simulation(simulation: dict[str, Any], levels: Sequence[str], where: P
                 raise StudyError(
                     f"{place / (index + 1)}: size {after[0]} follows {before[0]}; sizes must be strictly ascending"
                 )
-    for key in ("delay_us", "forward_gb_s", "waited_gb_s"):
-        for name in simulation.get(key, {}):
+    for key, costs in by_level.items():
+        for name in costs:
             if name not in levels:
                 raise StudyError(f"{where / key / name}: the machine has no level {name!r}{allowed(levels)}")
     if "delay_us" in simulation and levels[-1] not in simulation["delay_us"]:
