@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 from collstudy.calibration.fitting import Request, Simulator
-from collstudy.launch.platforms import line, platform
+from collstudy.launch.platforms import line, machine_text, platform
 from collstudy.launch.simulator import options_of, wrapper
 from collstudy.study.config import Configuration
-from collstudy.study.machines import Level, Machine
+from collstudy.study.machines import Level, Machine, read_machine
 from conftest import ROOT, finish, must
 from test_calibrate import MAPPINGS
 
@@ -213,6 +213,21 @@ def test_a_switch_outside_of_the_calibrated_nodes_adds_its_latency() -> None:
     asked = [Request("latency", "default", f"level-{level.name}", 2, (8, 8)) for level in (outer, inner)]
     across, within = (us for us in Simulator(configuration, 1).all(machine, asked).values())
     assert across - within == pytest.approx(outer.latency_us - inner.latency_us, abs=1e-3)
+
+
+def test_a_core_of_switches_that_is_no_bottleneck_follows_the_costs_of_its_nodes(tmp_path: Path) -> None:
+    """Costs that were copied from an earlier calibration made messages between leaf switches faster than those within."""
+    for file in (ROOT / "config" / "machines").glob("thin*.yaml"):
+        (tmp_path / file.name).write_text(file.read_text())
+    fitted = tmp_path / "thin.fitted.yaml"
+    fitted.write_text(
+        fitted.read_text().replace("latency_us: 1.06, bandwidth_gb_s: 11.083", "latency_us: 2, bandwidth_gb_s: 9")
+    )
+    machine = read_machine("thin-fat-tree", lambda name: tmp_path / f"{name}.yaml")
+    outer, inner = machine.levels[:2]
+    assert (inner.latency_us, inner.bandwidth_gb_s) == (2, 9)
+    assert (outer.latency_us, outer.bandwidth_gb_s) == (2.36, 9)
+    assert machine_text(machine).startswith("level group 8 0\nlevel node 24 1.41e+10\n")
 
 
 def test_hundreds_of_long_messages_to_two_cores_do_not_end_the_simulation(tmp_path: Path) -> None:

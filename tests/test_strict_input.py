@@ -186,6 +186,7 @@ def test_a_folder_in_place_of_a_file(config: Path) -> None:
         ("name: node", "name: ccx", ["line 5: levels.1", "socket cannot be inside ccx", "group, node, socket"]),
         ("label: x", "label: x\nmpi: openmpi", ["line 3: mpi", "'openmpi' does not run on a machine of kind simulated"]),
         ("label: x", "label: x\nslurm: {partition: a}", ["line 3: slurm", "slurm is only for machines of kind slurm"]),
+        ("latency_us: 0.2,", "latency_us: 0.2, added_latency_us: 1,", ["line 3: levels", "added_latency_us of level core"]),
         ("  - {name: core", "  - {name: core, name: core", ["line 6", "duplicate key levels.2.name"]),
     ],
 )  # fmt: skip

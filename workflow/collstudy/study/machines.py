@@ -106,7 +106,7 @@ def read_machine(name: str, path_of: Callable[[str], Path], fitting: bool = Fals
     checks.check_kind(raw, at)
     if not fitting:
         raw, at = _with_fit(raw, at)
-    levels = tuple(Level(**level) for level in raw.get("levels", ()))
+    levels = _levels(raw.get("levels", []), at("levels"))
     kind, simulation = raw["kind"], raw.get("simulation", {})
     if kind == "local":
         if levels:
@@ -143,6 +143,26 @@ def read_machine(name: str, path_of: Callable[[str], Path], fitting: bool = Fals
         description=raw.get("description", ""),
         **options,
     )
+
+
+def _levels(given: list[dict[str, Any]], where: Place) -> tuple[Level, ...]:
+    """Return the levels of a machine file. With `added_latency_us`, a level's latency is so much longer than that of the next inner
+    level, and its bandwidth the same unless given, so that both follow a new calibration.
+    """
+    found: list[Level] = []
+    for values in reversed(given):
+        own = dict(values)
+        if (added := own.pop("added_latency_us", None)) is not None:
+            if not found or "latency_us" in own:
+                raise StudyError(
+                    f"{where}: added_latency_us of level {own['name']} is added to latency_us of the next inner level and replaces"
+                    " its own latency_us"
+                )
+            if (inner := found[-1].latency_us) is not None:
+                own["latency_us"] = round(inner + added, 6)
+            own.setdefault("bandwidth_gb_s", found[-1].bandwidth_gb_s)
+        found.append(Level(**own))
+    return tuple(reversed(found))
 
 
 def _like(
