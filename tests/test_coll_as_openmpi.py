@@ -21,10 +21,14 @@ SAME = {
     "reduce": "linear chain pipeline binary binomial in_order_binary rabenseifner",
     "allreduce": "linear nonoverlapping recursive_doubling ring segmented_ring rabenseifner",
     "barrier": "linear double_ring recursive_doubling bruck tree",
+    "gather": "linear binomial linear_sync",
+    "scatter": "linear binomial linear_nb",
 }
 OTHERWISE = {
     ("bcast", "linear"): "basic_linear",
     ("allreduce", "linear"): "basic_linear",
+    ("gather", "linear"): "basic_linear",
+    ("scatter", "linear"): "basic_linear",
     ("reduce", "in_order_binary"): "in-order_binary",
 }
 NAMES = {

@@ -33,7 +33,8 @@ ALGORITHMS = {
     "ompi_segmented_ring:segment_bytes=256 ompi_segmented_ring:segment_bytes=64 ompi_rabenseifner pipelined "
     "pipelined:segment_bytes=1000 pipelined:segments=7 libnbc_ring libnbc_ring:segments=5 libnbc_recursive_doubling "
     "libnbc_recursive_doubling:segment_bytes=1000 libnbc_binomial libnbc_binomial:segments=3",
-    "GATHER": "node group node_group rank_reorder seed001",
+    "GATHER": "ompi_default ompi_linear ompi_binomial ompi_linear_sync node group node_group rank_reorder seed001",
+    "SCATTER": "ompi_default ompi_linear ompi_binomial ompi_linear_nb ompi_linear_nb:max_requests=3",
     "ALLTOALLV": "node group node_group rank_reorder node_gatherv seed001",
     "REDUCE_SCATTER": "pipelined pipelined:segment_bytes=1000 pipelined:segments=7 libnbc_binomial "
     "libnbc_binomial:segments=3",
@@ -146,7 +147,7 @@ def test_results_simulated_17_ranks(simulated: Run, tmp_path: Path, row: dict[st
     ("variables", "words"),
     [
         ({"COLL_BCAST": "tree"}, ["COLL_BCAST", "'tree'", "ompi_binomial", "node_group"]),
-        ({"COLL_SCATTER": "linear"}, ["COLL_SCATTER", "COLL_BCAST", "COLL_REDUCE_SCATTER"]),
+        ({"COLL_ALLTOALL": "linear"}, ["COLL_ALLTOALL", "COLL_BCAST", "COLL_REDUCE_SCATTER"]),
         ({"COLL_BCAST": "ompi_chain:width=4"}, ["'width'", "fanout", "segment_bytes"]),
         ({"COLL_BCAST": "ompi_chain:fanout=many"}, ["fanout", "'many'", "from 1 to 32"]),
         ({"COLL_BCAST": "default:fanout=1"}, ["no keys"]),

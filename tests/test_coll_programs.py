@@ -140,7 +140,7 @@ def test_operations_that_mpi_does_not_define_are_errors_on_every_rank(
 CHAIN = "COLL_BCAST=ompi_chain"
 #: The setting, the content of its file (FILE stands for its path), and words of the single message.
 WRONG = [
-    ("COLL_SCATTER=ompi_linear", None, ["COLL_SCATTER", "Known:", "COLL_BCAST", "COLL_HOSTS"]),
+    ("COLL_ALLTOALL=ompi_linear", None, ["COLL_ALLTOALL", "Known:", "COLL_BCAST", "COLL_HOSTS"]),
     (f"{CHAIN}:", None, ["COLL_BCAST", "no key ''", "fanout"]),
     (f"{CHAIN}:fanout=0", None, ["COLL_BCAST", "fanout", "from 1 to 32", "'0'"]),
     (f"{CHAIN}:fanout=-1", None, ["COLL_BCAST", "fanout", "from 1 to 32", "'-1'"]),

@@ -29,6 +29,7 @@
     X(REDUCE, reduce)                                                                                                  \
     X(ALLREDUCE, allreduce)                                                                                            \
     X(GATHER, gather)                                                                                                  \
+    X(SCATTER, scatter)                                                                                                \
     X(ALLTOALLV, alltoallv)                                                                                            \
     X(REDUCE_SCATTER, reduce_scatter)
 
@@ -64,9 +65,11 @@ struct call {
     int count;
     MPI_Datatype type;
     MPI_Op op;
-    size_t bytes; /* gather: of one rank; alltoallv: all that this rank sends; otherwise: of the whole vector */
-    int recv_count;
-    MPI_Datatype recv_type;
+    size_t
+        bytes; /* gather, scatter: of one rank; alltoallv: all that this rank sends; otherwise: of the whole vector */
+    int root_count;         /* gather, scatter: elements of each block in the root's buffer, whose type is root_type */
+    MPI_Datatype root_type; /* count and type are those of this rank's own block */
+    MPI_Datatype recv_type; /* alltoallv */
     const int *send_counts, *send_displs, *recv_counts, *recv_displs;
 };
 

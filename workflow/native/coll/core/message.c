@@ -33,7 +33,7 @@ int coll_buffer(const struct extent *extent, size_t count, char **raw, char **ad
     return MPI_SUCCESS;
 }
 
-static int copy_packed(const void *from, void *to, int count, MPI_Datatype type) {
+static int copy_packed(const void *from, int count, MPI_Datatype type, void *to, int to_count, MPI_Datatype to_type) {
     int bytes, packed = 0, unpacked = 0;
     TRY(PMPI_Pack_size(count, type, MPI_COMM_SELF, &bytes));
     char *buffer = malloc(bytes == 0 ? 1 : (size_t)bytes);
@@ -41,20 +41,24 @@ static int copy_packed(const void *from, void *to, int count, MPI_Datatype type)
         return MPI_ERR_NO_MEM;
     int rc = PMPI_Pack(from, count, type, buffer, bytes, &packed, MPI_COMM_SELF);
     if (rc == MPI_SUCCESS)
-        rc = PMPI_Unpack(buffer, packed, &unpacked, to, count, type, MPI_COMM_SELF);
+        rc = PMPI_Unpack(buffer, packed, &unpacked, to, to_count, to_type, MPI_COMM_SELF);
     free(buffer);
     return rc;
 }
 
-int coll_copy(const void *from, void *to, int count, MPI_Datatype type) {
+int coll_convert(const void *from, int count, MPI_Datatype type, void *to, int to_count, MPI_Datatype to_type) {
     struct extent extent;
-    if (from == to || count == 0)
+    if (count == 0 || (from == to && type == to_type))
         return MPI_SUCCESS;
     TRY(coll_extent(type, &extent));
-    if (extent.size != extent.extent || extent.true_lb != 0 || extent.size != extent.true_extent)
-        return copy_packed(from, to, count, type);
+    if (type != to_type || extent.size != extent.extent || extent.true_lb != 0 || extent.size != extent.true_extent)
+        return copy_packed(from, count, type, to, to_count, to_type);
     memcpy(to, from, (size_t)count * (size_t)extent.size);
     return MPI_SUCCESS;
+}
+
+int coll_copy(const void *from, void *to, int count, MPI_Datatype type) {
+    return coll_convert(from, count, type, to, count, type);
 }
 
 int coll_reduce_local(const void *from, void *to, int count, MPI_Datatype type, MPI_Op op) {

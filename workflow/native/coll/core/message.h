@@ -13,6 +13,8 @@ int coll_extent(MPI_Datatype type, struct extent *extent);
 /* Allocates memory for `count` elements: *address is that of element 0, *raw is to be freed. */
 int coll_buffer(const struct extent *extent, size_t count, char **raw, char **address);
 int coll_copy(const void *from, void *to, int count, MPI_Datatype type);
+/* Copies elements to others of the same signature. */
+int coll_convert(const void *from, int count, MPI_Datatype type, void *to, int to_count, MPI_Datatype to_type);
 /* Computes to = from (op) to. In the simulator this takes time at the rate COLL_REDUCE_MB_S. */
 int coll_reduce_local(const void *from, void *to, int count, MPI_Datatype type, MPI_Op op);
 /* Returns whether the operation of a reduction is commutative. */

@@ -268,8 +268,8 @@ NOINLINE gather(const void *send, int send_count, MPI_Datatype send_type, void *
     struct call call = {.kind = COLL_GATHER, .send = send, .recv = recv, .root = root};
     bool in_place = send == MPI_IN_PLACE;
     bool valid = take_type(&call, in_place ? recv_count : send_count, in_place ? recv_type : send_type);
-    call.recv_count = recv_count;
-    call.recv_type = recv_type;
+    call.root_count = recv_count;
+    call.root_type = recv_type;
     int rc = run(&call, comm, valid);
     return rc == COLL_USE_DEFAULT ? PMPI_Gather(send, send_count, send_type, recv, recv_count, recv_type, root, comm)
                                   : rc;
@@ -280,6 +280,25 @@ int MPI_Gather(const void *send, int send_count, MPI_Datatype send_type, void *r
     return coll_is_active(COLL_GATHER)
                ? gather(send, send_count, send_type, recv, recv_count, recv_type, root, comm)
                : PMPI_Gather(send, send_count, send_type, recv, recv_count, recv_type, root, comm);
+}
+
+NOINLINE scatter(const void *send, int send_count, MPI_Datatype send_type, void *recv, int recv_count,
+                 MPI_Datatype recv_type, int root, MPI_Comm comm) {
+    struct call call = {.kind = COLL_SCATTER, .send = send, .recv = recv, .root = root};
+    bool in_place = recv == MPI_IN_PLACE;
+    bool valid = take_type(&call, in_place ? send_count : recv_count, in_place ? send_type : recv_type);
+    call.root_count = send_count;
+    call.root_type = send_type;
+    int rc = run(&call, comm, valid);
+    return rc == COLL_USE_DEFAULT ? PMPI_Scatter(send, send_count, send_type, recv, recv_count, recv_type, root, comm)
+                                  : rc;
+}
+
+int MPI_Scatter(const void *send, int send_count, MPI_Datatype send_type, void *recv, int recv_count,
+                MPI_Datatype recv_type, int root, MPI_Comm comm) {
+    return coll_is_active(COLL_SCATTER)
+               ? scatter(send, send_count, send_type, recv, recv_count, recv_type, root, comm)
+               : PMPI_Scatter(send, send_count, send_type, recv, recv_count, recv_type, root, comm);
 }
 
 /* Adds up the counts. Returns false if there are none or one is negative, so that the MPI library reports the error. */

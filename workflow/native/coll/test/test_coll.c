@@ -159,6 +159,18 @@ static void test_gather(const struct kind *kind, int count, int root, int in_pla
     free_buffers(&b);
 }
 
+/* The root sends plain elements where the others receive derived ones, when that is possible. */
+static void test_scatter(const struct kind *kind, int count, int root, int in_place) {
+    struct buffers b = make((size_t)count * (size_t)size, kind);
+    int pair = strcmp(kind->name, "ordered pair") == 0, keeps = in_place && rank == root;
+    MPI_Datatype type = pair ? MPI_UNSIGNED : kind->type;
+    int send_count = pair ? 2 * count : count;
+    CHECK(MPI_Scatter(b.send, send_count, type, keeps ? MPI_IN_PLACE : b.got, count, kind->type, root, comm));
+    CHECK(PMPI_Scatter(b.send, send_count, type, keeps ? MPI_IN_PLACE : b.expected, count, kind->type, root, comm));
+    compare(&b, "scatter", kind, count, root);
+    free_buffers(&b);
+}
+
 /* Rank i sends (i + 2 j + count) % 5 * count / 4 elements to rank j, with holes between the blocks. */
 static int block_count(int from, int to, int count) {
     return (from + 2 * to + count) % 5 * count / 4;
@@ -251,6 +263,8 @@ static void test_rooted(const struct kind *kind, int count, int in_place) {
             test_reduce(kind, count, root, in_place);
         if (in_environment("COLL_GATHER"))
             test_gather(kind, count, root, in_place);
+        if (in_environment("COLL_SCATTER"))
+            test_scatter(kind, count, root, in_place);
     }
 }
 

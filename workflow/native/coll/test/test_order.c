@@ -217,6 +217,10 @@ static int compare_all(int *in, int *out, int count, int root) {
         COMPARE("reduce", Reduce, (in, out, count, MPI_INT, MPI_SUM, root, MPI_COMM_WORLD));
     if (in_environment("COLL_ALLREDUCE") && !is_libnbc("COLL_ALLREDUCE"))
         COMPARE("allreduce", Allreduce, (in, out, count, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+    if (in_environment("COLL_GATHER"))
+        COMPARE("gather", Gather, (in, count, MPI_INT, out, count, MPI_INT, root, MPI_COMM_WORLD));
+    if (in_environment("COLL_SCATTER"))
+        COMPARE("scatter", Scatter, (out, count, MPI_INT, in, count, MPI_INT, root, MPI_COMM_WORLD));
     if (in_environment("COLL_BARRIER"))
         COMPARE("barrier", Barrier, (MPI_COMM_WORLD));
     return differences;
@@ -225,10 +229,11 @@ static int compare_all(int *in, int *out, int count, int root) {
 int main(int argc, char *argv[]) {
     static const int counts[] = {1, 3, 10, 250, 2499, 17500, 140000};
     enum { MOST = 140000 };
-    int differences = 0, all, *in = calloc(2 * MOST, sizeof *in);
+    int differences = 0, all;
     CHECK(MPI_Init(&argc, &argv));
     CHECK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
     CHECK(MPI_Comm_size(MPI_COMM_WORLD, &size));
+    int *in = calloc((size_t)(size + 1) * MOST, sizeof *in); /* of a gather, the root receives from all ranks */
     /* The first call creates the private communicator. */
     CHECK(MPI_Bcast(in, 1, MPI_INT, 0, MPI_COMM_WORLD));
     CHECK(MPI_Reduce(in, in + MOST, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD));

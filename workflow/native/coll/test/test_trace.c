@@ -17,6 +17,10 @@ static void trace_own(int *in, int *out, int n, int root) {
         CHECK(MPI_Reduce(in, out, n, MPI_INT, MPI_SUM, root, MPI_COMM_WORLD));
     if (in_environment("COLL_ALLREDUCE"))
         CHECK(MPI_Allreduce(in, out, n, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+    if (in_environment("COLL_GATHER"))
+        CHECK(MPI_Gather(in, n, MPI_INT, out, n, MPI_INT, root, MPI_COMM_WORLD));
+    if (in_environment("COLL_SCATTER"))
+        CHECK(MPI_Scatter(out, n, MPI_INT, in, n, MPI_INT, root, MPI_COMM_WORLD));
     if (in_environment("COLL_BARRIER"))
         CHECK(MPI_Barrier(MPI_COMM_WORLD));
 }
@@ -28,14 +32,19 @@ static void trace_theirs(int *in, int *out, int n, int root) {
         CHECK(PMPI_Reduce(in, out, n, MPI_INT, MPI_SUM, root, MPI_COMM_WORLD));
     if (in_environment("COLL_ALLREDUCE"))
         CHECK(PMPI_Allreduce(in, out, n, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+    if (in_environment("COLL_GATHER"))
+        CHECK(PMPI_Gather(in, n, MPI_INT, out, n, MPI_INT, root, MPI_COMM_WORLD));
+    if (in_environment("COLL_SCATTER"))
+        CHECK(PMPI_Scatter(out, n, MPI_INT, in, n, MPI_INT, root, MPI_COMM_WORLD));
     if (in_environment("COLL_BARRIER"))
         CHECK(PMPI_Barrier(MPI_COMM_WORLD));
 }
 
 static void trace(int own, int theirs) {
     static const int counts[] = {1, 10, 250, 2499, 17500};
-    int n, *in = calloc(2 * 17500, sizeof *in), *out = in + 17500;
+    int n;
     CHECK(MPI_Comm_size(MPI_COMM_WORLD, &n));
+    int *in = calloc((size_t)(n + 1) * 17500, sizeof *in), *out = in + 17500; /* out: of a gather, from all ranks */
     for (int i = 0; i < (int)(sizeof counts / sizeof *counts); i++) {
         int root = i * (n / 2 + 1) % n;
         for (int times = 0; times < own; times++)
