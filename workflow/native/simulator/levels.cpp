@@ -47,6 +47,10 @@ const int crossings = 16;
  * simulation if rounding leaves more than 1e-5. With 1e-9, some 200 long messages to one core were enough. The factor
  * is a power of two, so that no digit changes. */
 const double link_latency = 1e-9 * (1 << 20);
+/* Bytes of a core's own data that others read from its own cache. Receivers of the same message, as in a broadcast,
+ * read the same cache lines there and wait for each other; blocks of a scatter that do not fit are read from elsewhere,
+ * all at once. Chosen on scatters of the THIN nodes (docs/methodology.md, 8.1). */
+const double own_cache = 1 << 21;
 /* Bytes of the message that announces a long one (rendezvous). */
 const double announcement = 64;
 
@@ -77,7 +81,8 @@ struct Interface {
 /* A message that SMPI has reported as sent. */
 struct Sent {
     double size;
-    bool copied; /* by an MPI_Send, which has returned */
+    bool copied;     /* by an MPI_Send, which has returned */
+    double distinct; /* see sender.h */
 };
 
 /* A core, with the state on which the costs of its messages depend. */
@@ -193,6 +198,7 @@ class Cores : public simgrid::kernel::routing::NetZoneImpl {
         }
         auto *made = new Place;
         made->since = -1;
+        made->distinct = 0;
         made->at = at;
         std::string name;
         for (size_t depth = 0; depth < at.size(); depth++) {
@@ -239,6 +245,8 @@ class Cores : public simgrid::kernel::routing::NetZoneImpl {
         from.blocking = !sent || sent->copied;
         bool forwarded = !from.blocking && forwards(size, from);
         double part = level.share * (forwarded ? level.share_forward : 1);
+        if (sent && sent->distinct > own_cache)
+            part *= own_cache / sent->distinct;
         for (long i = size < machine.limit ? 0 : std::lround(part * whole / level.rate); i > 0; i--)
             take(from.sends);
         /* A core that sends and receives at the same time copies for both; between nodes the NIC writes by itself. */
@@ -365,7 +373,7 @@ double send_cost(SmpiOperation operation, size_t size, Host *source, Host *targe
     }
     to.last_from = &from;
     from.free = start + std::max(own, level.busy * alone);
-    from.sent[&to].push_back({(double)size, copied});
+    from.sent[&to].push_back({(double)size, copied, from.distinct});
     return start + own - now;
 }
 
