@@ -97,6 +97,17 @@ def test_deleted_cells_are_measured_again(checkout: Checkout, deleted: list[str]
     assert sorted(path.name for path in (results / "cells").rglob("*.json")) == before
 
 
+def test_a_deleted_folder_of_a_study_is_made_again(checkout: Checkout) -> None:
+    target = "results/measured.txt"
+    run(checkout, target)
+    measured = checkout.folder / "results" / "tiny" / "measurements.csv"
+    before = measured.read_bytes()
+    shutil.rmtree(measured.parent)
+    assert "to simulate" not in run(checkout, target)
+    assert measured.read_bytes() == before
+    assert "Nothing to be done" in run(checkout, target)
+
+
 def test_a_study_waits_for_the_cells_that_another_one_measures(checkout: Checkout) -> None:
     checkout.write("config/studies/same.yaml", TINY)
     checkout.write("config/studies/more.yaml", TINY.replace("[2, 4]", "[2, 4, 6]"))

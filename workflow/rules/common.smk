@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import sys
+import time
 from pathlib import Path
 
 from snakemake.settings.types import DeploymentMethod
@@ -228,6 +229,13 @@ class Plan:
             self.changed[name, part] = [
                 STAGE.make_newest(path, RESULTS / (name or part))
             ]
+        # Snakemake does not make a deleted file again if the targets are newer than what it was made from.
+        if name and not (RESULTS / name / "measurements.csv").exists():
+            # It compares contents, too, so they have to differ each time.
+            path = STAGE.write(
+                f"{name}/changed-collect.txt", f"missing at {time.time_ns()}\n".encode()
+            )
+            self.changed[name, "collect"] = [path]
 
     def of_study(self, study):
         """Return the markers of all blocks of a study."""
