@@ -104,6 +104,7 @@ rule keep_tuning:
 rule tell_tuning:
     input:
         sources=ANALYSIS_SOURCES,
+        study=RESULTS / "{study}" / "study.json",
         judged=get_judged,
         changed=get_changed("tell"),
     output:

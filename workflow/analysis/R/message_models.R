@@ -20,7 +20,7 @@ message_costs <- function(results) {
   eager <- if (results$study$simulated) 65535 else 4096
   ladder <- read_ladder(results)
   if (nrow(ladder) > 0) {
-    check_ladder(ladder, names[map_dbl(levels, function(level) level$count) > 1])
+    check_ladder(ladder, levels_of_study(results))
     known <- list(source = "ladder", eager = eager, full_duplex = duplex_levels(levels))
     return(c(known, ladder_costs(results, ladder)))
   }

@@ -49,8 +49,9 @@ class GatheredSource(Source):
         return [self.context.results / name / "measurements.csv" for name in self.members()]
 
     def beside(self) -> list[Path]:
-        """Return the results that the analysis reads, including the import checks of imported studies."""
-        return [*super().beside(), *(path.with_name("import-checks.csv") for path in self.inputs())]
+        """Return the results that the analysis reads, including the import checks of imported studies and their titles."""
+        own = [path.with_name(name) for path in self.inputs() for name in ("import-checks.csv", "study.json")]
+        return [*super().beside(), *own]
 
     def rows(self) -> Rows:
         """Return all rows that have a latency; they keep the names of their study and machine."""
