@@ -137,6 +137,11 @@ LAYOUTS = {
         f"{m.title()}_bcast_{NUMBERS[a]}.csv": joined([row[2:] for row in GRID if row[:2] == (a, m)], "np,size,lat")
         for a in NUMBERS for m in ("core", "node")
     },
+    "names with a further word": {
+        f"bcast{NUMBERS[a]}_{word}{m}.csv": joined([row[2:] for row in GRID if row[:2] == (a, m) and (row[3] == 64) == bool(word)],
+            "Processes,Size,Latency")
+        for a in NUMBERS for m in ("core", "node") for word in ("", "fixed_")
+    },
     "wide by algorithm": {"bcast.csv": by_two("{} (us)", 0)},
     "wide by ranks": {"bcast.csv": by_two("np{}", 2)},
     "wide by size": {"bcast.csv": by_two("{}", 3)},

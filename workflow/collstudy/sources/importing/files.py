@@ -28,11 +28,21 @@ def resolve(pattern: str) -> str:
 
 
 def files_of(study: Study) -> list[tuple[dict[str, Any], Path]]:
-    """Return the files that a study imports, each with its entry in the study's YAML; may be empty."""
-    found = []
-    for entry in study.source.files:
-        found += [(entry, Path(path)) for path in sorted(glob.glob(glob_of(entry)))]
-    return found
+    """Return the files that a study imports, each with its entry in the study's YAML; may be empty.
+
+    A file that several patterns match belongs to the most specific one, with the longest fixed text: bcast1_fixed_core.csv to
+    bcast{algorithm}_fixed_{mapping}.csv, not to bcast{algorithm}_{mapping}.csv. Equally long patterns share it.
+    """
+    matched = [(entry, path) for entry in study.source.files for path in sorted(glob.glob(glob_of(entry)))]
+    longest: dict[str, int] = {}
+    for entry, path in matched:
+        longest[path] = max(longest.get(path, 0), _fixed_text(entry))
+    return [(entry, Path(path)) for entry, path in matched if _fixed_text(entry) == longest[path]]
+
+
+def _fixed_text(entry: dict[str, Any]) -> int:
+    """Return the number of characters of an entry's path outside of {field} and wildcards."""
+    return len(glob_of(entry).replace("*", ""))
 
 
 def glob_of(entry: dict[str, Any]) -> str:
