@@ -56,6 +56,45 @@ def test_duplicates_are_counted_and_repetitions_are_launches(checkout: Checkout)
     assert launches == [("1", "0.5"), ("2", "0.9")]
 
 
+def lines(times: list[float], algorithm: str = "Flat") -> str:
+    return "".join(f"{algorithm},core,2,{2**power},{us},{us + 1}\n" for power, us in enumerate(times))
+
+
+HEADER = "Algorithm, Allocation,P ,Size,Latency, Max\n"
+TIMES = [0.14, 0.14, 0.15, 0.16, 0.2, 0.31, 0.55, 1.02, 2.11]
+
+
+def launches_by_size(checkout: Checkout) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for row in table(checkout, "measurements"):
+        found.setdefault(row["size_bytes"], []).append(row["latency_us"])
+    return found
+
+
+def test_equal_times_of_single_launches_are_not_duplicates(checkout: Checkout) -> None:
+    """Times of two decimals are often equal in two launches; only a launch that is equal in all its cells is a duplicate."""
+    second = [0.14, 0.14, 0.15, 0.17, 0.2, 0.32, 0.55, 1.04, 2.12]
+    checkout.write("data/bcast_a.csv", HEADER + lines(TIMES) + lines(second) + lines(TIMES))
+    assert collect(checkout) == (0, "")
+    found = launches_by_size(checkout)
+    assert found["1"] == ["0.14", "0.14"] and found["8"] == ["0.16", "0.17"]
+
+
+def test_a_file_that_repeats_another_is_counted_once(checkout: Checkout) -> None:
+    """Authors publish the files of single algorithms and all of them in one file."""
+    checkout.write("data/bcast_a.csv", HEADER + lines(TIMES))
+    checkout.write("data/bcast_all.csv", HEADER + lines([2 * us for us in TIMES], "Default") + lines(TIMES))
+    assert collect(checkout) == (0, "")
+    assert [row["launch"] for row in table(checkout, "measurements")] == ["1"] * 18
+
+
+def test_equal_times_of_few_cells_in_two_files_are_launches(checkout: Checkout) -> None:
+    for name in ("a", "b"):
+        checkout.write(f"data/bcast_{name}.csv", HEADER + lines(TIMES[:3]))
+    assert collect(checkout) == (0, "")
+    assert launches_by_size(checkout) == {"1": ["0.14"] * 2, "2": ["0.14"] * 2, "4": ["0.15"] * 2}
+
+
 @pytest.mark.parametrize(
     ("content", "expected"),
     [

@@ -36,6 +36,9 @@ from collstudy.study.names import POINT_TO_POINT, SIZED
 
 np = lazy("numpy")
 
+#: Minimum number of equal cells, and of different times among them, for rows of two files to be the same measurement.
+COPIED, DIFFERENT = 8, 6
+
 
 def used_of(
     study: Study, rows: list[dict[str, Any]], account: dict[str, Any]
@@ -233,10 +236,11 @@ def _summarised(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _note_short_outputs(rows: list[dict[str, Any]], study: Study, problems: Problems) -> None:
     """Record outputs that end before the largest size of the other outputs of their entry, possibly after a crash."""
+    files = files_of(study)
     for entry in study.source.files:
         if entry.get("format") != "omb" or entry.get("collective") not in SIZED:
             continue
-        names = {Path(path).name for path in glob.glob(glob_of(entry))}
+        names = {path.name for of, path in files if of is entry}
         largest: dict[str, int] = {}
         for row in rows:
             if row["file"] in names:
@@ -278,6 +282,38 @@ def _leave_out(rows: list[dict[str, Any]], study: Study) -> list[dict[str, Any]]
     return given
 
 
+def _duplicates(rows: list[dict[str, Any]]) -> set[int]:
+    """Return the numbers of the rows that repeat others exactly.
+
+    Single launches of a cell may have equal times. Rows are therefore compared by *block*, the rows of an algorithm and mapping in
+    which each cell occurs once: the k-th occurrence of each cell in a file. A block's rows are duplicates if all cells that it
+    shares with an earlier block have equal values; in another file, at least COPIED cells with DIFFERENT times.
+    """
+    # A missing field counts as None.
+    given = sorted({name for row in rows for name in row} - {"file", "line", "path"})
+    content = [tuple(map(row.get, given)) for row in rows]
+    occurrences: Counter = Counter()
+    blocks: dict[tuple, dict[tuple, int]] = {}
+    for index, row in enumerate(rows):
+        cell = (*_key(row), row["launch"])
+        occurrences[row["path"], cell] += 1
+        series = (row["path"], row["collective"], row["algorithm"], row.get("parameters"), row["mapping"])
+        blocks.setdefault((*series, occurrences[row["path"], cell]), {})[cell] = index
+    having: dict[tuple, list[tuple]] = {}
+    twice: set[int] = set()
+    for name, block in blocks.items():
+        for earlier in dict.fromkeys(of for index in block.values() for of in having.get(content[index], ())):
+            common = [(index, blocks[earlier][cell]) for cell, index in block.items() if cell in blocks[earlier]]
+            times = {rows[index]["latency_us"] for index, _ in common}
+            enough = earlier[0] == name[0] or (len(common) >= COPIED and len(times) >= DIFFERENT)
+            if enough and all(content[one] == content[two] for one, two in common):
+                twice.update(one for one, _ in common)
+                break
+        for index in block.values():
+            having.setdefault(content[index], []).append(name)
+    return twice
+
+
 def _key(row: dict[str, Any]) -> tuple:
     get = row.get
     return (
@@ -288,17 +324,13 @@ def _key(row: dict[str, Any]) -> tuple:
 
 def _number_launches(rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], int]:
     """Drop exact duplicates and number the remaining launches of each cell and size from 1, in the order of the sources."""
-    seen: set[tuple] = set()
+    twice = _duplicates(rows)
     count: Counter = Counter()
     distinct = []
     shared = any("source" in row for row in rows)
-    # A missing field counts as None.
-    given = sorted({name for row in rows for name in row} - {"file", "line"})
-    for row in rows:
-        content = tuple(map(row.get, given))
-        if content in seen:
+    for index, row in enumerate(rows):
+        if index in twice:
             continue
-        seen.add(content)
         if row["launch"] is None or shared:
             key = _key(row)
             count[key] += 1
