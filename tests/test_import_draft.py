@@ -163,6 +163,27 @@ LAYOUTS = {
     "a column of the collective beside a name": {
         "bcast.csv": joined([("bcast", *row) for row in GRID], "Collective,algorithm,mapping,np,size,latency")
     },
+    "the collective and a machine in capitals": {"bcastEPYC.csv": joined(GRID, "Algorithm,Map,Processors,Size(bytes),Avg_Latency(us)")},
+    "names of folders": {
+        f"bcast_{a}/{m}/output.csv": joined([row[2:] for row in GRID if row[:2] == (a, m)], "number_processes,Size,AvgLatency(us)")
+        for a in NUMBERS for m in ("core", "node")
+    },
+    "the collective's letter and a number": {
+        f"bcast_data/b{NUMBERS[a]}_map_by_{m}.csv": joined([row[2:] for row in GRID if row[:2] == (a, m)], "num_procs,Size,Latency")
+        for a in NUMBERS for m in ("core", "node")
+    },
+    "a word and a number apart": {
+        f"bcast_alg_{NUMBERS[a]}_{m}_np_{p}.csv": joined([row[3:] for row in GRID if row[:3] == (a, m, p)], "Size,Latency")
+        for a in NUMBERS for m in ("core", "node") for p in (2, 4, 6)
+    },
+    "equal names, different headers": {
+        "bcast_core.csv": joined([("x", a, *row) for a, _, *row in GRID if _ == "core"], '"",algorithm,np,size,latency'),
+        "bcast_node.csv": joined([(a, *row) for a, _, *row in GRID if _ == "node"], "algorithm,ranks,size,latency"),
+    },
+    "a file for each algorithm with its column": {
+        f"bcast_{a}_{m}.csv": joined([row for row in GRID if row[:2] == (a, m)], "algorithm,mapping,np,size,latency")
+        for a in NUMBERS for m in ("core", "node")
+    },
     "a column of the collective": {
         "results.csv": joined([("MPI_Bcast", *row) for row in GRID], "Collective,algorithm,mapping,np,size,latency")
     },
@@ -173,6 +194,7 @@ LAYOUTS = {
 def test_layouts(tmp_path: Path, layout: str) -> None:
     (tmp_path / "theirs").mkdir()
     for name, text in LAYOUTS[layout].items():
+        (tmp_path / "theirs" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "theirs" / name).write_text(text)
     assert sorted(read(tmp_path / "theirs")) == sorted((*row[:4], float(row[4])) for row in GRID)
 
@@ -194,11 +216,23 @@ def test_a_column_of_another_collective_than_the_name_says(tmp_path: Path) -> No
     text, questions = draft(tmp_path, "theirs", "orfeo-thin", CONFIGURATION)
     assert yaml.safe_load(text)["import"]["files"][0]["collective"] == "reduce"
     assert not any("'Collective'" in question for question in questions)
-    both = [("reduce", *GRID[0]), ("bcast", *GRID[1])]
-    (tmp_path / "bcast.csv").write_text(joined(both, "Collective,algorithm,mapping,np,size,us"))
+    # A column without the name of a collective is asked about.
+    (tmp_path / "bcast.csv").write_text(joined([("short", *row) for row in GRID], "Test,algorithm,mapping,np,size,us"))
     text, questions = draft(tmp_path, "theirs", "orfeo-thin", CONFIGURATION)
-    assert yaml.safe_load(text)["import"]["files"][0]["collective"] == "?"
-    assert any("its column names the collectives bcast, reduce" in question for question in questions)
+    assert yaml.safe_load(text)["import"]["files"][0]["collective"] == "bcast"
+    assert any("the column 'Test' has short, which names no collective" in question for question in questions)
+
+
+def test_a_table_of_several_collectives(tmp_path: Path) -> None:
+    (tmp_path / "theirs").mkdir()
+    rows = [(name, *row) for name in ("Broadcast", "Gather") for row in GRID if row[0] == "linear"]
+    (tmp_path / "theirs" / "results.csv").write_text(joined(rows, "Type,algorithm,mapping,NP,size,latency"))
+    text, _ = draft(tmp_path / "theirs", "theirs", "orfeo-thin", CONFIGURATION)
+    entries = yaml.safe_load(text)["import"]["files"]
+    assert [entry["collective"] for entry in entries] == ["bcast", "gather"]
+    assert {entry["columns"]["collective"] for entry in entries} == {"Type"}
+    linear = [(*row[:4], float(row[4])) for row in GRID if row[0] == "linear"]
+    assert sorted(read(tmp_path / "theirs")) == sorted(linear + linear)
 
 
 def test_what_could_not_be_read_is_said(tmp_path: Path) -> None:
@@ -308,3 +342,24 @@ def test_a_table_that_is_none(tmp_path: Path) -> None:
         (tmp_path / "x.csv.gz").write_bytes(content)
         with pytest.raises(StudyError, match="not a compact table"):
             list(compact.rows(tmp_path / "x.csv.gz"))
+
+
+def test_probable_algorithms_are_asked_about(tmp_path: Path) -> None:
+    rows = [(name, "core", 2, 0.5) for name in ("ring", "ignore", "basic", "tree")]
+    (tmp_path / "barrier.csv").write_text(joined(rows, "algorithm,mapping,np,latency"))
+    text, questions = draft(tmp_path, "theirs", "orfeo-thin", CONFIGURATION)
+    (entry,) = yaml.safe_load(text)["import"]["files"]
+    assert entry["algorithms"] == {"ring": "double_ring", "ignore": "default", "basic": "basic", "tree": "tree"}
+    asked = "\n".join(questions)
+    assert "whether the algorithm ring is double_ring" in asked and "whether the algorithm ignore is default" in asked
+    assert "whether basic is Open MPI's component of that name" in asked and "tree" not in asked
+
+
+def test_sizes_and_rows_that_are_missing_are_asked_about(tmp_path: Path) -> None:
+    (tmp_path / "bcast_linear_core.csv").write_text("Processes,Latency,Notes\n2,0.5,\n4,0.7\n")
+    (tmp_path / "notes.txt").write_text("measured on a Sunday\n")
+    _, questions = draft(tmp_path, "theirs", "orfeo-thin", CONFIGURATION)
+    asked = "\n".join(questions)
+    assert "size_bytes; it can be set in `constants` or `by_row`" in asked
+    assert "1 of 2 rows have another number of fields than the header" in asked
+    assert "1 file without a table of times that is recognised: notes.txt" in asked

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import os
 import re
 from collections import defaultdict
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from collstudy.sources.importing.files import from_name
 from collstudy.sources.importing.strict import Refused, read_text
 from collstudy.sources.importing.words import (
     COLLECTIVE,
+    algorithm_like,
     algorithm_named,
     collective_in,
     field_of,
@@ -27,6 +30,7 @@ from collstudy.sources.importing.words import (
 )
 from collstudy.study.catalogue import Catalogue
 from collstudy.study.config import Configuration
+from collstudy.study.names import SIZED
 
 yaml = lazy("yaml")
 
@@ -47,7 +51,7 @@ def draft(folder: Path, name: str, machine: str | None, configuration: Configura
     if machine is None:
         machine = "?"
         questions.append("machine: the machine of the measurements; a file of kind imported" + allowed(imported))
-    entries = [*_pico(folder), *_grouped(folder, configuration.catalogue, questions)]
+    entries = [*_pico(folder), *_merged(_grouped(folder, configuration.catalogue, questions))]
     if not entries:
         unread = [question for question in questions if not question.startswith("machine: ")]
         raise StudyError(
@@ -65,12 +69,23 @@ def draft(folder: Path, name: str, machine: str | None, configuration: Configura
         if len(formats) > 1:
             questions.append("files: output of Intel MPI Benchmarks and other files; give each a study of its own")
     questions.append("mpi, mpi_version, suite_version: the software of the measurements")
+    questions = _by_text(questions, folder)
     document = {
         "title": f"Measurements of {name}", "question": "?", "machine": machine, "import": {**software, "files": entries},
     }  # fmt: skip
     head = [f"# Drafted by ./study import from {folder}. Check every line; not determined:"]
     head += [f"# - {question}" for question in questions]
     return "\n".join(head) + "\n" + yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=120), questions
+
+
+def _by_text(questions: list[str], folder: Path) -> list[str]:
+    """Return each question once, with all patterns (relative to the folder) that it is about."""
+    found: dict[str, list[str]] = {}
+    for question in questions:
+        about = re.fullmatch(rf"{re.escape(str(folder))}/(.* \(\d+ files?\)): (.*)", question)
+        patterns = found.setdefault(about.group(2) if about else question, [])
+        patterns += [about.group(1)] if about else []
+    return [f"{', '.join(patterns)}: {text}" if patterns else text for text, patterns in found.items()]
 
 
 def _pico(folder: Path) -> list[dict[str, Any]]:
@@ -97,6 +112,7 @@ def _pico(folder: Path) -> list[dict[str, Any]]:
 def _grouped(folder: Path, catalogue: Catalogue, questions: list[str]) -> list[dict[str, Any]]:
     """Return one entry for all files with the same header and the same name pattern."""
     groups: dict[tuple, list[Path]] = defaultdict(list)
+    unknown: list[str] = []
     for path in sorted(folder.rglob("*")):
         if (
             not path.is_file()
@@ -109,24 +125,82 @@ def _grouped(folder: Path, catalogue: Catalogue, questions: list[str]) -> list[d
         except StudyError as problem:
             questions.append(str(problem))
             continue
+        named = _collective(folder, path, catalogue)
         if "# OSU MPI" in text:
-            groups[("omb", (), _pattern(folder, path, catalogue))].append(path)
+            groups[("omb", (), _pattern(folder, path, catalogue, (), named), named)].append(path)
         elif found := imb.collectives_of(text):
             for collective in found:
                 if collective in catalogue.algorithms:
                     # If a file has several process counts, a number in its name has another meaning.
                     several = ("processes",) if len(imb.processes_of(text)) > 1 else ()
                     pattern = _pattern(folder, path, catalogue, several, collective)
-                    groups[("imb", (collective,), pattern)].append(path)
+                    groups[("imb", (), pattern, collective)].append(path)
         elif collective := nccl_tests.collective_of(text):
-            groups[("nccl-tests", (collective,), _nccl_pattern(path))].append(path)
+            groups[("nccl-tests", (), _nccl_pattern(path), collective)].append(path)
         elif header := _header(path, text):
-            groups[("csv", header, _pattern(folder, path, catalogue, header))].append(path)
-        elif header := bare_tables.header(text, collective_in(path.stem, catalogue), catalogue):
-            groups[("bare", header, _pattern(folder, path, catalogue, header))].append(path)
+            groups[("csv", header, _pattern(folder, path, catalogue, header, named), named)].append(path)
+        elif header := bare_tables.header(text, named, catalogue):
+            groups[("bare", header, _pattern(folder, path, catalogue, header, named), named)].append(path)
+        else:
+            unknown.append(str(path.relative_to(folder)))
+    if unknown:
+        questions.append(
+            f"{len(unknown)} file{'s' * (len(unknown) > 1)} without a table of times that is recognised: {', '.join(unknown[:5])}"
+            + ", ..." * (len(unknown) > 5)
+        )
     return [
-        _entry(kind, header, pattern, paths, catalogue, questions) for (kind, header, pattern), paths in groups.items()
+        entry
+        for (kind, header, pattern, collective), paths in _joined(groups).items()
+        for entry in _entries(kind, header, pattern, collective, paths, catalogue, questions)
     ]
+
+
+def _collective(folder: Path, path: Path, catalogue: Catalogue) -> str | None:
+    """Return the collective that a file's name contains, or the folder nearest to it; None if there is none."""
+    folders = [folder.resolve().name, *path.relative_to(folder).parts[:-1]]
+    found = (collective_in(name, catalogue) for name in (path.name.split(".")[0], *reversed(folders)))
+    return next((name for name in found if name), None)
+
+
+def _joined(groups: dict[tuple, list[Path]]) -> dict[tuple, list[Path]]:
+    """Join tables with equal headers, collectives and folders if algorithm and mapping are columns. The pattern is what the names have
+    in common; one that would match files of other groups is not used, unless these name them exactly.
+    """
+    alike: dict[tuple, list[tuple]] = defaultdict(list)
+    for key in groups:
+        if key[0] == "csv" and "{" not in key[2] and {"algorithm", "mapping"} <= set(map(field_of, key[1])):
+            alike[key[1], key[3], str(Path(key[2]).parent)].append(key)
+    joined = dict(groups)
+    for keys in alike.values():
+        names = [Path(key[2]).name for key in keys]
+        start = os.path.commonprefix(names)
+        end = os.path.commonprefix([name[len(start) :][::-1] for name in names])[::-1]
+        mine = {path for key in keys for path in groups[key]}
+        pattern = Path(keys[0][2]).parent / f"{start}*{end}"
+        single = {Path(key[2]) for key in groups}
+        if len(keys) > 1 and start and {*pattern.parent.glob(pattern.name)} <= mine | single:
+            for key in keys:
+                del joined[key]
+            joined[keys[0][0], keys[0][1], str(pattern), keys[0][3]] = sorted(mine)
+    return joined
+
+
+def _merged(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Merge entries with the same pattern that differ only in the names of their columns; a list of names means the first that
+    a file has.
+    """
+    found: list[dict[str, Any]] = []
+    for entry in entries:
+        rest = {name: value for name, value in entry.items() if name != "columns"}
+        same = next((one for one in found if {name: of for name, of in one.items() if name != "columns"} == rest), None)
+        if same is None or {*same.get("columns", {})} != {*entry.get("columns", {})}:
+            found.append(entry)
+            continue
+        for field, name in entry.get("columns", {}).items():
+            names = same["columns"][field] if isinstance(same["columns"][field], list) else [same["columns"][field]]
+            if name not in names:
+                same["columns"][field] = [*names, name]
+    return found
 
 
 def _suffix(path: Path) -> str:
@@ -142,11 +216,13 @@ def _header(path: Path, text: str) -> tuple[str, ...]:
     return found if known >= 2 or (_suffix(path) == ".csv" and not (known == 0 and numbers >= 2)) else ()
 
 
-def _pattern(folder: Path, path: Path, catalogue: Catalogue, header: tuple[str, ...] = (), collective: str = "") -> str:
+def _pattern(
+    folder: Path, path: Path, catalogue: Catalogue, header: tuple[str, ...] = (), collective: str | None = None
+) -> str:
     """Return the file's path with {algorithm}, {mapping} and {processes} in place of their values in the names of file and folders,
     unless *header* has a column for them.
     """
-    collective = collective or collective_in(path.stem, catalogue) or ""
+    collective = collective or ""
     known = {field for name in header if (field := field_of(name))}
     within = path.relative_to(folder)
     ending = path.name[len(path.name.removesuffix(".gz").rsplit(".", 1)[0]) :]
@@ -168,7 +244,8 @@ def _fields_in(name: str, collective: str, catalogue: Catalogue, known: set[str]
             at + 1,
         ) if at % 2 == 0 else at + 1  # fmt: skip
         text = "".join(parts[at:until])
-        field, kept = _field_of(text, collective, catalogue, known)
+        before = parts[at - 2].lower() if at >= 2 and at % 2 == 0 else ""
+        field, kept = _field_of(text, before, collective, catalogue, known)
         if field and field not in known:
             known.add(field)
             text = f"{kept}{{{field}}}"
@@ -177,21 +254,34 @@ def _fields_in(name: str, collective: str, catalogue: Catalogue, known: set[str]
     return "".join(result)
 
 
-def _field_of(text: str, collective: str, catalogue: Catalogue, known: set[str]) -> tuple[str, str]:
-    """Return the field that a word of a name stands for, and the part of the word before the value; "" if it stands for none."""
-    if collective and (
-        found := re.fullmatch(rf"({re.escape(collective)}|alg|algo|algorithm)(\d)", text, re.IGNORECASE)
-    ):
+def _field_of(text: str, before: str, collective: str, catalogue: Catalogue, known: set[str]) -> tuple[str, str]:
+    """Return the field that a word of a name stands for, and the part of the word before the value; "" if it stands for none.
+
+    *before* is the word before it.
+    """
+    words = rf"{re.escape(collective)}|{collective[:1]}|broadcast|alg|algo|algorithm|a"
+    if collective and (found := re.fullmatch(rf"({words})(\d)", text, re.IGNORECASE)):
         return "algorithm", found.group(1)
+    if text.isdecimal() and before:
+        if before in ("alg", "algo", "algorithm"):
+            return "algorithm", ""
+        # The number of a size, a launch or a job is not one of processes.
+        if (field := field_of(before)) and field != "processes":
+            return "", ""
     if text.removeprefix("by").lower() in catalogue.mappings:
         return "mapping", "by" * text.startswith("by")
     if found := re.fullmatch(r"(np|p|n)?(\d+)", text):
         # If there is a column of processes, a single digit is the algorithm's number.
         numbered = "processes" in known and len(text) == 1 and collective
         return "algorithm" if numbered else "processes", found.group(1) or ""
-    if collective and text != collective and algorithm_named(text, collective, catalogue):
+    if collective and text != collective and _algorithm(text, collective, catalogue):
         return "algorithm", ""
     return "", ""
+
+
+def _algorithm(text: str, collective: str, catalogue: Catalogue) -> str | None:
+    """Return the algorithm that a text names, or probably means; None if there is none."""
+    return algorithm_named(text, collective, catalogue) or algorithm_like(text, collective, catalogue)
 
 
 def _nccl_pattern(path: Path) -> str:
@@ -231,7 +321,7 @@ def _columns(
     questions += [
         f"{where}: the meaning of the column {name!r}"
         for name in rest
-        if plain(name) not in COLLECTIVE and not any(name in of for of in wide.values())
+        if name and plain(name) not in COLLECTIVE and not any(name in of for of in wide.values())
     ]
     if not units:
         questions.append(f"{where}: the unit of the times; us is assumed")
@@ -246,7 +336,7 @@ def _wide(
     found: dict[str, dict[str, Any]] = {"algorithm": {}, "mapping": {}, "processes": {}, "size_bytes": {}}
     for name in names:
         word = without_unit(name)
-        if collective and (algorithm := algorithm_named(word, collective, catalogue)):
+        if collective and (algorithm := _algorithm(word, collective, catalogue)):
             found["algorithm"][name] = algorithm
         if (mapping := mapping_named(word, catalogue)) != "?":
             found["mapping"][name] = mapping
@@ -261,15 +351,14 @@ def _wide(
     return next(({field: found[field]} for field in order if field not in columns and len(found[field]) >= 2), {})
 
 
-def _entry(
-    kind: str, header: tuple[str, ...], pattern: str, paths: list[Path], catalogue: Catalogue, questions: list[str]
-) -> dict[str, Any]:
+def _entries(
+    kind: str, header: tuple[str, ...], pattern: str, collective: str | None, paths: list[Path], catalogue: Catalogue,
+    questions: list[str],
+) -> list[dict[str, Any]]:  # fmt: skip
+    """Return the entries of a group of files: one, or one for each collective that a column of the files names."""
     entry: dict[str, Any] = {"path": pattern}
     if kind == "nccl-tests":
-        return entry | {"format": kind, "collective": header[0]}
-    collective = (
-        header[0] if kind == "imb" else collective_in(Path(pattern).stem.replace("{algorithm}", "_"), catalogue)
-    )
+        return [entry | {"format": kind, "collective": collective}]
     entry["collective"] = collective or "?"
     where = f"{pattern} ({len(paths)} file{'s' * (len(paths) > 1)})"
     columns: dict[str, str] = {}
@@ -281,49 +370,83 @@ def _entry(
             questions.append(f"{where}: no header line; whether its columns are {', '.join(header)}, in us and bytes")
         entry |= _columns(header, where, collective, catalogue, questions)
         columns = entry["columns"]
-    values = _values(paths, header, columns, 0 if kind == "bare" else 1)
-    if "collective" in values:
-        collective = _only_collective(entry, values.pop("collective"), where, catalogue, questions)
+    names = [from_name(path, entry) for path in paths]
+    from_names = {
+        field: {given[field] for given in names if field in given}
+        for field in ("algorithm", "mapping")
+        if field not in columns
+    }
+    words = _words(paths, header, columns, 0 if kind == "bare" else 1)
+    if words.uneven:
+        questions.append(f"{where}: {words.uneven} of {words.rows} rows have another number of fields than the header")
+    said = {text: collective_in(text, catalogue) for text in words.by_collective if text}
+    if strange := sorted(text for text, of in said.items() if of is None):
+        questions.append(
+            f"{where}: the column {words.column!r} has {', '.join(strange[:5])}, which names no collective"
+        )
+    several = sorted({of for of in said.values() if of})
+    if len(several) > 1:
+        columns["collective"] = words.column
+    elif several:
+        entry["collective"] = several[0]
     elif collective is None:
         questions.append(f"{where}: collective")
-    names = [from_name(path, entry) for path in paths]
-    for field in ("algorithm", "mapping"):
-        if field not in columns:
-            values[field] = {given[field] for given in names if field in given}
+    entries = []
+    for one in several if len(several) > 1 else [entry["collective"]]:
+        values: dict[str, set[str]] = defaultdict(set, {field: set(of) for field, of in from_names.items()})
+        for text, found in words.by_collective.items():
+            if len(several) < 2 or said.get(text) == one:
+                for field, of in found.items():
+                    values[field] |= of
+        mine = f"{where}: {one}" if len(several) > 1 else where
+        entries.append(
+            _named(
+                entry | {"collective": one, **({"columns": {**columns}} if columns else {})},
+                values,
+                mine,
+                catalogue,
+                questions,
+            )
+        )
+    _ask_for_fields(entries, kind, columns, where, questions)
+    return entries
+
+
+def _named(
+    entry: dict[str, Any], values: dict[str, set[str]], where: str, catalogue: Catalogue, questions: list[str]
+) -> dict[str, Any]:
+    """Return the entry with the meaning of the *values* of its fields: algorithms, mappings, decimal commas."""
     _name_algorithms(entry, values["algorithm"], where, catalogue, questions)
     strange = sorted(values["mapping"] - set(catalogue.mappings))
     if strange:
         entry["mappings"] = {text: mapping_named(text, catalogue) for text in strange}
         if unknown := [text for text, ours in entry["mappings"].items() if ours == "?"]:
             questions.append(f"{where}: the mappings {', '.join(unknown)}" + allowed(catalogue.mappings))
-    if any("," in text for text in values.pop("latency_us", ())):
+    if any("," in text for text in values["latency_us"]):
         entry["decimal"] = "comma"
+    return entry
+
+
+def _ask_for_fields(
+    entries: list[dict[str, Any]], kind: str, columns: dict[str, str], where: str, questions: list[str]
+) -> None:
+    """Ask for the fields that neither the columns nor the name of the files give."""
+    entry = entries[0]
     given = {*columns, *entry.get("wide", {}), *(("latency_us",) if "wide" in entry else ())}
     given |= {"processes"} if {"nodes", "processes_per_node"} <= given else set()
+    if kind in ("omb", "imb") or entry["collective"] not in SIZED:
+        given |= {"size_bytes"}
     if kind in ("omb", "imb"):
         given |= {"latency_us"}
     if kind == "imb":
         given |= {"processes"}
-    for field in ("algorithm", "mapping", "processes", "latency_us"):
-        if field not in given and f"{{{field}}}" not in pattern:
+    for field in ("algorithm", "mapping", "processes", "size_bytes", "latency_us"):
+        if field not in given and f"{{{field}}}" not in entry["path"]:
             questions.append(f"{where}: {field}; it can be set in `constants` or `by_row`")
             # An algorithm whose name is missing is not necessarily the default.
             if field == "algorithm":
-                entry["constants"] = {"algorithm": "?"}
-    return entry
-
-
-def _only_collective(
-    entry: dict[str, Any], named: set[str], where: str, catalogue: Catalogue, questions: list[str]
-) -> str | None:
-    """Return the collective of a table if its column of collectives names only one; otherwise None, and ask."""
-    found = {collective_in(text, catalogue) for text in named}
-    if len(found) == 1 and (only := found.pop()):
-        entry["collective"] = only
-        return only
-    entry["collective"] = "?"
-    questions.append(f"{where}: its column names the collectives {', '.join(sorted(named))}; use one file for each")
-    return None
+                for one in entries:
+                    one["constants"] = {"algorithm": "?"}
 
 
 def _name_algorithms(
@@ -335,23 +458,47 @@ def _name_algorithms(
         entry["algorithms"] = "numbers"
         questions.append(f"{where}: whether the algorithms {', '.join(sorted(named))} are Open MPI's numbers")
     elif named and collective != "?":
-        entry["algorithms"] = {text: algorithm_named(text, collective, catalogue) or "?" for text in sorted(named)}
+        entry["algorithms"] = {text: _algorithm(text, collective, catalogue) or "?" for text in sorted(named)}
+        questions += [
+            f"{where}: whether the algorithm {text} is {ours}"
+            for text, ours in entry["algorithms"].items()
+            if ours != "?" and not algorithm_named(text, collective, catalogue)
+        ]
+        questions += [
+            f"{where}: whether {text} is Open MPI's component of that name, or another algorithm"
+            for text, ours in entry["algorithms"].items()
+            if "component" in catalogue.algorithms[collective].get(ours, {}).get("openmpi", {})
+        ]
         if unknown := [text for text, ours in entry["algorithms"].items() if ours == "?"]:
             questions.append(
                 f"{where}: the algorithms {', '.join(unknown)}" + allowed(catalogue.algorithms[collective])
             )
 
 
-def _values(paths: list[Path], header: tuple[str, ...], columns: dict[str, str], first: int) -> dict[str, set[str]]:
+@dataclass
+class _Words:
+    """Distinct words in the columns of names and of times, by the word in the column of the collective ("" without such a column)."""
+
+    column: str
+    by_collective: dict[str, dict[str, set[str]]]
+    rows: int = 0
+    uneven: int = 0
+
+
+def _words(paths: list[Path], header: tuple[str, ...], columns: dict[str, str], first: int) -> _Words:
     """Return the distinct words in the columns of names and of times, from record *first* on."""
-    found: dict[str, set[str]] = {field: set() for field in ("algorithm", "mapping", "latency_us") if field in columns}
-    if said := next((name for name in header if plain(name) in COLLECTIVE), None):
-        columns, found["collective"] = {**columns, "collective": said}, set()
-    for path in paths if found else ():
+    fields = {
+        field: header.index(columns[field]) for field in ("algorithm", "mapping", "latency_us") if field in columns
+    }
+    said = next((name for name in header if plain(name) in COLLECTIVE), "")
+    found = _Words(said, {})
+    for path in paths if header else ():
         for row in itertools.islice(filter(any, csv_files.reader(read_text(path))), first, None):
-            # Comments, and rows with another number of fields, are ignored.
-            for field, seen in found.items() if len(row) == len(header) else ():
-                at = header.index(columns[field])
-                if at < len(row):
-                    seen.add(row[at].strip())
+            found.rows += 1
+            if len(row) != len(header):
+                found.uneven += 1
+                continue
+            words = found.by_collective.setdefault(row[header.index(said)].strip() if said else "", {})
+            for field, at in fields.items():
+                words.setdefault(field, set()).add(row[at].strip())
     return found

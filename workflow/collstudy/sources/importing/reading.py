@@ -30,6 +30,7 @@ from collstudy.sources.importing.files import (
 )
 from collstudy.sources.importing.series import Values
 from collstudy.sources.importing.strict import Problems, Refused
+from collstudy.sources.importing.words import collective_in
 from collstudy.study.catalogue import Catalogue
 from collstudy.study.description import Study
 from collstudy.study.names import POINT_TO_POINT, SIZED
@@ -169,9 +170,11 @@ def _raw_rows(
     else:
         found = {"csv": csv_files, "omb": omb, "imb": imb}[kind].rows(path, entry, problems)
     rules = entry.get("by_row", {})
-    if not known and not rules and not entry.get("values"):
+    of = entry.get("columns", {}).get("collective")
+    if not known and not rules and not entry.get("values") and not of:
         yield from found
         return
+    several: set[str] = set()
     for index, (line, raw) in enumerate(found):
         by_row = {name: _by_row(rule, index) for name, rule in rules.items()}
         row = {**known, **by_row, **raw}
@@ -181,7 +184,13 @@ def _raw_rows(
                     f"{path}: line {line}: {name} is {row.get(name)!r}, which is not in `values`{allowed(ours)}"
                 )
             row[name] = ours[row[name]]
+        if of:
+            several.add(row["collective"])
+            if collective_in(row["collective"], catalogue) != entry["collective"]:
+                continue
         yield line, row
+    if of and not any(collective_in(text, catalogue) == entry["collective"] for text in several):
+        raise StudyError(f"{path}: no row whose {of!r} is {entry['collective']}{allowed(several)}")
 
 
 def _by_row(rule: dict[str, int], index: int) -> int:

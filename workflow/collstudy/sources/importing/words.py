@@ -10,21 +10,26 @@ from collstudy.study.catalogue import Catalogue
 FIELDS = {
     "algorithm": "algorithm", "algo": "algorithm", "alg": "algorithm", "algorithmname": "algorithm", "mapping": "mapping",
     "allocation": "mapping", "mapby": "mapping", "map": "mapping", "binding": "mapping", "processes": "processes",
-    "process": "processes", "procs": "processes", "np": "processes", "ranks": "processes", "nprocs": "processes",
-    "cores": "processes", "p": "processes", "ntasks": "processes", "numprocesses": "processes", "nodes": "nodes",
-    "nnodes": "nodes", "size": "size_bytes", "messagesize": "size_bytes", "msgsize": "size_bytes", "bytes": "size_bytes",
-    "sizebytes": "size_bytes", "message": "size_bytes", "msg": "size_bytes", "length": "size_bytes",
+    "process": "processes", "proc": "processes", "procs": "processes", "np": "processes", "ranks": "processes",
+    "cores": "processes", "p": "processes", "tasks": "processes", "processors": "processes", "nodes": "nodes",
+    "size": "size_bytes", "messagesize": "size_bytes", "msgsize": "size_bytes", "bytes": "size_bytes", "sizebytes": "size_bytes",
+    "message": "size_bytes", "msg": "size_bytes", "length": "size_bytes",
     "messagelength": "size_bytes", "messagebytes": "size_bytes", "msgbytes": "size_bytes", "datasize": "size_bytes",
     "latency": "latency_us", "avglatency": "latency_us", "avg": "latency_us", "time": "latency_us", "mean": "latency_us",
-    "latencyus": "latency_us", "avglat": "latency_us", "averagelatency": "latency_us", "min": "min_latency_us",
-    "minlatency": "min_latency_us", "max": "max_latency_us", "maxlatency": "max_latency_us", "iterations": "iterations",
+    "latencyus": "latency_us", "avglat": "latency_us", "averagelatency": "latency_us", "meanlatency": "latency_us",
+    "avgtime": "latency_us", "average": "latency_us", "min": "min_latency_us", "minlatency": "min_latency_us",
+    "max": "max_latency_us", "maxlatency": "max_latency_us", "iterations": "iterations",
     "iters": "iterations", "launch": "launch", "run": "launch", "repetition": "launch", "lat": "latency_us",
     "ppn": "processes_per_node", "rankspernode": "processes_per_node", "processespernode": "processes_per_node",
     "taskspernode": "processes_per_node", "procspernode": "processes_per_node", "nodesxppn": "processes",
     "bandwidth": "bandwidth_mb_s", "core1": "from_core", "corea": "from_core", "core2": "to_core", "coreb": "to_core",
 }  # fmt: skip
+#: Words before a count: number_processes, num procs, nranks.
+_COUNT = re.compile(r"^(numberof|number|numof|num|n)?(mpi)?")
 #: Headers of a column that names the collective.
-COLLECTIVE = ("collective", "operation")
+COLLECTIVE = ("collective", "operation", "type", "benchmark", "test")
+#: Other words for the library's own selection; Open MPI lists it as "ignore".
+DEFAULT = ("ignore", "standard", "def", "baseline", "base")
 _UNIT = re.compile(r"[(\[ _](ns|us|ms|s|\u00b5s|usec|msec|nsec|sec)[)\]]?\s*$", re.IGNORECASE)
 _SIZE_UNIT = re.compile(r"[(\[ _](bytes|B|KiB|KB|MiB|MB)[)\]]?\s*$", re.IGNORECASE)
 _UNITS = {"nsec": "ns", "usec": "us", "msec": "ms", "sec": "s", "\u00b5s": "us"}
@@ -37,7 +42,9 @@ def plain(text: str) -> str:
 
 def field_of(name: str) -> str | None:
     """Return the field that a column's name denotes; None if unknown."""
-    return FIELDS.get(plain(without_unit(_SIZE_UNIT.sub("", name))), FIELDS.get(plain(name)))
+    found = FIELDS.get(plain(without_unit(_SIZE_UNIT.sub("", name))), FIELDS.get(plain(name)))
+    counted = FIELDS.get(_COUNT.sub("", plain(name)))
+    return found or (counted if counted in ("processes", "nodes") else None)
 
 
 def unit_of(name: str) -> str | None:
@@ -58,8 +65,8 @@ def size_unit_of(name: str) -> str | None:
 
 
 def collective_in(text: str, catalogue: Catalogue) -> str | None:
-    """Return the longest name of a collective in a text; None if there is none."""
-    text = text.lower().replace("broadcast", "bcast")
+    """Return the longest name of a collective in a text (also before capitals: bcastEPYC); None if there is none."""
+    text = re.sub(r"(?<=[a-z])(?=[A-Z]{2})", "_", text).lower().replace("broadcast", "bcast")
     found = [name for name in catalogue.algorithms if re.search(rf"(^|[^a-z]){name}([^a-z]|$)", text)]
     return max(found, key=len) if found else None
 
@@ -68,6 +75,21 @@ def mapping_named(text: str, catalogue: Catalogue) -> str:
     """Return the mapping that a text such as "by core", "map-by-node" or "Socket" names; "?" if none."""
     word = plain(text).removeprefix("map").removeprefix("by") or "?"
     return next((name for name in catalogue.mappings if plain(name) == word), "?")
+
+
+def algorithm_like(text: str, collective: str, catalogue: Catalogue) -> str | None:
+    """Return the algorithm that a text probably means: the default, or the only one of Open MPI's with this word in its name (ring:
+    double_ring); None if there is none.
+    """
+    word = plain(text)
+    if word in DEFAULT:
+        return "default"
+    alike = {
+        name
+        for name, entry in catalogue.algorithms[collective].items()
+        if "algorithm" in entry.get("openmpi", {}) and word in (*name.split("_"), plain(name.replace("binary", "bin")))
+    }
+    return alike.pop() if len(alike) == 1 else None
 
 
 def algorithm_named(text: str, collective: str, catalogue: Catalogue) -> str | None:
