@@ -349,3 +349,46 @@ def test_agreement_of_two_sources() -> None:
     assert len(rows) == 8 and {row["cells"] for row in rows} == {24 * 21}
     # Two normal deviates of 1.5 %: the median of their absolute difference is 0.6745 x sqrt(2) x 1.5 %.
     assert all(row["median_abs_difference_pct"] == pytest.approx(1.43, abs=0.25) for row in rows)
+
+
+def test_launches_that_all_had_the_same_number_of_ranks() -> None:
+    """The script passed the job's number of ranks to mpirun instead of the loop's."""
+    rng = random.Random(5)
+    all_of = {(r["algorithm"], r["mapping"], r["size_bytes"]): r for r in sound() if r["processes"] == 48}
+    faulty = [
+        row | scaled(10 * rng.gauss(1, 0.015))(all_of[row["algorithm"], row["mapping"], row["size_bytes"]])
+        for row in sound() if row["mapping"] == "core"
+    ]  # fmt: skip
+    findings = found(faulty)
+    assert {finding.where for finding in findings.pop("times do not depend on ranks")} == {
+        f"bcast {name}, by core" for name in ("linear", "chain", "binomial", "binary_tree")
+    }
+    assert "unit of the times" not in findings
+
+
+def test_few_ranks_that_were_disturbed_are_no_other_unit() -> None:
+    slow = changed(sound(), lambda row: row["processes"] <= 4 and row["mapping"] == "core", scaled(400))
+    assert "unit of the times" not in found(slow)
+
+
+def test_a_cell_that_is_slow_in_every_launch_is_not_an_outlier() -> None:
+    """An effect of the library or the machine, such as a protocol at one number of ranks."""
+    rows = [row | {"launch": launch} for launch in (1, 2, 3) for row in sound(seed=launch)]
+    faulty = changed(
+        rows, lambda row: (row["algorithm"], row["processes"], row["size_bytes"]) == ("chain", 20, 64), scaled(1000)
+    )
+    assert "outlier" not in found(faulty)
+    faulty[0] = faulty[0] | scaled(1000)(faulty[0])
+    assert len(found(faulty)["outlier"]) == 1
+
+
+def test_algorithms_that_are_all_equal_are_one_finding() -> None:
+    algorithms = ("linear", "chain", "binomial", "binary_tree")
+    same = [
+        row | {"algorithm": name}
+        for seed, name in enumerate(algorithms)
+        for row in sound(seed=seed, algorithms=("chain",))
+    ]
+    findings = {finding.where: finding.found for finding in found(same)["wrong algorithm"]}
+    assert "had no effect" in findings.pop("bcast binary_tree, binomial, chain and linear")
+    assert all("grows with the number of ranks" in text for text in findings.values())

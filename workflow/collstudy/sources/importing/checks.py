@@ -14,7 +14,7 @@ from typing import Any
 
 from collstudy.base.lazy import lazy
 from collstudy.sources.importing.copies import copies, multiples
-from collstudy.sources.importing.findings import Finding, common
+from collstudy.sources.importing.findings import Finding, common, percent
 from collstudy.sources.importing.labels import (
     LARGE,
     SPREAD,
@@ -46,6 +46,13 @@ STEEP, FEW_BYTES = 3.0, 64
 #: The smallest rank count takes at most this many times as long as the next larger one (measured: 0.3 to 2.2 in the median over
 #: small and large sizes; 3.1 over small ones alone).
 FALLING = 3.0
+#: All launches had the same number of ranks if the times at SEVERAL_SIZES or more sizes differ by less than EVEN (median) over rank
+#: counts whose largest is at least MORE_RANKS times the smallest (measured: at most 0.01 for such data, at least 0.05 for others).
+EVEN, MORE_RANKS, SEVERAL_SIZES = 0.03, 8, 5
+#: Times of another unit are too long at all rank counts up to this multiple of the smallest; disturbed ones only at some.
+FEW_RANKS = 16
+#: From this number of launches on, a cell that is slow in most of them is not an outlier.
+LAUNCHES = 3
 #: Limit for the ratio of times between a series and its closest algorithm (measured: at most 45, median over cells).
 FAR_FROM_ALL = 200.0
 
@@ -69,9 +76,11 @@ def check(
     timed = unflagged.timed()
     if len(timed):
         table = timed.medians()
+        even = list(_even(table))
         found += [
             *same_as_another(table), *growth(table, machine), *disagreement(table), *stayed_on_the_node(table, machine),
-            *shifted(table), *_outside(timed), *_flat(table), *multiples(table), *_units(table, machine),
+            *shifted(table), *_outside(timed), *_flat(table), *even, *multiples(table),
+            *_units(table, machine, {series for finding in even for series in finding.about}),
             *_sizes(timed), *_steep(table), *_falling(table), *_noise(table),
         ]  # fmt: skip
         found += copies(Values.of(timed, timed), others)
@@ -171,15 +180,35 @@ def _flat(table: Table) -> Iterator[Finding]:
             )  # fmt: skip
 
 
-def _units(table: Table, machine: Machine) -> Iterator[Finding]:
-    """Find times that are too short or too long for their message, or differ from others by a power of a thousand."""
+def _even(table: Table) -> Iterator[Finding]:
+    """Find times that do not depend on the number of ranks: all launches had the same number."""
+    for series, values in table.columns():
+        ranks, _, times = table.grid(np.where(table.processes > 1, values, np.nan))
+        if len(ranks) < 3 or ranks[-1] < MORE_RANKS * ranks[0]:
+            continue
+        if (~np.isnan(times[0] + times[-1])).sum() < SEVERAL_SIZES:
+            continue
+        apart = np.abs(times / nan_medians(times, 0) - 1)
+        if (middle := float(np.nanmedian(apart))) < EVEN:
+            yield Finding(
+                "times do not depend on ranks", (series,),
+                f"at {len(ranks)} numbers of ranks from {int(ranks[0]):,} to {int(ranks[-1]):,} the times differ by {percent(middle)} from "
+                "the median of their size: all launches had the same number of ranks", "certain",
+            )  # fmt: skip
+
+
+def _units(table: Table, machine: Machine, even: set[Series | str]) -> Iterator[Finding]:
+    """Find times that are too short or too long for their message, or differ from others by a power of a thousand. For the series
+    in *even*, times are not compared with the number of ranks.
+    """
     several = table.processes > 1
     for series, times in table.columns():
         used = several & ~np.isnan(times)
         if not used.any():
             continue
-        values, size, ranks = times[used], table.sizes[used], table.processes[used].min()
-        fewest = table.processes[used] == ranks
+        values, size, counts = times[used], table.sizes[used], table.processes[used]
+        ranks = counts.min()
+        fewest = counts == ranks
         evidence = [*_beside_sources(series, table)]
         sure = "certain" if evidence else "likely"
         evidence += [*_beside_algorithms(series, table)]
@@ -190,8 +219,10 @@ def _units(table: Table, machine: Machine) -> Iterator[Finding]:
             )
         within = series[4] == "core" and ranks <= machine.cores_per_node
         latency, rate, words = SLOWEST[0 if within else 1]
-        slow = (ranks - 1) * (latency + size[fewest] / (1e3 * rate))
-        if np.median(values[fewest] / slow) > 1:
+        slow = (counts - 1) * (latency + size / (1e3 * rate))
+        few = np.unique(counts[counts <= min(FEW_RANKS * ranks, machine.cores_per_node)]) if within else [ranks]
+        if series not in even and all(np.median((values / slow)[counts == count]) > 1 for count in few):
+            slow = slow[fewest]
             worst = np.argmax(values[fewest] / slow)
             evidence.append(
                 f"{int(ranks)} ranks take {values[fewest][worst]:.3g} us for {int(size[fewest][worst])} bytes, longer than "
@@ -318,7 +349,9 @@ def _noise(table: Table) -> Iterator[Finding]:
 
 
 def flag_outliers(launches: Launches) -> list[int]:
-    """Return the row numbers of launches that are OUTLIER times slower than the median of their neighbours in size and processes."""
+    """Return the row numbers of launches that are OUTLIER times slower than the median of their neighbours in size and processes,
+    unless most of LAUNCHES or more launches of their cell are.
+    """
     found: list[int] = []
     timed = launches.part(~np.isnan(launches.us))
     pairs = timed.part(timed.pairs)
@@ -331,8 +364,11 @@ def flag_outliers(launches: Launches) -> list[int]:
         for mine in parts:
             ranks, sizes, times = grid(mine.processes, mine.sizes, mine.us)
             around = _neighbours(np.log(times), sizes)
-            limit = around[np.searchsorted(ranks, mine.processes), np.searchsorted(sizes, mine.sizes)]
-            found += mine.at[np.log(mine.us) - limit > np.log(OUTLIER)].tolist()
+            cell = np.searchsorted(ranks, mine.processes), np.searchsorted(sizes, mine.sizes)
+            limit = around[cell] + np.log(OUTLIER)
+            _, same, count = np.unique(np.column_stack(cell), axis=0, return_inverse=True, return_counts=True)
+            often = (np.log(times)[cell] > limit) & (count[same.ravel()] >= LAUNCHES)
+            found += mine.at[(np.log(mine.us) > limit) & ~often].tolist()
     return sorted(found)
 
 

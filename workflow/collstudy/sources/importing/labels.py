@@ -146,8 +146,13 @@ def same_as_another(table: Table) -> Iterator[Finding]:
             if one[2] != two[2] and not any({one[2], two[2]} <= alike for alike in SAME_MESSAGES)
         ]  # fmt: skip
         apart = {pair: _compared(named.times[pair[0]], named.times[pair[1]]) for pair in pairs}
+        equal = {pair: named.same(*pair) for pair in pairs}
+        no_effect = list(_no_effect(equal))
+        yield from (finding for _, finding in no_effect)
         for one, two in pairs:
-            for same in named.same(one, two):
+            if any({one, two} <= together for together, _ in no_effect):
+                continue
+            for same in equal[one, two]:
                 contradicted = [*_contradicted(named, one, two, same), *_contradicted(named, two, one, same)]
                 yield from contradicted
                 if not contradicted and one[0] == two[0]:
@@ -159,6 +164,24 @@ def same_as_another(table: Table) -> Iterator[Finding]:
                         f"of {FROM_RANKS} or more ranks){compared}: one of the two labels is wrong",
                         "likely" if named.sizes[same.part.any(axis=0)].any() else "possible",
                     )  # fmt: skip
+
+
+def _no_effect(equal: dict[tuple, list[Same]]) -> Iterator[tuple[set[tuple[str, str, str]], Finding]]:
+    """Find three or more algorithms of a source that are all equal in all cells: the choice of the algorithm had no effect."""
+    whole = {
+        pair: found[0] for pair, found in equal.items() if found and not found[0].words and pair[0][0] == pair[1][0]
+    }
+    for source in sorted({one[0] for one, _ in whole}):
+        together = {key for pair in whole for key in pair if key[0] == source}
+        mine = [pair for pair in equal if {*pair} <= together]
+        if len(together) > 2 and all(pair in whole for pair in mine):
+            names = [key[2] for key in sorted(together)]
+            yield together, Finding(
+                "wrong algorithm", f"{whole_series(*min(together)[:2], ', '.join(names[:-1]))} and {names[-1]}",
+                f"the times of each two differ by at most {percent(max(whole[pair].middle for pair in mine))} (median): the choice of the "
+                "algorithm had no effect (another component or collective ran), or the labels are wrong",
+                "likely",
+            )  # fmt: skip
 
 
 def _contradicted(
