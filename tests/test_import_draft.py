@@ -54,11 +54,12 @@ TABLE = [("linear", "core", 2, 1, "0.21"), ("chain", "node", 4, 1024, "2.5")]
 WORDS = {"linear": "Basic Linear", "chain": "Chain"}
 
 
-def read(folder: Path) -> list[tuple]:
+def read(folder: Path, version: str | None = "4.1.5") -> list[tuple]:
     """Return the rows of the study that is drafted for a folder, after its software was filled in."""
     text, _ = draft(folder, "theirs", "orfeo-thin", CONFIGURATION)
     document = yaml.safe_load(text)
-    document["question"], document["import"]["mpi_version"] = "Which?", "4.1.5"
+    document["question"] = "Which?"
+    document["import"] |= {"mpi_version": version} if version else {}
     config = folder.parent / "config"
     shutil.copytree(ROOT / "config", config)
     (config / "studies" / "theirs.yaml").write_text(yaml.safe_dump(document))
@@ -255,8 +256,26 @@ def test_raw_output_with_numbers_in_the_names(tmp_path: Path) -> None:
 def test_an_algorithm_that_nothing_names_is_not_the_default(tmp_path: Path) -> None:
     (tmp_path / "theirs").mkdir()
     (tmp_path / "theirs" / "bcast_mine_core.csv").write_text("Processes,Size,Latency (us)\n2,1,0.2\n")
-    with pytest.raises(StudyError, match="algorithm '\\?' is not mapped"):
+    with pytest.raises(StudyError, match="files.0.constants.algorithm: still '\\?', as drafted; replace it$"):
         read(tmp_path / "theirs")
+
+
+def test_what_a_draft_leaves_open_is_named_when_it_is_run(tmp_path: Path) -> None:
+    config = tmp_path / "config"
+    shutil.copytree(ROOT / "config", config)
+    text = "title: t\nquestion: '?'\nmachine: '?'\nimport: {files: [{path: x.csv, collective: bcast}]}\n"
+    (config / "studies" / "theirs.yaml").write_text(text)
+    with pytest.raises(
+        StudyError, match=r"theirs.yaml, line 2: question: still '\?', as drafted; replace it \(1 more\)"
+    ):
+        Configuration(config).study("theirs")
+
+
+def test_numbers_of_algorithms_need_a_version(tmp_path: Path) -> None:
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs" / "bcast1_core.csv").write_text("Processes,Size,Latency\n2,1,0.2\n")
+    with pytest.raises(StudyError, match="`algorithms: numbers` needs import.mpi_version"):
+        read(tmp_path / "theirs", version=None)
 
 
 def test_a_folder_without_results(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import functools
 import itertools
 import re
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,10 @@ class Configuration:
         if not path.exists():
             raise StudyError(f"no study {name!r}: {shown(path)} does not exist" + allowed(self.study_names()))
         raw, where = read_document(path, "study")
+        if left := list(_left_open(raw, where)):
+            raise StudyError(
+                f"{left[0]}: still '?', as drafted; replace it" + f" ({len(left) - 1} more)" * (len(left) > 1)
+            )
         machine = self.machine(raw["machine"])
         kinds = [key for key in ("sweeps", "import", "applications", "gather", "program") if key in raw]
         if (machine.kind == "imported") != bool({"import", "gather"} & set(raw)) or len(kinds) != 1:
@@ -244,6 +249,15 @@ class Configuration:
             raise StudyError(
                 f"{where}: {plan.decisions} decides for {decided['machine']}, but the replays run on {', '.join(names)}"
             )
+
+
+def _left_open(value: Any, where: Place) -> Iterator[Place]:
+    """Yield the places whose value is '?', which ./study import writes for what it could not determine."""
+    if value == "?":
+        yield where
+    elif isinstance(value, (dict, list)):
+        for key, of in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _left_open(of, where / key)
 
 
 def _policy(launches: dict[str, Any], where: Place) -> Policy:

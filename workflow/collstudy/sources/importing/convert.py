@@ -135,6 +135,10 @@ def _named(
                 f"{where}: {reason}: {algorithm!r}; `algorithms: numbers` requires Open MPI's numbers"
             ) from None
         version = str(entry.get("mpi_version", study.source.mpi_version))
+        if version == "unknown":
+            raise StudyError(
+                f"{where}: `algorithms: numbers` needs import.mpi_version: numbers differ between versions"
+            )
         try:
             named = algorithm_of(catalogue, collective, number, version)
         except StudyError as problem:
@@ -144,7 +148,7 @@ def _named(
         known = catalogue.algorithms.get(collective, {})
         if named not in known:
             raise StudyError(
-                f"{where}: algorithm {algorithm!r} is not mapped to one in the catalogue{allowed([*names, *known])}"
+                f"{where}: algorithm {algorithm!r} is not mapped to one in the catalogue{allowed({*names, *known})}"
             )
     found = {"algorithm": named, "mapping": entry.get("mappings", {}).get(mapping, mapping)}
     return found | ({"parameters": raw["parameters"]} if raw.get("parameters") else {})
