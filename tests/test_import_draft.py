@@ -263,10 +263,10 @@ def test_an_algorithm_that_nothing_names_is_not_the_default(tmp_path: Path) -> N
 def test_what_a_draft_leaves_open_is_named_when_it_is_run(tmp_path: Path) -> None:
     config = tmp_path / "config"
     shutil.copytree(ROOT / "config", config)
-    text = "title: t\nquestion: '?'\nmachine: '?'\nimport: {files: [{path: x.csv, collective: bcast}]}\n"
+    text = "title: t\nquestion: '?'\nmachine: '?'\nimport: {files: [{path: x.csv, collective: '?'}]}\n"
     (config / "studies" / "theirs.yaml").write_text(text)
     with pytest.raises(
-        StudyError, match=r"theirs.yaml, line 2: question: still '\?', as drafted; replace it \(1 more\)"
+        StudyError, match=r"theirs.yaml, line 3: machine: still '\?', as drafted; replace it \(1 more\)"
     ):
         Configuration(config).study("theirs")
 

@@ -89,7 +89,9 @@ class Configuration:
         if not path.exists():
             raise StudyError(f"no study {name!r}: {shown(path)} does not exist" + allowed(self.study_names()))
         raw, where = read_document(path, "study")
-        if left := list(_left_open(raw, where)):
+        if left := [
+            place for key in ("machine", "import") if key in raw for place in _left_open(raw[key], where / key)
+        ]:
             raise StudyError(
                 f"{left[0]}: still '?', as drafted; replace it" + f" ({len(left) - 1} more)" * (len(left) > 1)
             )
