@@ -392,3 +392,14 @@ def test_algorithms_that_are_all_equal_are_one_finding() -> None:
     findings = {finding.where: finding.found for finding in found(same)["wrong algorithm"]}
     assert "had no effect" in findings.pop("bcast binary_tree, binomial, chain and linear")
     assert all("grows with the number of ranks" in text for text in findings.values())
+
+
+@pytest.mark.parametrize(("factor", "accused"), [(1, set()), (1.4, {"bcast chain, by core"})])
+def test_files_of_two_machines_in_one_study(factor: float, accused: set[str]) -> None:
+    """Results of two machines with the same columns and algorithms, imported for one of them."""
+    second = [
+        row | scaled(factor)(row) | {"path": "/thin.csv", "file": "thin.csv", "launch": 2}
+        for row in sound(seed=2, algorithms=("chain",)) if row["mapping"] == "core"
+    ]  # fmt: skip
+    findings = found(sound() + second)
+    assert {finding.where for finding in findings.get("files disagree", [])} == accused

@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from collstudy.base.lazy import lazy
 from collstudy.sources.importing.findings import Finding, common, percent, whole_series
-from collstudy.sources.importing.series import Launches, Series, Table
+from collstudy.sources.importing.series import Launches, Series, Table, series_of
 from collstudy.study.machines import Machine
 
 np = lazy("numpy")
@@ -246,6 +247,26 @@ def disagreement(table: Table) -> Iterator[Finding]:
             yield Finding(
                 "sources disagree", (one, two),
                 f"the times differ by {percent(middle / 100)} (median; 90th percentile {high:.1f} %; {cells:,} cells)", "certain",
+            )  # fmt: skip
+
+
+def files_disagree(timed: Launches) -> Iterator[Finding]:
+    """Find files of one source whose times of the same cells differ strongly: of several machines or settings."""
+    of: dict[Series, set[str]] = {}
+    rows = [timed.rows[index] for index in timed.at]
+    for row in rows:
+        of.setdefault(series_of(row), set()).add(row.get("path", ""))
+    # Archives of runs may be of many days.
+    several = [row for row in rows if len(of[series_of(row)]) > 1 and "run" not in row]
+    by_file = Launches([row | {"source": f"{row.get('source') or ''}\0{row['path']}"} for row in several])
+    for one, two, cells, middle, high in _agreeing(by_file.medians()) if several else ():
+        (source, path), (other, second) = (series[0].split("\0") for series in (one, two))
+        if source == other and cells >= 10 and middle / 100 > DISAGREE_MEDIAN:
+            yield Finding(
+                "files disagree", ((source, *one[1:]),),
+                f"the times of {Path(path).name} and {Path(second).name} differ by {percent(middle / 100)} (median; 90th percentile "
+                f"{high:.1f} %; {cells:,} cells), yet count as launches of the same cells: are the machines and settings the same?",
+                "likely",
             )  # fmt: skip
 
 
