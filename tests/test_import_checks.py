@@ -403,3 +403,18 @@ def test_files_of_two_machines_in_one_study(factor: float, accused: set[str]) ->
     ]  # fmt: skip
     findings = found(sound() + second)
     assert {finding.where for finding in findings.get("files disagree", [])} == accused
+
+
+def test_an_algorithm_that_was_not_forced() -> None:
+    """The default is a binomial tree for small and a chain for large messages; of "chain", all launches were the default's."""
+    default = [
+        row | {"algorithm": "default"} for row in sound(seed=4, algorithms=("binomial", "chain"))
+        if row["algorithm"] == ("binomial" if row["size_bytes"] <= 4096 else "chain")
+    ]  # fmt: skip
+    assert "wrong algorithm" not in found(sound() + default)
+    rng = random.Random(6)
+    rest = sound(algorithms=("linear", "binomial", "binary_tree"))
+    again = [row | {"algorithm": "chain"} | scaled(rng.gauss(1, 0.015))(row) for row in default]
+    findings = found(rest + default + again)["wrong algorithm"]
+    assert {finding.where for finding in findings} == {"bcast chain, by core", "bcast chain, by node"}
+    assert all(finding.confidence == "possible" and "not forced" in finding.found for finding in findings)

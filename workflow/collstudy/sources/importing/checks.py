@@ -21,6 +21,7 @@ from collstudy.sources.importing.labels import (
     disagreement,
     files_disagree,
     growth,
+    not_forced,
     pairs_on_one_node,
     same_as_another,
     shifted,
@@ -79,7 +80,7 @@ def check(
         table = timed.medians()
         even = list(_even(table))
         found += [
-            *same_as_another(table), *growth(table, machine), *disagreement(table), *stayed_on_the_node(table, machine),
+            *same_as_another(table), *not_forced(table), *growth(table, machine), *disagreement(table), *stayed_on_the_node(table, machine),
             *files_disagree(timed), *shifted(table), *_outside(timed), *_flat(table), *even, *multiples(table),
             *_units(table, machine, {series for finding in even for series in finding.about}),
             *_sizes(timed), *_steep(table), *_falling(table), *_noise(table),

@@ -30,6 +30,8 @@ WIDE = 2**14
 LEAST_SCATTERED, SCATTERED_PART = 6, 0.4
 #: For small messages (up to 2 KiB) or few sizes (two), different trees can have equal times at all rank counts.
 LARGE, SPREAD = 2**14, 64
+#: From this size (bytes) on, the default of all authors' libraries differs from each algorithm somewhere.
+CHANGES_FROM = 1024
 #: Algorithms that send the same messages, at least up to some size.
 SAME_MESSAGES = ({"linear", "linear_nb"}, {"linear", "linear_sync"}, {"ring", "segmented_ring"})
 #: Exponent with which the time grows with the number of ranks, for 1 to 8 KiB within one node. In all authors' data it is 0.79 to 1.4
@@ -201,6 +203,27 @@ def _contradicted(
                 "certain",
             )  # fmt: skip
             return
+
+
+def not_forced(table: Table) -> Iterator[Finding]:
+    """Find algorithms with the times of the library's default at all sizes, as if they had not been forced."""
+    used = (table.processes >= FROM_RANKS) & (table.sizes >= CHANGES_FROM)
+    for series, times in table.columns():
+        source, collective, algorithm, _, mapping = series
+        default = (source, collective, "default", "", mapping)
+        if algorithm == "default" or default not in table.number:
+            continue
+        a, b = times[used], table[default][used]
+        sizes = table.sizes[used][~(np.isnan(a) | np.isnan(b))]
+        cells, middle, high = _compared(a, b)
+        wide = cells >= 20 and sizes.max() >= LARGE and sizes.max() >= SPREAD * sizes.min()
+        if wide and middle < SAME_MEDIAN and high < SAME_P90:
+            yield Finding(
+                "wrong algorithm", (series,),
+                f"from {CHANGES_FROM} bytes on the times differ from those of the default by {percent(middle)} (median; 90th percentile "
+                f"{percent(high)}; {cells:,} cells): it was not forced, or the default always chooses it",
+                "possible",
+            )  # fmt: skip
 
 
 def growth(table: Table, machine: Machine) -> Iterator[Finding]:
