@@ -363,6 +363,17 @@ def test_a_table_that_is_none(tmp_path: Path) -> None:
             list(compact.rows(tmp_path / "x.csv.gz"))
 
 
+def test_a_collective_in_a_folder_s_name_is_asked_about(tmp_path: Path) -> None:
+    for name in ("gather_data/output.csv", "gather_data/bcast_all.csv"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(joined(GRID, "algorithm,mapping,np,size,latency"))
+    text, questions = draft(tmp_path, "theirs", "orfeo-thin", CONFIGURATION)
+    found = {Path(entry["path"]).name: entry["collective"] for entry in yaml.safe_load(text)["import"]["files"]}
+    assert found == {"output.csv": "gather", "bcast_all.csv": "bcast"}
+    (asked,) = (question for question in questions if "whether the collective is" in question)
+    assert asked == "gather_data/output.csv (1 file): whether the collective is gather, as a folder's name says"
+
+
 def test_probable_algorithms_are_asked_about(tmp_path: Path) -> None:
     rows = [(name, "core", 2, 0.5) for name in ("ring", "ignore", "basic", "tree")]
     (tmp_path / "barrier.csv").write_text(joined(rows, "algorithm,mapping,np,latency"))

@@ -391,6 +391,8 @@ def _entries(
         entry["collective"] = several[0]
     elif collective is None:
         questions.append(f"{where}: collective")
+    elif kind != "imb" and not collective_in(Path(pattern).name.replace("{algorithm}", "_"), catalogue):
+        questions.append(f"{where}: whether the collective is {collective}, as a folder's name says")
     entries = []
     for one in several if len(several) > 1 else [entry["collective"]]:
         values: dict[str, set[str]] = defaultdict(set, {field: set(of) for field, of in from_names.items()})
