@@ -253,6 +253,16 @@ def test_raw_output_with_numbers_in_the_names(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_several_outputs_in_a_file_are_asked_about(tmp_path: Path) -> None:
+    """A script that appends the outputs of a loop to one file; point-to-point tests have no algorithm."""
+    output = "# OSU MPI Latency Test v7.4\n# Size       Avg Latency(us)\n2        0.14\n4        0.15\n"
+    (tmp_path / "latency.txt").write_text(output + "Testing with cores: 0 and 4\n" + output)
+    _, questions = draft(tmp_path, "theirs", "orfeo-thin", CONFIGURATION)
+    asked = "\n".join(questions)
+    assert "whether the 2 outputs in a file are launches of the same cells" in asked
+    assert "algorithm" not in asked and "processes" not in asked and "mapping; it can be set" in asked
+
+
 def test_an_algorithm_that_nothing_names_is_not_the_default(tmp_path: Path) -> None:
     (tmp_path / "theirs").mkdir()
     (tmp_path / "theirs" / "bcast_mine_core.csv").write_text("Processes,Size,Latency (us)\n2,1,0.2\n")

@@ -30,7 +30,7 @@ from collstudy.sources.importing.words import (
 )
 from collstudy.study.catalogue import Catalogue
 from collstudy.study.config import Configuration
-from collstudy.study.names import SIZED
+from collstudy.study.names import POINT_TO_POINT, SIZED
 
 yaml = lazy("yaml")
 
@@ -50,7 +50,11 @@ def draft(folder: Path, name: str, machine: str | None, configuration: Configura
     ]
     if machine is None:
         machine = "?"
-        questions.append("machine: the machine of the measurements; a file of kind imported" + allowed(imported))
+        questions.append(
+            "machine: the machine of the measurements; a file of kind imported"
+            + allowed(imported)
+            + "; for another machine write config/machines/NAME.yaml: kind: imported, label, and levels with their counts"
+        )
     entries = [*_pico(folder), *_merged(_grouped(folder, configuration.catalogue, questions))]
     if not entries:
         unread = [question for question in questions if not question.startswith("machine: ")]
@@ -364,6 +368,11 @@ def _entries(
     columns: dict[str, str] = {}
     if kind in ("omb", "imb"):
         entry["format"] = kind
+        outputs = max(read_text(path).count("# OSU MPI") for path in paths)
+        if outputs > 1:
+            questions.append(
+                f"{where}: whether the {outputs} outputs in a file are launches of the same cells; if not, `by_row` or a file for each"
+            )
     else:
         if kind == "bare":
             entry["header"] = list(header)
@@ -442,6 +451,8 @@ def _ask_for_fields(
         given |= {"latency_us"}
     if kind == "imb":
         given |= {"processes"}
+    if entry["collective"] in POINT_TO_POINT:
+        given |= {"algorithm", "processes"}
     for field in ("algorithm", "mapping", "processes", "size_bytes", "latency_us"):
         if field not in given and f"{{{field}}}" not in entry["path"]:
             questions.append(f"{where}: {field}; it can be set in `constants` or `by_row`")
