@@ -253,6 +253,14 @@ def test_raw_output_with_numbers_in_the_names(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_files_of_several_machines_are_asked_about(tmp_path: Path) -> None:
+    for names, asked in ((("bcastEPYC", "bcast_core"), False), (("barrierTHIN",), True)):
+        for name in names:
+            (tmp_path / f"{name}.csv").write_text(joined(GRID, "algorithm,mapping,np,size,latency"))
+        _, questions = draft(tmp_path, "theirs", "orfeo-thin", CONFIGURATION)
+        assert ("files: their names say epyc and thin; give each machine a study of its own" in questions) is asked
+
+
 def test_several_outputs_in_a_file_are_asked_about(tmp_path: Path) -> None:
     """A script that appends the outputs of a loop to one file; point-to-point tests have no algorithm."""
     output = "# OSU MPI Latency Test v7.4\n# Size       Avg Latency(us)\n2        0.14\n4        0.15\n"

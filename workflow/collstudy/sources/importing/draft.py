@@ -62,6 +62,9 @@ def draft(folder: Path, name: str, machine: str | None, configuration: Configura
             f"{folder}: contains no CSV file, no output of OSU Micro-Benchmarks, Intel MPI Benchmarks or nccl-tests, "
             "and no archive of PICO" + "".join(f"; {text}" for text in unread)
         )
+    machines = _machines_in(folder, imported)
+    if len(machines) > 1:
+        questions.append(f"files: their names say {' and '.join(machines)}; give each machine a study of its own")
     software = {"suite": "OSU Micro-Benchmarks", "mpi": "Open MPI"}
     formats = {entry.get("format") for entry in entries}
     if "nccl-tests" in formats:
@@ -80,6 +83,18 @@ def draft(folder: Path, name: str, machine: str | None, configuration: Configura
     head = [f"# Drafted by ./study import from {folder}. Check every line; not determined:"]
     head += [f"# - {question}" for question in questions]
     return "\n".join(head) + "\n" + yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=120), questions
+
+
+def _machines_in(folder: Path, known: list[str]) -> list[str]:
+    """Return the words of names of machines (thin of orfeo-thin) by which files of the folder differ."""
+    words = [word for name in known for word in set(name.split("-")) if len(word) > 3]
+    single = {word for word in words if words.count(word) == 1}
+    said = []
+    for path in folder.rglob("*"):
+        if path.is_file():
+            name = re.sub(r"(?<=[a-z])(?=[A-Z]{2})", "_", str(path.relative_to(folder))).lower()
+            said.append(single & set(re.split(r"[^a-z]+", name)))
+    return sorted({word for found in said if len(found) == 1 for word in found})
 
 
 def _by_text(questions: list[str], folder: Path) -> list[str]:
