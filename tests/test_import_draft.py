@@ -173,6 +173,11 @@ LAYOUTS = {
         f"bcast_data/b{NUMBERS[a]}_map_by_{m}.csv": joined([row[2:] for row in GRID if row[:2] == (a, m)], "num_procs,Size,Latency")
         for a in NUMBERS for m in ("core", "node")
     },
+    "words and runs between dots": {
+        f"{run}.reduce.{a}.{m}.csv": joined(
+            [row[2:] for i, row in enumerate(GRID) if row[:2] == (a, m) and i % 2 == int(run[1]) - 1], "np,Size,Latency")
+        for run in ("r1", "r2") for a in NUMBERS for m in ("core", "node")
+    },
     "a word and a number apart": {
         f"bcast_alg_{NUMBERS[a]}_{m}_np_{p}.csv": joined([row[3:] for row in GRID if row[:3] == (a, m, p)], "Size,Latency")
         for a in NUMBERS for m in ("core", "node") for p in (2, 4, 6)

@@ -177,7 +177,7 @@ def _grouped(folder: Path, catalogue: Catalogue, questions: list[str]) -> list[d
 def _collective(folder: Path, path: Path, catalogue: Catalogue) -> str | None:
     """Return the collective that a file's name contains, or the folder nearest to it; None if there is none."""
     folders = [folder.resolve().name, *path.relative_to(folder).parts[:-1]]
-    found = (collective_in(name, catalogue) for name in (path.name.split(".")[0], *reversed(folders)))
+    found = (collective_in(name, catalogue) for name in (path.name, *reversed(folders)))
     return next((name for name in found if name), None)
 
 
@@ -254,6 +254,10 @@ def _pattern(
 def _fields_in(name: str, collective: str, catalogue: Catalogue, known: set[str]) -> str:
     """Replace the parts of a name that are values of a field by {field}; *known* collects the fields."""
     parts = re.split(r"([_\-. ])", name)
+    # If a word names the algorithm, r1 is a run, not the algorithm of a reduce.
+    words = {part for part in parts if part.lower() not in catalogue.mappings}
+    named = collective and any(algorithm_named(word, collective, catalogue) for word in words)
+    letter = "" if named else collective[:1]
     result: list[str] = []
     at = 0
     while at < len(parts):
@@ -264,7 +268,7 @@ def _fields_in(name: str, collective: str, catalogue: Catalogue, known: set[str]
         ) if at % 2 == 0 else at + 1  # fmt: skip
         text = "".join(parts[at:until])
         before = parts[at - 2].lower() if at >= 2 and at % 2 == 0 else ""
-        field, kept = _field_of(text, before, collective, catalogue, known)
+        field, kept = _field_of(text, before, letter, collective, catalogue, known)
         if field and field not in known:
             known.add(field)
             text = f"{kept}{{{field}}}"
@@ -273,12 +277,14 @@ def _fields_in(name: str, collective: str, catalogue: Catalogue, known: set[str]
     return "".join(result)
 
 
-def _field_of(text: str, before: str, collective: str, catalogue: Catalogue, known: set[str]) -> tuple[str, str]:
+def _field_of(
+    text: str, before: str, letter: str, collective: str, catalogue: Catalogue, known: set[str]
+) -> tuple[str, str]:
     """Return the field that a word of a name stands for, and the part of the word before the value; "" if it stands for none.
 
-    *before* is the word before it.
+    *before* is the word before it; *letter* stands for the collective before the number of an algorithm (b1).
     """
-    words = rf"{re.escape(collective)}|{collective[:1]}|broadcast|alg|algo|algorithm|a"
+    words = "|".join(filter(None, (re.escape(collective), letter, "broadcast", "alg", "algo", "algorithm", "a")))
     if collective and (found := re.fullmatch(rf"({words})(\d)", text, re.IGNORECASE)):
         return "algorithm", found.group(1)
     if text.isdecimal() and before:
