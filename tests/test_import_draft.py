@@ -358,7 +358,11 @@ def test_fetching_checks_every_file(
 
 def test_the_names_of_fetch_have_the_reference_datas_checksums() -> None:
     folder = reference_data()
-    for name, entry in yaml.safe_load((ROOT / "data" / "fetch.yaml").read_text()).items():
+    known = yaml.safe_load((ROOT / "data" / "fetch.yaml").read_text())
+    here = [name for name in known if (folder / name).is_dir()]
+    assert {"orfeo-thin", "orfeo-thin-fantuzzi", "orfeo-epyc-derin"} <= set(here)
+    for name in here:
+        entry = known[name]
         for file in entry["files"]:
             assert hashlib.sha256((folder / name / file["name"]).read_bytes()).hexdigest() == file["sha256"], (
                 name,
