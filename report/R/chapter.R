@@ -173,8 +173,8 @@ repeat_sentence <- function(study) {
   how <- study$about$provenance
   if (is.null(how$iterations)) return(NULL)
   loop <- paste0(
-    "the mean over the ranks of each rank's mean over ", range_words(how$iterations), " iterations, after ",
-    range_words(how$warmup %or% 0), " warm-up iterations"
+    "the mean over the ranks of each rank's mean over ", range_words(how$iterations, "iteration"), ", after ",
+    range_words(how$warmup %or% 0, "warm-up iteration")
   )
   if (study$simulated) {
     return(paste0(
@@ -183,7 +183,7 @@ repeat_sentence <- function(study) {
     ))
   }
   launches <- unlist(how$launches %or% 1)
-  paste0("The result of a launch is ", loop, "; a latency is the median over ", range_words(launches), " launches.",
+  paste0("The result of a launch is ", loop, "; a latency is the median over ", range_words(launches, "launch", "launches"), ".",
          stop_sentence(study))
 }
 
@@ -196,10 +196,11 @@ barrier_sentence <- function(barriers) {
   )
 }
 
-range_words <- function(values) {
+#' "1 iteration", "100 to 1,000 iterations"
+range_words <- function(values, ...) {
   values <- range(as.numeric(unlist(values)))
-  text <- format(values, big.mark = ",", trim = TRUE)
-  if (values[1] == values[2]) text[1] else paste(text, collapse = " to ")
+  last <- count_of(values[2], ...)
+  if (values[1] == values[2]) last else paste(format(values[1], big.mark = ",", trim = TRUE), "to", last)
 }
 
 #' Sentence on the rules that ended the launches of the cells.

@@ -409,7 +409,8 @@ def _outliers(launches: Launches) -> Iterator[Finding]:
         size = f", {int(worst['size_bytes'])} bytes" if worst.get("size_bytes") else ""
         yield Finding(
             "outlier", (series,),
-            f"{len(mine)} launches are over {OUTLIER:.0f} times slower than their neighbours in size and ranks; the slowest: "
+            ("1 launch is" if len(mine) == 1 else f"{len(mine)} launches are")
+            + f" over {OUTLIER:.0f} times slower than the neighbours in size and ranks; the slowest: "
             f"{worst['latency_us']:g} us, {int(worst['processes']):,} ranks{size} ({worst.get('file', '')}, line {worst.get('line', 0)})",
             "certain", "kept and flagged; excluded from means",
         )  # fmt: skip
