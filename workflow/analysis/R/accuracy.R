@@ -197,22 +197,31 @@ tables_accuracy <- function(results) {
 
 figures_accuracy <- function(results) {
   compared <- filter(compare_studies(results), !is.na(.data$size_bytes))
-  if (nrow(compared) == 0) return(list())
-  list(
-    figure(
-      "accuracy", "ratio", plot_ratio(compared, results$study),
-      "Line: median over the numbers of processes; band: middle 80 %. 1 is exact; dotted: a factor of 2.", 9, 9
-    ),
-    figure(
-      "accuracy", "processes", plot_ratio_processes(compared, results$study),
-      "Median over the message sizes of each class.", 9, 9
-    ),
-    figure(
-      "accuracy", "ranks", plot_rank_correlation(compared, results$study),
-      "Spearman rank correlation between simulated and measured latencies of a cell's algorithms: 1 is the same order."
+  unlist(recursive = FALSE, map(unique(compared$collective), function(collective) {
+    here <- filter(compared, .data$collective == .env$collective)
+    height <- 2.5 + 0.8 * n_distinct(here$algorithm)
+    list(
+      figure(
+        "accuracy", paste0("ratio-", collective), plot_ratio(here, results$study),
+        "Line: median over the numbers of processes; band: middle 80 %. 1 is exact; dotted: a factor of 2.", 9, height
+      ),
+      figure(
+        "accuracy", paste0("processes-", collective), plot_ratio_processes(here, results$study),
+        "Median over the message sizes of each class.", 9, height
+      ),
+      figure(
+        "accuracy", paste0("ranks-", collective), plot_rank_correlation(here, results$study), paste(
+          "Spearman rank correlation between simulated and measured latencies of a cell's algorithms: 1 is the same",
+          "order."
+        )
+      )
     )
-  )
+  }))
 }
+
+#' Title of a figure about one collective
+#' @noRd
+titled <- function(compared, text) paste0(capitalised(collective_word(compared$collective[1])), ": ", text)
 
 ratio_scale <- function() {
   list(
@@ -224,7 +233,7 @@ ratio_scale <- function() {
 
 #' Simulated / measured against size, by algorithm and mapping
 #'
-#' @param compared Tibble from [compare_studies()].
+#' @param compared Tibble from [compare_studies()], rows of one collective.
 #' @param study The simulated study.
 #' @return A ggplot.
 #' @noRd
@@ -240,9 +249,14 @@ plot_ratio <- function(compared, study) {
     geom_ribbon(alpha = 0.2, fill = mapping_colours[1]) +
     geom_line(colour = mapping_colours[1]) +
     layer_absent(rows, c("algorithm", "mapping"), "size_bytes") +
-    facet_grid(vars(label_algorithm(.data$algorithm, study, "bcast")), vars(label_mapping(.data$mapping, study))) +
+    facet_grid(
+      vars(label_algorithm(.data$algorithm, study, compared$collective[1])), vars(label_mapping(.data$mapping, study))
+    ) +
     scale_x_continuous(trans = "log2", breaks = 2^c(0, 5, 10, 15, 20), labels = label_bytes) +
-    labs(title = "Simulated / measured latency by message size", x = "Message size", y = "Simulated / measured")
+    labs(
+      title = titled(compared, "simulated / measured latency by message size"), x = "Message size",
+      y = "Simulated / measured"
+    )
 }
 
 #' Simulated / measured against the number of processes, by algorithm and mapping
@@ -260,9 +274,14 @@ plot_ratio_processes <- function(compared, study) {
     ratio_scale() +
     geom_line() +
     layer_absent(rows, c("algorithm", "mapping"), "processes") +
-    facet_grid(vars(label_algorithm(.data$algorithm, study, "bcast")), vars(label_mapping(.data$mapping, study))) +
+    facet_grid(
+      vars(label_algorithm(.data$algorithm, study, compared$collective[1])), vars(label_mapping(.data$mapping, study))
+    ) +
     scale_colour_manual(values = mapping_colours) +
-    labs(title = "Simulated / measured latency by processes", x = "Processes", y = "Simulated / measured")
+    labs(
+      title = titled(compared, "simulated / measured latency by processes"), x = "Processes",
+      y = "Simulated / measured"
+    )
 }
 
 #' Rank correlation of the algorithms in each cell, against size
@@ -283,5 +302,8 @@ plot_rank_correlation <- function(compared, study) {
     scale_colour_manual(values = mapping_colours) +
     coord_cartesian(ylim = c(-1, 1)) +
     theme_study() +
-    labs(title = "Order of the algorithms: simulated and measured", x = "Message size", y = "Median rank correlation")
+    labs(
+      title = titled(compared, "order of the algorithms, simulated and measured"), x = "Message size",
+      y = "Median rank correlation"
+    )
 }

@@ -75,6 +75,8 @@ test_that("noise between authors is told apart from the model, on what both meas
   expect_match(said, "Noise and model: 4 cells have algorithms that two authors measured\\.", all = FALSE)
   expect_match(said, "The wrong choice that costs most is BINOMIAL", all = FALSE)
   expect_true("accuracy-noise" %in% ids(tables_accuracy(results)))
+  # Algorithms of several collectives share names: each collective has figures of its own.
+  expect_equal(ids(figures_accuracy(results)), paste0("accuracy-", c("ratio", "processes", "ranks"), "-bcast"))
   # A study of one launch of each cell says that it cannot tell.
   expect_match(describe_accuracy(pair_of_studies()), "measured twice, so the part of the error", all = FALSE)
 })
