@@ -18,7 +18,7 @@ from collstudy.project.studies import Project
 from collstudy.sources.importing import compact
 from collstudy.sources.importing.draft import draft
 from collstudy.study.config import Configuration
-from conftest import reference_data
+from conftest import Checkout, must, reference_data
 
 CONFIGURATION = Configuration(ROOT / "config")
 
@@ -35,6 +35,19 @@ def test_the_draft_of_numbered_files(tmp_path: Path) -> None:
     assert entry["columns"] == {"processes": "Processes", "size_bytes": "Size", "latency_us": "Avg Latency (ns)"}
     assert any("the meaning of the column 'Notes'" in question for question in questions)
     assert any("whether the algorithms 1, 6 are Open MPI's numbers" in question for question in questions)
+
+
+def test_the_command_writes_the_draft_and_names_the_next_step(checkout: Checkout) -> None:
+    (checkout.folder / "measured").mkdir()
+    (checkout.folder / "measured" / "bcast_core.csv").write_text(
+        "Algorithm,Processes,Size,Latency (us)\nchain,2,1,0.2\n"
+    )
+    done = must(checkout.python("-m", "collstudy", "import", "measured", "--name", "theirs"))
+    assert (
+        (checkout.folder / "config" / "studies" / "theirs.yaml").read_text().startswith("# Drafted by ./study import")
+    )
+    assert done.stdout.endswith("/config/studies/theirs.yaml\n")
+    assert done.stderr.endswith("next: complete the study by hand, then ./study run theirs\n")
 
 
 def test_the_draft_of_named_algorithms(tmp_path: Path) -> None:

@@ -103,4 +103,5 @@ def draft_study(arguments: argparse.Namespace) -> int:
     print(path)
     for question in open_questions:
         print(f"not determined: {question}", file=sys.stderr)
+    print(f"next: complete the study by hand, then ./study run {name}", file=sys.stderr)
     return 0
