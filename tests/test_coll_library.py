@@ -123,6 +123,12 @@ def test_results_simulated(simulated: Run, tmp_path: Path, row: int) -> None:
     agrees(simulated(5, ROWS[row] | place(tmp_path, name, 5)))
 
 
+@pytest.mark.parametrize("name", PLACEMENTS)
+def test_results_with_own_collectives_at_each_level(simulated: Run, tmp_path: Path, name: str) -> None:
+    row = dict.fromkeys(("COLL_BCAST", "COLL_REDUCE", "COLL_GATHER"), "node_group") | {"COLL_BASE": "ompi"}
+    agrees(simulated(9, row | place(tmp_path, name, 9)))
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("name", PLACEMENTS)
 @pytest.mark.parametrize("row", range(len(ROWS)))

@@ -42,3 +42,19 @@ int coll_base_reduce(const void *send, void *recv, int count, MPI_Datatype type,
         rc = ompi_reduce_default(&call);
     return rc == COLL_USE_DEFAULT ? PMPI_Reduce(send, recv, count, type, op, root, comm) : rc;
 }
+
+int coll_base_gather(const void *send, int send_count, MPI_Datatype send_type, void *recv, int recv_count,
+                     MPI_Datatype recv_type, int root, MPI_Comm comm) {
+    struct call call = {.kind = COLL_GATHER,
+                        .send = send,
+                        .recv = recv,
+                        .root_count = recv_count,
+                        .root_type = recv_type,
+                        .root = root};
+    int rc = COLL_USE_DEFAULT;
+    TRY(prepare(&call, comm, send_count, send_type));
+    if (coll_base_is_ompi() && call.bytes > 0 && call.size > 1)
+        rc = ompi_gather_default(&call);
+    return rc == COLL_USE_DEFAULT ? PMPI_Gather(send, send_count, send_type, recv, recv_count, recv_type, root, comm)
+                                  : rc;
+}

@@ -1,5 +1,6 @@
 /* [bijlani2021]: gather level by level; the root puts the blocks into the order of the caller's ranks. */
 #include "algorithms.h"
+#include "algorithms/base.h"
 #include "core/counters.h"
 #include "core/hierarchy.h"
 #include "core/message.h"
@@ -16,7 +17,7 @@ struct block {
 };
 
 static int gather_uniform(const struct block *in, int n, void *out, const struct block *block, MPI_Comm comm) {
-    return PMPI_Gather(in->own, in->own_count, in->own_type, out, n * block->count, block->type, 0, comm);
+    return coll_base_gather(in->own, in->own_count, in->own_type, out, n * block->count, block->type, 0, comm);
 }
 
 static int gather_counted(const struct block *in, const int below[], int members, void *out, const struct block *block,
