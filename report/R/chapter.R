@@ -221,10 +221,12 @@ stop_sentence <- function(study) {
 
 #' Sentences with the counts of the import, so that nothing is dropped silently.
 import_sentence <- function(import) {
-  counts <- c(Filter(function(x) is.numeric(x) && length(x) == 1, import), import$problems)
+  counts <- Filter(function(x) is.numeric(x) && length(x) == 1, import)
+  names(counts) <- gsub("_", " ", names(counts))
+  counts <- c(counts, import$problems) # whose names are sentences with paths
   if (length(counts) == 0) return(NULL)
   counts <- counts[counts > 0]
-  words <- paste(vapply(counts, format, "", big.mark = ","), md(gsub("_", " ", names(counts))))
+  words <- paste(vapply(counts, format, "", big.mark = ","), md(names(counts)))
   left_out <- vapply(import$left_out %or% list(), function(entry) {
     paste0(" Left out by the study: ", format(entry$rows, big.mark = ","), " rows (", md(entry$reason), ").")
   }, "")

@@ -200,8 +200,8 @@ caption_plane <- function(plane) {
 
 figures_wins <- function(results, collective) {
   compared <- summarise_differences(results, collective)
-  sized <- !anyNA(compared$size_bytes)
   winners <- decide_winners(results, collective)
+  sized <- !anyNA(winners$size_bytes)
   # A map with one number of processes is a single column; the table and the plot against size show the same.
   if (n_distinct(winners$processes) < 2) return(NULL)
   c(
@@ -209,7 +209,7 @@ figures_wins <- function(results, collective) {
       collective, "decision-map", plot_decision(results, collective), paste0(
         "Fastest algorithm of each cell. ", tie_rule(results, collective), excluded_note(results, collective),
         map_note(winners)
-      ), 9.5, if (sized) map_height(compared) else 2.4 + 0.35 * n_distinct(winners$mapping), part = "wins"
+      ), 9.5, if (sized) map_height(winners) else 2.4 + 0.35 * n_distinct(winners$mapping), part = "wins"
     )),
     if (nrow(compared) > 0 && sized) list(figure(
       collective, "default-map", plot_default_map(results, collective), paste0(
@@ -243,7 +243,7 @@ figures_slowdown <- function(results, collective) {
   ))
 }
 
-map_height <- function(compared) 1.9 + 3 * ceiling(n_distinct(compared$mapping) / 3)
+map_height <- function(rows) 1.9 + 3 * ceiling(n_distinct(rows$mapping) / 3)
 
 figures_models <- function(results, collective) {
   errors <- model_errors(results, collective)

@@ -126,7 +126,7 @@ title_count <- function(collective, finding, yes) {
 
 title_decision <- function(rows, collective) {
   known <- !is.na(rows$default_is)
-  if (!any(known)) return(paste0(capitalised(collective_word(collective)), ": fastest algorithm of each cell"))
+  if (!any(known)) return(paste0(capitalised(collective_word(collective)), ": fastest algorithms"))
   title_count(collective, "the default is fastest or tied", rows$default_is[known] %in% c("best", "tied"))
 }
 

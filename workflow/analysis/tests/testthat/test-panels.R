@@ -18,6 +18,15 @@ test_that("a map has one row for sizes that differ between process counts only, 
   expect_match(captions, "White: fewer than two algorithms", all = TRUE)
 })
 
+test_that("a map without the default has the height of its panels and a title without one", {
+  rows <- lawful(c(linear = 1, chain = 1.1), c(4, 8), c(64, 1024))
+  results <- read_results(make_study(dplyr::filter(rows, .data$algorithm %in% c("linear", "chain"))))
+  figures <- figures_wins(results, "bcast")
+  expect_equal(purrr::map_chr(figures, "id"), "bcast-decision-map")
+  expect_equal(figures[[1]]$height, 1.9 + 3)
+  expect_equal(figures[[1]]$plot$labels$title, "Broadcast: fastest algorithms")
+})
+
 test_that("sizes that would fall together keep their rows, and those of a full grid as well", {
   rows <- dplyr::bind_rows(
     of_mapping("node", 4, 2^(1:6)), of_mapping("node", 8, 3 * 2^(1:6)), of_mapping("node", 16, 5)
