@@ -103,6 +103,8 @@ JOBS = [
     ("keep_tuning", "rounds"), ("tell_tuning", "rounds"), ("render_report", "report"), ("give_verdict", "complete.txt"),
     ("measure", "measured.txt"), ("calibrate", "calibration"), ("account_program", "program"),
 ]  # fmt: skip
+#: Jobs of the short suite: those that read most from other studies and rules.
+QUICK = (("analyse_study", "all"), ("tell_tuning", "rounds"))
 #: Rules that copy a file which is created when the Snakefile is read.
 OTHERS = {"all", "describe_study", "note_sources"}
 STUDIES = {"tiny": TINY, "rounds": ROUNDS, "here": HERE, "theirs": THEIRS, "all": ALL, "ladder": LADDER}
@@ -164,7 +166,6 @@ def texts(folder: Path, name: str, others: set[str]) -> dict[str, str]:
     return {path: text for path, text in found.items() if path not in others}
 
 
-@pytest.mark.long
 def test_every_rule_is_looked_at(complete: Checkout) -> None:
     listed = must(complete.snakemake("--list-rules", "--config", "studies=tiny,program"))
     # The cells of the program are not measured: a rule that only copies writes their blocks.
@@ -172,8 +173,9 @@ def test_every_rule_is_looked_at(complete: Checkout) -> None:
     assert {rule for rule, _ in JOBS} | OTHERS >= rules >= {rule for rule, _ in JOBS}
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(("rule", "folder"), JOBS)
+@pytest.mark.parametrize(
+    ("rule", "folder"), [job if job in QUICK else pytest.param(*job, marks=pytest.mark.long) for job in JOBS]
+)
 def test_a_rule_reads_nothing_but_what_it_names(complete: Checkout, tmp_path: Path, rule: str, folder: str) -> None:
     made = jobs(complete.folder)
     inputs, outputs = made.pop((rule, folder))

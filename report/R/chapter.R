@@ -221,6 +221,7 @@ stop_sentence <- function(study) {
 
 #' Sentences with the counts of the import, so that nothing is dropped silently.
 import_sentence <- function(import) {
+  if (length(import) == 0) return(NULL)
   counts <- Filter(function(x) is.numeric(x) && length(x) == 1, import)
   names(counts) <- gsub("_", " ", names(counts))
   counts <- c(counts, import$problems) # whose names are sentences with paths
