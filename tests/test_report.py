@@ -357,7 +357,8 @@ def test_the_section_that_judged_decisions_refer_to_is_there():
 
 def test_what_was_imported_is_counted_in_words_and_paths_are_not_changed():
     counts = 'list(rows_read = 1200, problems = list("patterns that match no file (first: ${A_B}/c_*.csv)" = 3))'
-    code = f'source("R/report.R"); cat(import_sentence({counts}), range_words(1, "launch", "launches"), range_words(c(1, 30), "call"), import_sentence(NULL))'
+    ranges = 'range_words(1, "launch", "launches"), range_words(c(1, 30), "call")'
+    code = f'source("R/report.R"); cat(import_sentence(NULL), import_sentence({counts}), {ranges})'
     shown = must(finish(["Rscript", "-e", code], cwd=ROOT / "report")).stdout.replace("\\", "")
     assert "Import: 1,200 rows read and 3 patterns that match no file (first: ${A_B}/c_*.csv)." in shown
     assert shown.endswith("1 launch 1 to 30 calls")
