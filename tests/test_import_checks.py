@@ -418,3 +418,15 @@ def test_an_algorithm_that_was_not_forced() -> None:
     findings = found(rest + default + again)["wrong algorithm"]
     assert {finding.where for finding in findings} == {"bcast chain, by core", "bcast chain, by node"}
     assert all(finding.confidence == "possible" and "not forced" in finding.found for finding in findings)
+
+
+def test_a_default_that_always_chooses_an_algorithm_accuses_nobody() -> None:
+    """From 8 to 255 ranks, Open MPI's default gather is the binomial one."""
+    gathers = [
+        row | {"collective": "gather"} for row in sound(algorithms=("binomial", "linear")) if row["processes"] >= 8
+    ]
+    again = sound(seed=7, algorithms=("binomial",))
+    default = [row | {"collective": "gather", "algorithm": "default"} for row in again if row["processes"] >= 8]
+    assert "wrong algorithm" not in found(gathers + default)
+    linear = [row | {"algorithm": "linear"} for row in default]
+    assert "wrong algorithm" in found([row for row in gathers if row["algorithm"] == "binomial"] + linear + default)

@@ -106,6 +106,7 @@ def test_every_study_and_machine_of_the_checkout_is_right() -> None:
         ("machine: mine", "machine: mine\nlaunches: {ci_width_pct: .nan}", ["line 5", ".nan is not a finite number"]),
         ("machine: mine", "machine: mine\nlaunches: {ci_width_pct: 1e400}", ["line 5", "1e400 is not a finite number"]),
         ("machine: mine", "machine: mine\nlaunches: {min: 5, max: 3}", ["line 5: launches.max: 3 is smaller"]),
+        ("algorithms:", "algoritms:", ["line 7", "unknown key 'algoritms' in sweeps.0", "algorithms"]),
         ("machine: mine", "machine: mine\ncompanions: [tiny]", ["line 5: companions.0", "'tiny' is this study itself"]),
         ("machine: mine", "machine: mine\nchapter: congestion",
          ["line 5: chapter", "congestion needs applications", "suitable chapters: collectives"]),

@@ -202,7 +202,9 @@ def parse(text: str, schema: str, name: str) -> tuple[dict[str, Any], dict[tuple
         raise StudyError(f"{name}: more than {DEEPEST} levels of lists and mappings") from None
     except StudyError as error:
         raise StudyError(f"{name}{error}") from None
-    error = jsonschema.exceptions.best_match(_validator(schema).iter_errors(document))
+    # A misspelt key is both an unknown and a missing one: the first says more.
+    relevance = jsonschema.exceptions.by_relevance(strong=frozenset(("additionalProperties", "propertyNames")))
+    error = jsonschema.exceptions.best_match(_validator(schema).iter_errors(document), key=relevance)
     if error is not None:
         at = tuple(error.absolute_path)
         if error.validator == "additionalProperties":

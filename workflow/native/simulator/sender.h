@@ -5,7 +5,7 @@
 struct sender {
     double since; /* start of the MPI_Send that the core's rank is in; negative outside of one */
     int node;
-    double distinct; /* bytes of all blocks that the rank sends in this collective; 0: its messages are all the same */
+    double distinct; /* bytes of the different blocks of which the message that is being sent is one; 0: it is none */
     /* Bytes: an MPI_Send to another node of at least the first and less than the second returns once it is copied. */
     double copied_from, copied_to;
     const struct sender *const *ranks; /* the cores of the ranks of MPI_COMM_WORLD */

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from collstudy.base.lazy import lazy
+from collstudy.sources.decisions import decisions
 from collstudy.sources.importing.findings import Finding, common, percent, whole_series
 from collstudy.sources.importing.series import Launches, Series, Table, series_of
 from collstudy.study.machines import Machine
@@ -30,7 +32,7 @@ WIDE = 2**14
 LEAST_SCATTERED, SCATTERED_PART = 6, 0.4
 #: For small messages (up to 2 KiB) or few sizes (two), different trees can have equal times at all rank counts.
 LARGE, SPREAD = 2**14, 64
-#: From this size (bytes) on, the default of all authors' libraries differs from each algorithm somewhere.
+#: From this size (bytes) on, the default of all authors' broadcasts differs from each algorithm somewhere.
 CHANGES_FROM = 1024
 #: Algorithms that send the same messages, at least up to some size.
 SAME_MESSAGES = ({"linear", "linear_nb"}, {"linear", "linear_sync"}, {"ring", "segmented_ring"})
@@ -217,7 +219,7 @@ def not_forced(table: Table) -> Iterator[Finding]:
         sizes = table.sizes[used][~(np.isnan(a) | np.isnan(b))]
         cells, middle, high = _compared(a, b)
         wide = cells >= 20 and sizes.max() >= LARGE and sizes.max() >= SPREAD * sizes.min()
-        if wide and middle < SAME_MEDIAN and high < SAME_P90:
+        if wide and middle < SAME_MEDIAN and high < SAME_P90 and not _always_chosen(series, table, used):
             yield Finding(
                 "wrong algorithm", (series,),
                 f"from {CHANGES_FROM} bytes on the times differ from those of the default by {percent(middle)} (median; 90th percentile "
@@ -271,6 +273,16 @@ def disagreement(table: Table) -> Iterator[Finding]:
                 "sources disagree", (one, two),
                 f"the times differ by {percent(middle / 100)} (median; 90th percentile {high:.1f} %; {cells:,} cells)", "certain",
             )  # fmt: skip
+
+
+def _always_chosen(series: Series, table: Table, used: Any) -> bool:
+    """Return whether the default of Open MPI 4.1 runs the algorithm of a series in all *used* cells, such as binomial gathers."""
+    rows = decisions(series[1])
+    chosen = {
+        next((row["algorithm"] for row in rows if ranks < (row["ranks"] or math.inf) and size < (row["bytes"] or math.inf)), "")
+        for ranks, size in zip(table.processes[used], table.sizes[used], strict=True)
+    }  # fmt: skip
+    return chosen == {series[2]}
 
 
 def files_disagree(timed: Launches) -> Iterator[Finding]:

@@ -108,7 +108,7 @@ def _read(study: Study, catalogue: Catalogue, cache: Path | None) -> tuple[list[
     if missing:
         raise StudyError(
             f"config/studies/{study.name}.yaml: import.files: no file matches {', '.join(missing)}; "
-            "set STUDY_REFERENCE_DATA to the folder that holds the data"
+            "set STUDY_REFERENCE_DATA to the folder that holds the data (./study fetch gets some: data/fetch.yaml)"
         )
     problems = Problems()
     rows: list[dict[str, Any]] = []

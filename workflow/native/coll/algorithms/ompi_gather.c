@@ -19,7 +19,7 @@ int ompi_gather_linear(struct call *call) {
     struct rank_blocks blocks;
     if (call->rank != call->root)
         return coll_send(call, call->send, call->count, call->root);
-    TRY(rank_blocks_of_root(&blocks, call));
+    TRY(rank_blocks_of(&blocks, call));
     for (int rank = 0; rank < call->size; rank++) {
         char *to = rank_block_at(&blocks, call->recv, rank);
         TRY(rank == call->root ? take_own(call, to)
@@ -49,7 +49,7 @@ int ompi_gather_linear_sync(struct call *call) {
     int n = 0;
     if (call->rank != call->root)
         return answer(call);
-    TRY(rank_blocks_of_root(&blocks, call));
+    TRY(rank_blocks_of(&blocks, call));
     MPI_Request *seconds = malloc((size_t)call->size * sizeof *seconds);
     if (seconds == NULL)
         return MPI_ERR_NO_MEM;
@@ -111,7 +111,7 @@ int ompi_gather_binomial(struct call *call) {
     coll_tree_in_order_binomial(&tree, call->rank, call->size, call->root);
     if (call->rank != call->root && tree.n == 0)
         return coll_send(call, call->send, call->count, tree.parent);
-    TRY(call->rank == call->root ? rank_blocks_of_root(&blocks, call) : rank_blocks_of(&blocks, call));
+    TRY(rank_blocks_of(&blocks, call));
     if (call->rank == 0 && call->root == 0) {
         TRY(take_own(call, call->recv));
         return collect(&blocks, &tree, call->recv);

@@ -19,7 +19,7 @@ int ompi_scatter_linear(struct call *call) {
     struct rank_blocks blocks;
     if (call->rank != call->root)
         return coll_recv(call, call->recv, call->count, call->root, MPI_STATUS_IGNORE);
-    TRY(rank_blocks_of_root(&blocks, call));
+    TRY(rank_blocks_of(&blocks, call));
     for (int rank = 0; rank < call->size; rank++) {
         const char *from = rank_block_at(&blocks, call->send, rank);
         TRY(rank == call->root ? give_own(call, from) : coll_send(&blocks.call, from, blocks.call.count, rank));
@@ -47,7 +47,7 @@ int ompi_scatter_linear_nb(struct call *call) {
     int n = 0;
     if (call->rank != call->root)
         return coll_recv(call, call->recv, call->count, call->root, MPI_STATUS_IGNORE);
-    TRY(rank_blocks_of_root(&blocks, call));
+    TRY(rank_blocks_of(&blocks, call));
     MPI_Request *requests = malloc((size_t)call->size * sizeof *requests);
     if (requests == NULL)
         return MPI_ERR_NO_MEM;
@@ -99,7 +99,7 @@ int ompi_scatter_binomial(struct call *call) {
     coll_tree_in_order_binomial(&tree, call->rank, call->size, call->root);
     if (call->rank != call->root && tree.n == 0)
         return coll_recv(call, call->recv, call->count, tree.parent, MPI_STATUS_IGNORE);
-    TRY(call->rank == call->root ? rank_blocks_of_root(&blocks, call) : rank_blocks_of(&blocks, call));
+    TRY(rank_blocks_of(&blocks, call));
     if (call->rank == 0 && call->root == 0) {
         TRY(give_own(call, call->send));
         return pass_on(&blocks, &tree, call->send);

@@ -4,18 +4,15 @@
 int rank_blocks_of(struct rank_blocks *blocks, const struct call *call) {
     struct extent extent;
     blocks->call = *call;
-    TRY(coll_extent(call->type, &extent));
-    blocks->step = call->count * extent.extent;
+    if (call->rank == call->root) {
+        if (call->root_count < 0 || call->root_type == MPI_DATATYPE_NULL)
+            return COLL_USE_DEFAULT;
+        blocks->call.count = call->root_count;
+        blocks->call.type = call->root_type;
+    }
+    TRY(coll_extent(blocks->call.type, &extent));
+    blocks->step = blocks->call.count * extent.extent;
     return MPI_SUCCESS;
-}
-
-int rank_blocks_of_root(struct rank_blocks *blocks, const struct call *call) {
-    struct call of_root = *call;
-    if (call->root_count < 0 || call->root_type == MPI_DATATYPE_NULL)
-        return COLL_USE_DEFAULT;
-    of_root.count = call->root_count;
-    of_root.type = call->root_type;
-    return rank_blocks_of(blocks, &of_root);
 }
 
 char *rank_block_at(const struct rank_blocks *blocks, const void *buffer, int i) {

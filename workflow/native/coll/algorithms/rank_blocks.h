@@ -6,14 +6,12 @@
 #include "core/tree.h"
 
 struct rank_blocks {
-    struct call call; /* the call with the count and the type of a block in the buffer */
+    struct call call; /* the call, with the count and the type of a block */
     MPI_Aint step;    /* bytes from one block to the next */
 };
 
-/* Blocks with the count and type of the call; with those of the root's buffer (COLL_USE_DEFAULT if they are invalid).
- */
+/* Blocks as this rank holds them: at the root as its buffer describes them (COLL_USE_DEFAULT if that is invalid). */
 int rank_blocks_of(struct rank_blocks *blocks, const struct call *call);
-int rank_blocks_of_root(struct rank_blocks *blocks, const struct call *call);
 char *rank_block_at(const struct rank_blocks *blocks, const void *buffer, int i);
 /* Returns the number of ranks in the subtree of a rank of the in-order binomial tree. */
 int rank_blocks_below(const struct call *call, int rank);

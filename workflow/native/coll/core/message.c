@@ -150,13 +150,6 @@ static int send_copied(const struct sender *core, const struct call *call, const
     return PMPI_Bsend(buffer, count, call->type, to, call->kind, call->comm);
 }
 
-/* Bytes of the different blocks that a rank sends: they are not all in its core's own cache. */
-static double distinct_bytes(const struct call *call) {
-    if (call->kind == COLL_SCATTER)
-        return (double)call->bytes * call->size;
-    return call->kind == COLL_ALLTOALLV ? (double)call->bytes : 0;
-}
-
 int coll_send(const struct call *call, const void *buffer, int count, int to) {
     /* Only the platform of a calibrated machine attaches data to a core. */
     struct sender *core = sg_host_get_data(sg_host_self());
@@ -180,8 +173,12 @@ int coll_send(const struct call *call, const void *buffer, int count, int to) {
 int coll_isend(const struct call *call, const void *buffer, int count, int to, MPI_Request *request) {
 #if COLL_SIMULATED
     struct sender *core = sg_host_get_data(sg_host_self());
-    if (core != NULL)
-        core->distinct = distinct_bytes(call);
+    if (core != NULL && call->kind == COLL_SCATTER) {
+        core->distinct = (double)call->bytes * call->size;
+        int rc = PMPI_Isend(buffer, count, call->type, to, call->kind, call->comm, request);
+        core->distinct = 0;
+        return rc;
+    }
 #endif
     return PMPI_Isend(buffer, count, call->type, to, call->kind, call->comm, request);
 }
