@@ -56,6 +56,11 @@ def test_what_was_changed_by_hand_is_made_again(checkout: Checkout) -> None:
     again = files(folder)
     assert again.pop("ranks.csv.damaged-1/mine.txt") == b"kept" and again == first
     assert "Nothing to be done" in (done := checkout.snakemake(MEASURED)).stdout + done.stderr
+    # The same change for the second time: Snakemake remembers the contents of inputs.
+    for _ in range(2):
+        (folder / "cells.csv").write_text("")
+        must(checkout.snakemake(MEASURED))
+        assert (folder / "cells.csv").read_bytes() == first["cells.csv"]
 
 
 TUNED = (

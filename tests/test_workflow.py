@@ -106,6 +106,11 @@ def test_a_deleted_folder_of_a_study_is_made_again(checkout: Checkout) -> None:
     assert "to simulate" not in run(checkout, target)
     assert measured.read_bytes() == before
     assert "Nothing to be done" in run(checkout, target)
+    # The list of the first run's blocks went with the folder, so this run's blocks have the same names.
+    for name in ("cells", "blocks"):
+        shutil.rmtree(checkout.folder / "results" / name)
+    assert "4 to simulate" in run(checkout, target)
+    assert len(cell_files(checkout)) == 4 and measured.read_bytes() == before
 
 
 def test_a_study_waits_for_the_cells_that_another_one_measures(checkout: Checkout) -> None:

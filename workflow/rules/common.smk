@@ -4,7 +4,6 @@ import os
 import re
 import shutil
 import sys
-import time
 from pathlib import Path
 
 from snakemake.settings.types import DeploymentMethod
@@ -165,16 +164,14 @@ class Plan:
         for name in (*self.sources, ""):
             self.find_changed(name)
         of_work = {}
-        taken = self.taken()
         for name, of in rounds.items():
             self.markers[name] = {
-                number: [marker(block, RESULTS / "blocks", taken) for block in mine]
+                number: [marker(block, RESULTS / "blocks") for block in mine]
                 for number, mine in of.items()
             }
             if blocks[name]:
-                # A missing output does not make Snakemake run this job; a newer input with another content (markers have
-                # unique numbers) does.
-                STAGE.write(f"{name}/pending.txt", pending_bytes(self.of_study(name)))
+                # A missing output does not make Snakemake run this job; a newer input does.
+                STAGE.trigger(f"{name}/pending.txt", pending_bytes(self.of_study(name)))
         for mine in blocks.values():
             for block in mine:
                 STAGE.write_block(block)
@@ -182,7 +179,7 @@ class Plan:
         for name, state in self.states.items():
             needed = [of_work[task.work.digest] for task in state.tasks.get(0, [])]
             self.shared[name] = [
-                marker(other, RESULTS / "blocks", taken)
+                marker(other, RESULTS / "blocks")
                 for other in {block.name: block for block in needed}.values()
                 if other not in blocks[name]
             ]
@@ -195,24 +192,8 @@ class Plan:
                     if work.digest in of_work
                 }
                 self.before[block.name] = [
-                    marker(other, RESULTS / "blocks", taken)
-                    for other in needed.values()
+                    marker(other, RESULTS / "blocks") for other in needed.values()
                 ]
-
-    def taken(self):
-        """Return the markers that earlier runs used, even if they were deleted together with the measurements."""
-        found = set()
-        for name in self.sources:
-            pending, collected = (
-                RESULTS / name / file for file in ("pending.txt", "measurements.csv")
-            )
-            if (
-                pending.exists()
-                and collected.exists()
-                and collected.stat().st_mtime >= pending.stat().st_mtime
-            ):
-                found.update(read_pending(pending))
-        return found
 
     def find_changed(self, name):
         """Stage a file for each part of a study (of the report, if *name* is empty) whose files must be made again."""
@@ -222,7 +203,7 @@ class Plan:
                 + "; ".join(problems),
                 file=sys.stderr,
             )
-            path = STAGE.write(
+            path = STAGE.trigger(
                 str(Path(name) / f"changed-{part}.txt"),
                 "\n".join(problems).encode() + b"\n",
             )
@@ -231,10 +212,7 @@ class Plan:
             ]
         # Snakemake does not make a deleted file again if the targets are newer than what it was made from.
         if name and not (RESULTS / name / "measurements.csv").exists():
-            # It compares contents, too, so they have to differ each time.
-            path = STAGE.write(
-                f"{name}/changed-collect.txt", f"missing at {time.time_ns()}\n".encode()
-            )
+            path = STAGE.trigger(f"{name}/changed-collect.txt", b"missing\n")
             self.changed[name, "collect"] = [path]
 
     def of_study(self, study):

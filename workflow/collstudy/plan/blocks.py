@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -148,14 +148,14 @@ def block_bytes(block: Block) -> bytes:
     return f'{json.dumps(document)[:-1]}, "tasks": [\n{tasks}\n]}}\n'.encode()
 
 
-def marker(block: Block, folder: Path, taken: Container[Path] = ()) -> Path:
+def marker(block: Block, folder: Path) -> Path:
     """Return the file that marks a block as done, which is the target given to Snakemake.
 
-    A marker that exists, or that is *taken*, belongs to an earlier run: the next free number is used.
+    A marker that exists belongs to an earlier run: the next free number is used.
     """
     attempt = 1
     kind = "here" if block.machine.kind == "local" else "done"
-    while (path := folder / f"{block.name}.{attempt}.{kind}").exists() or path in taken:
+    while (path := folder / f"{block.name}.{attempt}.{kind}").exists():
         attempt += 1
     return path
 
@@ -180,8 +180,9 @@ def write_pending(path: Path, markers: Iterable[Path]) -> None:
 
 
 def read_pending(path: Path) -> list[Path]:
-    """Read a list of markers."""
-    return [Path(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    """Read a list of markers; lines that begin with # are comments."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return [Path(line) for line in lines if not line.startswith("#")]
 
 
 def read_block(path: Path) -> Block:

@@ -7,6 +7,7 @@ the content differs, which Snakemake recognises by the time stamp.
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 from collstudy.base.files import write_atomically
@@ -31,6 +32,12 @@ class Stage:
         except FileNotFoundError:
             pass
         return path
+
+    def trigger(self, name: str, content: bytes) -> Path:
+        """Stage a file that makes a job run, even if its other inputs and outputs are as before. It begins with the time, because
+        Snakemake compares contents as well as time stamps.
+        """
+        return self.write(name, f"# {time.time_ns()}\n".encode() + content)
 
     def make_newest(self, path: Path, folder: Path) -> Path:
         """Make a staged file newer than every file in *folder*, even if their time stamps are in the future."""
