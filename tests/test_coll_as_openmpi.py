@@ -23,6 +23,7 @@ SAME = {
     "barrier": "linear double_ring recursive_doubling bruck tree",
     "gather": "linear binomial linear_sync",
     "scatter": "linear binomial linear_nb",
+    "allgather": "linear bruck recursive_doubling ring neighbor_exchange",
 }
 OTHERWISE = {
     ("bcast", "linear"): "basic_linear",
@@ -30,11 +31,13 @@ OTHERWISE = {
     ("gather", "linear"): "basic_linear",
     ("scatter", "linear"): "basic_linear",
     ("reduce", "in_order_binary"): "in-order_binary",
+    ("allgather", "neighbor_exchange"): "neighbor",
 }
 NAMES = {
     collective: {f"ompi_{name}": OTHERWISE.get((collective, name), name) for name in names.split()}
     for collective, names in SAME.items()
 }
+COMPOSED = ("allreduce", "allgather")
 TUNED = ["--mca", "coll_tuned_use_dynamic_rules", "1"]
 OPTIONS = {
     "segment_bytes": "segmentsize",
@@ -47,16 +50,19 @@ OPTIONS = {
 def compared() -> list[dict[str, str]]:
     """Return the algorithms to compare in one launch; ompi_default stands for Open MPI's own decision.
 
-    Each allreduce is compared alone, because some of Open MPI's call its bcast and its reduce, whichever algorithms are forced there.
+    Some algorithms of the collectives in COMPOSED call Open MPI's bcast, reduce or gather, whichever algorithms are forced there:
+    these collectives are compared without the others.
     """
     lists = {}
     for collective, names in NAMES.items():
         texts = ALGORITHMS[collective.upper()].split()
         lists[collective] = [text for text in texts if text.split(":")[0] in names] + ["ompi_default"]
-    rows = [{"allreduce": text} for text in lists.pop("allreduce")]
-    for i in range(max(map(len, lists.values()))):
-        rows.append({collective: texts[i] for collective, texts in lists.items() if i < len(texts)})
-    return rows
+    composed = {collective: lists.pop(collective) for collective in COMPOSED}
+    return [
+        {collective: texts[i] for collective, texts in part.items() if i < len(texts)}
+        for part in (composed, lists)
+        for i in range(max(map(len, part.values())))
+    ]
 
 
 def name_row(row: dict[str, str]) -> str:

@@ -35,6 +35,7 @@ ALGORITHMS = {
     "libnbc_recursive_doubling:segment_bytes=1000 libnbc_binomial libnbc_binomial:segments=3",
     "GATHER": "ompi_default ompi_linear ompi_binomial ompi_linear_sync node group node_group rank_reorder seed001",
     "SCATTER": "ompi_default ompi_linear ompi_binomial ompi_linear_nb ompi_linear_nb:max_requests=3",
+    "ALLGATHER": "ompi_default ompi_linear ompi_bruck ompi_recursive_doubling ompi_ring ompi_neighbor_exchange ompi_two_proc",
     "ALLTOALLV": "node group node_group rank_reorder node_gatherv seed001",
     "REDUCE_SCATTER": "pipelined pipelined:segment_bytes=1000 pipelined:segments=7 libnbc_binomial "
     "libnbc_binomial:segments=3",
@@ -259,9 +260,11 @@ def test_address_sanitizer(launch: Run, sanitized: Path, tmp_path: Path, row: in
 #: Each collective by an algorithm that uses messages only, and by one that keeps communicators or is non-blocking.
 CHOSEN = [
     {"BCAST": "ompi_binomial", "ALLREDUCE": "ompi_ring", "BARRIER": "ompi_bruck", "REDUCE": "ompi_binomial"}
-    | {"GATHER": "node", "ALLTOALLV": "node", "REDUCE_SCATTER": "libnbc_binomial"},
+    | {"GATHER": "node", "ALLTOALLV": "node", "REDUCE_SCATTER": "libnbc_binomial"}
+    | {"SCATTER": "ompi_binomial", "ALLGATHER": "ompi_ring"},
     {"BCAST": "node_group", "ALLREDUCE": "pipelined", "BARRIER": "ompi_tree", "REDUCE": "node_group"}
-    | {"GATHER": "node_group", "ALLTOALLV": "node_group", "REDUCE_SCATTER": "pipelined"},
+    | {"GATHER": "node_group", "ALLTOALLV": "node_group", "REDUCE_SCATTER": "pipelined"}
+    | {"SCATTER": "ompi_linear_nb", "ALLGATHER": "ompi_linear"},
 ]
 
 

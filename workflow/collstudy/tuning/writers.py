@@ -40,7 +40,7 @@ INTEL = {
 
 
 #: Collectives that this project's collectives library implements (workflow/native/coll/README.md).
-LIBRARY = ("bcast", "barrier", "reduce", "allreduce", "gather", "scatter", "alltoallv", "reduce_scatter")
+LIBRARY = ("bcast", "barrier", "reduce", "allreduce", "gather", "scatter", "allgather", "alltoallv", "reduce_scatter")
 
 
 def radix_line(placement: Placement) -> str:

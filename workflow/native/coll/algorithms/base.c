@@ -48,8 +48,8 @@ int coll_base_gather(const void *send, int send_count, MPI_Datatype send_type, v
     struct call call = {.kind = COLL_GATHER,
                         .send = send,
                         .recv = recv,
-                        .root_count = recv_count,
-                        .root_type = recv_type,
+                        .block_count = recv_count,
+                        .block_type = recv_type,
                         .root = root};
     int rc = COLL_USE_DEFAULT;
     TRY(prepare(&call, comm, send_count, send_type));

@@ -111,19 +111,19 @@ static int find_order(struct call *call, struct hierarchy *hierarchy) {
 
 static int put_in_order(struct call *call, const struct hierarchy *hierarchy, const char *all) {
     struct extent extent;
-    TRY(coll_extent(call->root_type, &extent));
-    MPI_Aint step = call->root_count * extent.extent;
+    TRY(coll_extent(call->block_type, &extent));
+    MPI_Aint step = call->block_count * extent.extent;
     for (int i = call->send == MPI_IN_PLACE; i < call->size; i++)
-        TRY(coll_copy(coll_at(all, i, step), coll_at(call->recv, hierarchy->order[i], step), call->root_count,
-                      call->root_type));
+        TRY(coll_copy(coll_at(all, i, step), coll_at(call->recv, hierarchy->order[i], step), call->block_count,
+                      call->block_type));
     return MPI_SUCCESS;
 }
 
 static struct block own_block(struct call *call) {
     struct block block = {call->send, call->count, call->count, call->type, call->type};
     if (call->rank == call->root) {
-        block.count = call->root_count;
-        block.type = call->root_type;
+        block.count = call->block_count;
+        block.type = call->block_type;
     }
     return block;
 }
@@ -133,7 +133,7 @@ static int gather(struct call *call, enum hierarchy_kind kind) {
     const char *all;
     char *raw;
     size_t bytes = call->bytes * (size_t)call->size;
-    bool wrong = call->rank == call->root && (call->root_count < 0 || call->root_type == MPI_DATATYPE_NULL);
+    bool wrong = call->rank == call->root && (call->block_count < 0 || call->block_type == MPI_DATATYPE_NULL);
     if (wrong || bytes > INT_MAX || coll_above_limit(call, bytes))
         return COLL_USE_DEFAULT;
     TRY(coll_hierarchy_get(call->cache, kind, call->root, &hierarchy));
@@ -142,8 +142,8 @@ static int gather(struct call *call, enum hierarchy_kind kind) {
     struct block block = own_block(call);
     if (call->send == MPI_IN_PLACE) {
         struct extent extent;
-        TRY(coll_extent(call->root_type, &extent));
-        block.own = coll_at(call->recv, (MPI_Aint)call->root * call->root_count, extent.extent);
+        TRY(coll_extent(call->block_type, &extent));
+        block.own = coll_at(call->recv, (MPI_Aint)call->root * call->block_count, extent.extent);
     }
     int rc = gather_up(hierarchy, &block, &raw, &all);
     if (rc == MPI_SUCCESS && call->rank == call->root)

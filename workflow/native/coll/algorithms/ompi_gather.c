@@ -4,16 +4,8 @@
 #include "core/message.h"
 #include "ompi_decisions.h"
 
-#include <limits.h>
 #include <stdint.h>
 #include <stdlib.h>
-
-/* Copies the root's own block into the buffer. */
-static int take_own(const struct call *call, void *to) {
-    if (call->send == MPI_IN_PLACE)
-        return MPI_SUCCESS;
-    return coll_convert(call->send, call->count, call->type, to, call->root_count, call->root_type);
-}
 
 int ompi_gather_linear(struct call *call) {
     struct rank_blocks blocks;
@@ -22,7 +14,7 @@ int ompi_gather_linear(struct call *call) {
     TRY(rank_blocks_of(&blocks, call));
     for (int rank = 0; rank < call->size; rank++) {
         char *to = rank_block_at(&blocks, call->recv, rank);
-        TRY(rank == call->root ? take_own(call, to)
+        TRY(rank == call->root ? rank_blocks_take_own(&blocks, to)
                                : coll_recv(&blocks.call, to, blocks.call.count, rank, MPI_STATUS_IGNORE));
     }
     return MPI_SUCCESS;
@@ -58,7 +50,7 @@ int ompi_gather_linear_sync(struct call *call) {
         if (rank != call->root)
             rc = ask(&blocks, rank, &seconds[n++]);
     if (rc == MPI_SUCCESS)
-        rc = take_own(call, rank_block_at(&blocks, call->recv, call->root));
+        rc = rank_blocks_take_own(&blocks, rank_block_at(&blocks, call->recv, call->root));
     if (rc == MPI_SUCCESS)
         rc = coll_wait_all(n, seconds);
     free(seconds);
@@ -87,38 +79,29 @@ static int collect_and_send(const struct rank_blocks *blocks, const struct tree 
 }
 
 /* At the root, the blocks are in the order of the ranks from itself on. */
-static int collect_and_rotate(const struct call *user, const struct rank_blocks *blocks, const struct tree *tree,
-                              char *into) {
-    const struct call *call = &blocks->call;
-    int after = call->size - call->root;
-    if (user->send == MPI_IN_PLACE)
-        TRY(coll_copy(rank_block_at(blocks, call->recv, call->root), into, call->count, call->type));
-    else
-        TRY(take_own(user, into));
+static int collect_and_rotate(const struct rank_blocks *blocks, const struct tree *tree, char *into) {
+    TRY(rank_blocks_take_own(blocks, into));
     TRY(collect(blocks, tree, into));
-    TRY(coll_copy(into, rank_block_at(blocks, call->recv, call->root), after * call->count, call->type));
-    return coll_copy(rank_block_at(blocks, into, after), call->recv, call->root * call->count, call->type);
+    return rank_blocks_rotate(blocks, into, blocks->call.root);
 }
 
 int ompi_gather_binomial(struct call *call) {
     struct rank_blocks blocks;
     struct tree tree;
     char *raw, *into;
-    if (call->bytes * (size_t)call->size > INT_MAX) /* counts are of type int */
-        return COLL_USE_DEFAULT;
-    if (call->bytes * (size_t)call->size > INT_MAX) /* counts are of type int */
+    if (!rank_blocks_fit(call, call->size))
         return COLL_USE_DEFAULT;
     coll_tree_in_order_binomial(&tree, call->rank, call->size, call->root);
     if (call->rank != call->root && tree.n == 0)
         return coll_send(call, call->send, call->count, tree.parent);
     TRY(rank_blocks_of(&blocks, call));
     if (call->rank == 0 && call->root == 0) {
-        TRY(take_own(call, call->recv));
+        TRY(rank_blocks_take_own(&blocks, call->recv));
         return collect(&blocks, &tree, call->recv);
     }
-    TRY(rank_blocks_buffer(&blocks, &raw, &into));
-    int rc = call->rank == call->root ? collect_and_rotate(call, &blocks, &tree, into)
-                                      : collect_and_send(&blocks, &tree, into);
+    TRY(rank_blocks_buffer(&blocks, rank_blocks_below(call, call->rank), &raw, &into));
+    int rc =
+        call->rank == call->root ? collect_and_rotate(&blocks, &tree, into) : collect_and_send(&blocks, &tree, into);
     free(raw);
     return rc;
 }

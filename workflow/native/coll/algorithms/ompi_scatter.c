@@ -4,7 +4,6 @@
 #include "core/message.h"
 #include "ompi_decisions.h"
 
-#include <limits.h>
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -12,7 +11,7 @@
 static int give_own(const struct call *call, const void *from) {
     if (call->recv == MPI_IN_PLACE)
         return MPI_SUCCESS;
-    return coll_convert(from, call->root_count, call->root_type, call->recv, call->count, call->type);
+    return coll_convert(from, call->block_count, call->block_type, call->recv, call->count, call->type);
 }
 
 int ompi_scatter_linear(struct call *call) {
@@ -78,13 +77,12 @@ static int receive_and_pass_on(const struct rank_blocks *blocks, const struct tr
 }
 
 /* At the root, the blocks are sent in the order of the ranks from itself on. */
-static int rotate_and_pass_on(const struct call *user, const struct rank_blocks *blocks, const struct tree *tree,
-                              char *buffer) {
+static int rotate_and_pass_on(const struct rank_blocks *blocks, const struct tree *tree, char *buffer) {
     const struct call *call = &blocks->call;
     int after = call->size - call->root;
     TRY(coll_copy(rank_block_at(blocks, call->send, call->root), buffer, after * call->count, call->type));
     TRY(coll_copy(call->send, rank_block_at(blocks, buffer, after), call->root * call->count, call->type));
-    TRY(give_own(user, buffer));
+    TRY(give_own(blocks->user, buffer));
     return pass_on(blocks, tree, buffer);
 }
 
@@ -92,9 +90,7 @@ int ompi_scatter_binomial(struct call *call) {
     struct rank_blocks blocks;
     struct tree tree;
     char *raw, *buffer;
-    if (call->bytes * (size_t)call->size > INT_MAX) /* counts are of type int */
-        return COLL_USE_DEFAULT;
-    if (call->bytes * (size_t)call->size > INT_MAX) /* counts are of type int */
+    if (!rank_blocks_fit(call, call->size))
         return COLL_USE_DEFAULT;
     coll_tree_in_order_binomial(&tree, call->rank, call->size, call->root);
     if (call->rank != call->root && tree.n == 0)
@@ -104,8 +100,8 @@ int ompi_scatter_binomial(struct call *call) {
         TRY(give_own(call, call->send));
         return pass_on(&blocks, &tree, call->send);
     }
-    TRY(rank_blocks_buffer(&blocks, &raw, &buffer));
-    int rc = call->rank == call->root ? rotate_and_pass_on(call, &blocks, &tree, buffer)
+    TRY(rank_blocks_buffer(&blocks, rank_blocks_below(call, call->rank), &raw, &buffer));
+    int rc = call->rank == call->root ? rotate_and_pass_on(&blocks, &tree, buffer)
                                       : receive_and_pass_on(&blocks, &tree, buffer);
     free(raw);
     return rc;

@@ -30,6 +30,7 @@
     X(ALLREDUCE, allreduce)                                                                                            \
     X(GATHER, gather)                                                                                                  \
     X(SCATTER, scatter)                                                                                                \
+    X(ALLGATHER, allgather)                                                                                            \
     X(ALLTOALLV, alltoallv)                                                                                            \
     X(REDUCE_SCATTER, reduce_scatter)
 
@@ -65,10 +66,14 @@ struct call {
     int count;
     MPI_Datatype type;
     MPI_Op op;
-    size_t
-        bytes; /* gather, scatter: of one rank; alltoallv: all that this rank sends; otherwise: of the whole vector */
-    int root_count;         /* gather, scatter: elements of each block in the root's buffer, whose type is root_type */
-    MPI_Datatype root_type; /* count and type are those of this rank's own block */
+    /* gather, scatter, allgather: of one rank; alltoallv: all that this rank sends; otherwise: of the whole vector */
+    size_t bytes;
+    /*
+     * gather, scatter, allgather: elements of each block in the buffer that holds the blocks of all ranks (of gather
+     * and scatter at the root only); count and type are those of this rank's own block in its other buffer.
+     */
+    int block_count;
+    MPI_Datatype block_type;
     MPI_Datatype recv_type; /* alltoallv */
     const int *send_counts, *send_displs, *recv_counts, *recv_displs;
 };

@@ -31,7 +31,8 @@ static bool is_named(MPI_Datatype type) {
            combiner == MPI_COMBINER_NAMED;
 }
 
-bool coll_is_basic(MPI_Datatype type) {
+/* Returns whether a type has the uniform form already: all except derived types and MPI's pair types. */
+static bool is_basic(MPI_Datatype type) {
     MPI_Datatype of;
     return is_named(type) && !is_pair(type, &of);
 }
@@ -141,7 +142,13 @@ static int pack(const struct call *call, const struct signature *signature, char
     return MPI_SUCCESS;
 }
 
-int coll_uniform_start(const struct call *call, struct uniform *uniform) {
+/* A broadcast in the uniform form. */
+struct uniform {
+    struct call call; /* the call to run instead */
+    char *packed;     /* NULL: the elements are in the caller's buffer */
+};
+
+static int start(const struct call *call, struct uniform *uniform) {
     struct signature signature;
     *uniform = (struct uniform){.call = *call};
     TRY(signature_of(call->type, &signature));
@@ -158,7 +165,8 @@ int coll_uniform_start(const struct call *call, struct uniform *uniform) {
     return call->rank == call->root ? pack(call, &signature, uniform->packed, false) : MPI_SUCCESS;
 }
 
-int coll_uniform_end(const struct call *call, struct uniform *uniform, int rc) {
+/* Frees memory and, if rc is MPI_SUCCESS, unpacks received elements into the caller's buffer. Returns the error. */
+static int end(const struct call *call, struct uniform *uniform, int rc) {
     struct signature signature;
     if (rc == MPI_SUCCESS && uniform->packed != NULL && call->rank != call->root) {
         rc = signature_of(call->type, &signature);
@@ -167,4 +175,14 @@ int coll_uniform_end(const struct call *call, struct uniform *uniform, int rc) {
     }
     free(uniform->packed);
     return rc;
+}
+
+int coll_run_uniform(const struct call *call, algorithm_function *run) {
+    struct uniform uniform = {.call = *call};
+    if (is_basic(call->type))
+        return run(&uniform.call);
+    int rc = start(call, &uniform);
+    if (rc == MPI_SUCCESS)
+        rc = run(&uniform.call);
+    return end(call, &uniform, rc);
 }

@@ -166,15 +166,6 @@ static int decide_size(const struct call *call, int nodes, int ppn, size_t *byte
     return MPI_SUCCESS;
 }
 
-/* Runs a broadcast whose elements other ranks may describe by another type. */
-static int run_uniform(const struct call *call, const struct algorithm *algorithm) {
-    struct uniform uniform;
-    int rc = coll_uniform_start(call, &uniform);
-    if (rc == MPI_SUCCESS)
-        rc = algorithm->run(&uniform.call);
-    return coll_uniform_end(call, &uniform, rc);
-}
-
 static int run_chosen(struct call *call) {
     int nodes = 0, ppn = 0;
     size_t bytes = call->bytes;
@@ -188,8 +179,8 @@ static int run_chosen(struct call *call) {
     if (choice.algorithm == NULL)
         return COLL_USE_DEFAULT;
     call->params = choice.params;
-    if (call->kind == COLL_BCAST && !coll_is_basic(call->type))
-        return run_uniform(call, choice.algorithm);
+    if (call->kind == COLL_BCAST) /* other ranks may describe the elements by another type */
+        return coll_run_uniform(call, choice.algorithm->run);
     return choice.algorithm->run(call);
 }
 
@@ -268,8 +259,8 @@ NOINLINE gather(const void *send, int send_count, MPI_Datatype send_type, void *
     struct call call = {.kind = COLL_GATHER, .send = send, .recv = recv, .root = root};
     bool in_place = send == MPI_IN_PLACE;
     bool valid = take_type(&call, in_place ? recv_count : send_count, in_place ? recv_type : send_type);
-    call.root_count = recv_count;
-    call.root_type = recv_type;
+    call.block_count = recv_count;
+    call.block_type = recv_type;
     int rc = run(&call, comm, valid);
     return rc == COLL_USE_DEFAULT ? PMPI_Gather(send, send_count, send_type, recv, recv_count, recv_type, root, comm)
                                   : rc;
@@ -287,8 +278,8 @@ NOINLINE scatter(const void *send, int send_count, MPI_Datatype send_type, void 
     struct call call = {.kind = COLL_SCATTER, .send = send, .recv = recv, .root = root};
     bool in_place = recv == MPI_IN_PLACE;
     bool valid = take_type(&call, in_place ? send_count : recv_count, in_place ? send_type : recv_type);
-    call.root_count = send_count;
-    call.root_type = send_type;
+    call.block_count = send_count;
+    call.block_type = send_type;
     int rc = run(&call, comm, valid);
     return rc == COLL_USE_DEFAULT ? PMPI_Scatter(send, send_count, send_type, recv, recv_count, recv_type, root, comm)
                                   : rc;
@@ -299,6 +290,25 @@ int MPI_Scatter(const void *send, int send_count, MPI_Datatype send_type, void *
     return coll_is_active(COLL_SCATTER)
                ? scatter(send, send_count, send_type, recv, recv_count, recv_type, root, comm)
                : PMPI_Scatter(send, send_count, send_type, recv, recv_count, recv_type, root, comm);
+}
+
+NOINLINE allgather(const void *send, int send_count, MPI_Datatype send_type, void *recv, int recv_count,
+                   MPI_Datatype recv_type, MPI_Comm comm) {
+    struct call call = {.kind = COLL_ALLGATHER, .send = send, .recv = recv};
+    bool in_place = send == MPI_IN_PLACE;
+    bool valid = take_type(&call, in_place ? recv_count : send_count, in_place ? recv_type : send_type) &&
+                 recv_count > 0 && recv_type != MPI_DATATYPE_NULL;
+    call.block_count = recv_count;
+    call.block_type = recv_type;
+    int rc = run(&call, comm, valid);
+    return rc == COLL_USE_DEFAULT ? PMPI_Allgather(send, send_count, send_type, recv, recv_count, recv_type, comm) : rc;
+}
+
+int MPI_Allgather(const void *send, int send_count, MPI_Datatype send_type, void *recv, int recv_count,
+                  MPI_Datatype recv_type, MPI_Comm comm) {
+    return coll_is_active(COLL_ALLGATHER)
+               ? allgather(send, send_count, send_type, recv, recv_count, recv_type, comm)
+               : PMPI_Allgather(send, send_count, send_type, recv, recv_count, recv_type, comm);
 }
 
 /* Adds up the counts. Returns false if there are none or one is negative, so that the MPI library reports the error. */

@@ -171,6 +171,19 @@ static void test_scatter(const struct kind *kind, int count, int root, int in_pl
     free_buffers(&b);
 }
 
+/* Odd ranks receive plain elements where the others send and receive derived ones, when that is possible. */
+static void test_allgather(const struct kind *kind, int count, int in_place) {
+    struct buffers b = make((size_t)count * (size_t)size, kind);
+    int plain = strcmp(kind->name, "ordered pair") == 0 && rank % 2 != 0;
+    MPI_Datatype type = plain ? MPI_UNSIGNED : kind->type;
+    int recv_count = plain ? 2 * count : count;
+    const void *send = in_place ? MPI_IN_PLACE : b.send;
+    CHECK(MPI_Allgather(send, count, kind->type, b.got, recv_count, type, comm));
+    CHECK(PMPI_Allgather(send, count, kind->type, b.expected, recv_count, type, comm));
+    compare(&b, "allgather", kind, count, -1);
+    free_buffers(&b);
+}
+
 /* Rank i sends (i + 2 j + count) % 5 * count / 4 elements to rank j, with holes between the blocks. */
 static int block_count(int from, int to, int count) {
     return (from + 2 * to + count) % 5 * count / 4;
@@ -283,6 +296,8 @@ static void test_kind(const struct kind *kind, int count) {
         test_rooted(kind, count, in_place);
         if (in_environment("COLL_ALLREDUCE") && kind->op != MPI_OP_NULL)
             test_allreduce(kind, count, in_place);
+        if (in_environment("COLL_ALLGATHER"))
+            test_allgather(kind, count, in_place);
         if (in_environment("COLL_REDUCE_SCATTER") && kind->op != MPI_OP_NULL) {
             test_reduce_scatter(kind, count, in_place);
             test_reduce_scatter_block(kind, count, in_place);

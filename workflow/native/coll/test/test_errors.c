@@ -55,6 +55,14 @@ static void test_wrong_arguments(MPI_Comm world) {
     SAME_ERROR(MPI_Gather, in, -1, MPI_INT, out, 1, MPI_INT, 0, world);
     SAME_ERROR(MPI_Gather, in, 1, MPI_DATATYPE_NULL, out, 1, MPI_INT, 0, world);
     SAME_ERROR(MPI_Gather, in, 1, MPI_INT, out, 1, MPI_INT, 0, MPI_COMM_NULL);
+    SAME_ERROR(MPI_Scatter, in, 1, MPI_INT, out, 1, MPI_INT, 1000, world);
+    SAME_ERROR(MPI_Scatter, in, 1, MPI_INT, out, -1, MPI_INT, 0, world);
+    SAME_ERROR(MPI_Scatter, in, 1, MPI_INT, out, 1, MPI_DATATYPE_NULL, 0, world);
+    SAME_ERROR(MPI_Scatter, in, 1, MPI_INT, out, 1, MPI_INT, 0, MPI_COMM_NULL);
+    SAME_ERROR(MPI_Allgather, in, -1, MPI_INT, out, 1, MPI_INT, world);
+    SAME_ERROR(MPI_Allgather, in, 1, MPI_INT, out, -1, MPI_INT, world);
+    SAME_ERROR(MPI_Allgather, in, 1, MPI_DATATYPE_NULL, out, 1, MPI_INT, world);
+    SAME_ERROR(MPI_Allgather, in, 1, MPI_INT, out, 1, MPI_DATATYPE_NULL, world);
     SAME_ERROR(MPI_Alltoallv, in, negative, displs, MPI_INT, out, counts, displs, MPI_INT, world);
     SAME_ERROR(MPI_Alltoallv, in, counts, displs, MPI_INT, out, negative, displs, MPI_INT, world);
     SAME_ERROR(MPI_Alltoallv, in, counts, displs, MPI_DATATYPE_NULL, out, counts, displs, MPI_INT, world);
@@ -112,6 +120,14 @@ static void test_inter(void) {
     CHECK(MPI_Gather(&value, 1, MPI_INT, got, 1, MPI_INT, root, inter));
     for (int i = 0; i < remote && me == 0; i++)
         failures += got[i] != 2 * i + 2;
+    for (int i = 0; i < 16; i++)
+        got[i] = odd ? -1 : 7 * i;
+    int block = -1;
+    CHECK(MPI_Scatter(got, 1, MPI_INT, &block, 1, MPI_INT, root, inter));
+    failures += odd && block != 7 * (me / 2);
+    CHECK(MPI_Allgather(&value, 1, MPI_INT, got, 1, MPI_INT, inter));
+    for (int i = 0; i < remote; i++)
+        failures += got[i] != 2 * i + 1 + !odd;
     value = 1;
     CHECK(MPI_Allreduce(&value, &sum, 1, MPI_INT, MPI_SUM, inter));
     failures += sum != remote;

@@ -221,6 +221,8 @@ static int compare_all(int *in, int *out, int count, int root) {
         COMPARE("gather", Gather, (in, count, MPI_INT, out, count, MPI_INT, root, MPI_COMM_WORLD));
     if (in_environment("COLL_SCATTER"))
         COMPARE("scatter", Scatter, (out, count, MPI_INT, in, count, MPI_INT, root, MPI_COMM_WORLD));
+    if (in_environment("COLL_ALLGATHER"))
+        COMPARE("allgather", Allgather, (in, count, MPI_INT, out, count, MPI_INT, MPI_COMM_WORLD));
     if (in_environment("COLL_BARRIER"))
         COMPARE("barrier", Barrier, (MPI_COMM_WORLD));
     return differences;
@@ -233,11 +235,12 @@ int main(int argc, char *argv[]) {
     CHECK(MPI_Init(&argc, &argv));
     CHECK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
     CHECK(MPI_Comm_size(MPI_COMM_WORLD, &size));
-    int *in = calloc((size_t)(size + 1) * MOST, sizeof *in); /* of a gather, the root receives from all ranks */
+    int *in = calloc((size_t)(size + 1) * MOST, sizeof *in); /* of a gather, from all ranks */
     /* The first call creates the private communicator. */
     CHECK(MPI_Bcast(in, 1, MPI_INT, 0, MPI_COMM_WORLD));
     CHECK(MPI_Reduce(in, in + MOST, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD));
     CHECK(MPI_Allreduce(in, in + MOST, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+    CHECK(MPI_Allgather(in, 1, MPI_INT, in + MOST, 1, MPI_INT, MPI_COMM_WORLD));
     CHECK(MPI_Reduce_scatter_block(in, in + MOST, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
     CHECK(MPI_Barrier(MPI_COMM_WORLD));
     if (!hook())

@@ -41,6 +41,11 @@ static void *work(void *argument) {
         for (int k = 0; k < n && me == i % n; k++)
             w->failures += all[k] != i * n + k;
         w->failures += me == i % n && sum != n * n * i + n * (n - 1) / 2;
+        value = 0;
+        CHECK(MPI_Scatter(all, 1, MPI_INT, &value, 1, MPI_INT, i % n, w->comm));
+        CHECK(MPI_Allgather(&value, 1, MPI_INT, all, 1, MPI_INT, w->comm));
+        for (int k = 0; k < n; k++)
+            w->failures += all[k] != i * n + k;
         CHECK(MPI_Alltoallv(all, ones, at, MPI_INT, swapped, ones, at, MPI_INT, w->comm));
         CHECK(MPI_Reduce_scatter(twice, &sum, ones, MPI_INT, MPI_SUM, w->comm));
         w->failures += swapped[i % n] != i * n + me || sum != 2 * n;

@@ -21,6 +21,8 @@ static void trace_own(int *in, int *out, int n, int root) {
         CHECK(MPI_Gather(in, n, MPI_INT, out, n, MPI_INT, root, MPI_COMM_WORLD));
     if (in_environment("COLL_SCATTER"))
         CHECK(MPI_Scatter(out, n, MPI_INT, in, n, MPI_INT, root, MPI_COMM_WORLD));
+    if (in_environment("COLL_ALLGATHER"))
+        CHECK(MPI_Allgather(in, n, MPI_INT, out, n, MPI_INT, MPI_COMM_WORLD));
     if (in_environment("COLL_BARRIER"))
         CHECK(MPI_Barrier(MPI_COMM_WORLD));
 }
@@ -36,6 +38,8 @@ static void trace_theirs(int *in, int *out, int n, int root) {
         CHECK(PMPI_Gather(in, n, MPI_INT, out, n, MPI_INT, root, MPI_COMM_WORLD));
     if (in_environment("COLL_SCATTER"))
         CHECK(PMPI_Scatter(out, n, MPI_INT, in, n, MPI_INT, root, MPI_COMM_WORLD));
+    if (in_environment("COLL_ALLGATHER"))
+        CHECK(PMPI_Allgather(in, n, MPI_INT, out, n, MPI_INT, MPI_COMM_WORLD));
     if (in_environment("COLL_BARRIER"))
         CHECK(PMPI_Barrier(MPI_COMM_WORLD));
 }
