@@ -24,6 +24,7 @@ SAME = {
     "gather": "linear binomial linear_sync",
     "scatter": "linear binomial linear_nb",
     "allgather": "linear bruck recursive_doubling ring neighbor_exchange",
+    "reduce_scatter": "nonoverlapping recursive_halving ring butterfly",
 }
 OTHERWISE = {
     ("bcast", "linear"): "basic_linear",
@@ -32,12 +33,13 @@ OTHERWISE = {
     ("scatter", "linear"): "basic_linear",
     ("reduce", "in_order_binary"): "in-order_binary",
     ("allgather", "neighbor_exchange"): "neighbor",
+    ("reduce_scatter", "nonoverlapping"): "non-overlapping",
 }
 NAMES = {
     collective: {f"ompi_{name}": OTHERWISE.get((collective, name), name) for name in names.split()}
     for collective, names in SAME.items()
 }
-COMPOSED = ("allreduce", "allgather")
+COMPOSED = ("allreduce", "allgather", "reduce_scatter")
 TUNED = ["--mca", "coll_tuned_use_dynamic_rules", "1"]
 OPTIONS = {
     "segment_bytes": "segmentsize",

@@ -37,8 +37,8 @@ ALGORITHMS = {
     "SCATTER": "ompi_default ompi_linear ompi_binomial ompi_linear_nb ompi_linear_nb:max_requests=3",
     "ALLGATHER": "ompi_default ompi_linear ompi_bruck ompi_recursive_doubling ompi_ring ompi_neighbor_exchange ompi_two_proc",
     "ALLTOALLV": "node group node_group rank_reorder node_gatherv seed001",
-    "REDUCE_SCATTER": "pipelined pipelined:segment_bytes=1000 pipelined:segments=7 libnbc_binomial "
-    "libnbc_binomial:segments=3",
+    "REDUCE_SCATTER": "ompi_default ompi_nonoverlapping ompi_recursive_halving ompi_ring ompi_butterfly pipelined "
+    "pipelined:segment_bytes=1000 pipelined:segments=7 libnbc_binomial libnbc_binomial:segments=3",
 }
 
 

@@ -13,8 +13,8 @@ def decisions(collective: str) -> list[dict[str, Any]]:
     """Return the decision table of simulated Open MPI's default: {ranks, bytes, algorithm, parameters}. The first row whose
     ranks and bytes both exceed those of the call applies; None means no limit. A chain always has fan-out 1 there.
     """
-    # osu_reduce uses a sum, which is a commutative operation.
-    table = collective + ("_commuting" if collective in ("reduce", "allreduce") else "")
+    # Benchmarks of reductions use a sum, which is a commutative operation.
+    table = collective + ("_commuting" if collective in ("reduce", "allreduce", "reduce_scatter") else "")
     rows = read_csv(ROOT / "workflow" / "native" / "coll" / "algorithms" / "ompi_decisions.csv")
     return [
         {

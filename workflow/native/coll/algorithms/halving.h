@@ -2,13 +2,10 @@
 #ifndef HALVING_H
 #define HALVING_H
 
+#include "algorithms/window.h"
 #include "core/call.h"
 
 enum { HALVING_MAX_STEPS = 31 };
-
-struct window {
-    int first, count;
-};
 
 struct halving {
     struct call *call;

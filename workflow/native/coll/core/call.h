@@ -76,6 +76,7 @@ struct call {
     MPI_Datatype block_type;
     MPI_Datatype recv_type; /* alltoallv */
     const int *send_counts, *send_displs, *recv_counts, *recv_displs;
+    bool equal_counts; /* reduce_scatter: MPI_Reduce_scatter_block */
 };
 
 typedef int algorithm_function(struct call *call);

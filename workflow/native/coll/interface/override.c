@@ -398,7 +398,7 @@ static int reduce_scatter_block(struct call *call, int count, MPI_Datatype type,
 
 NOINLINE reduce_scatter_of_blocks(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op,
                                   MPI_Comm comm) {
-    struct call call = {.kind = COLL_REDUCE_SCATTER, .send = send, .recv = recv};
+    struct call call = {.kind = COLL_REDUCE_SCATTER, .send = send, .recv = recv, .equal_counts = true};
     int rc = reduce_scatter_block(&call, count, type, op, comm);
     return rc == COLL_USE_DEFAULT ? PMPI_Reduce_scatter_block(send, recv, count, type, op, comm) : rc;
 }

@@ -193,10 +193,18 @@ static void begin(struct notes *which) {
         differences += compare(name, count, root);                                                                     \
     } while (0)
 
+/* Counts of a reduce-scatter whose sum is `count`; `uneven`: every third is 0. */
+static void split(int count, int uneven, int counts[]) {
+    int ranks = uneven ? size - (size + 2) / 3 : size, used = 0;
+    for (int i = 0; i < size; i++) {
+        counts[i] = uneven && i % 3 == 0 ? 0 : count / ranks + (used < count % ranks);
+        used += counts[i] > 0;
+    }
+}
+
 static int compare_non_blocking(int *in, int *out, int count, int root) {
     int differences = 0, counts[size];
-    for (int i = 0; i < size; i++)
-        counts[i] = count / size + (i < count % size);
+    split(count, 0, counts);
     if (is_libnbc("COLL_BCAST"))
         COMPARE_NON_BLOCKING("ibcast", Bcast, (in, count, MPI_INT, root, MPI_COMM_WORLD), Ibcast,
                              (in, count, MPI_INT, root, MPI_COMM_WORLD, &request));
@@ -210,7 +218,7 @@ static int compare_non_blocking(int *in, int *out, int count, int root) {
 }
 
 static int compare_all(int *in, int *out, int count, int root) {
-    int differences = compare_non_blocking(in, out, count, root);
+    int differences = compare_non_blocking(in, out, count, root), counts[size];
     if (in_environment("COLL_BCAST") && !is_libnbc("COLL_BCAST"))
         COMPARE("bcast", Bcast, (in, count, MPI_INT, root, MPI_COMM_WORLD));
     if (in_environment("COLL_REDUCE"))
@@ -223,6 +231,11 @@ static int compare_all(int *in, int *out, int count, int root) {
         COMPARE("scatter", Scatter, (out, count, MPI_INT, in, count, MPI_INT, root, MPI_COMM_WORLD));
     if (in_environment("COLL_ALLGATHER"))
         COMPARE("allgather", Allgather, (in, count, MPI_INT, out, count, MPI_INT, MPI_COMM_WORLD));
+    if (in_environment("COLL_REDUCE_SCATTER") && !is_libnbc("COLL_REDUCE_SCATTER"))
+        for (int uneven = 0; uneven < 2; uneven++) {
+            split(count, uneven, counts);
+            COMPARE("reduce_scatter", Reduce_scatter, (in, out, counts, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+        }
     if (in_environment("COLL_BARRIER"))
         COMPARE("barrier", Barrier, (MPI_COMM_WORLD));
     return differences;

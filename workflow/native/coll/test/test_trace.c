@@ -10,7 +10,8 @@
 
 #include "check.h"
 
-static void trace_own(int *in, int *out, int n, int root) {
+/* each: n for each rank */
+static void trace_own(int *in, int *out, int n, int root, const int *each) {
     if (in_environment("COLL_BCAST"))
         CHECK(MPI_Bcast(in, n, MPI_INT, root, MPI_COMM_WORLD));
     if (in_environment("COLL_REDUCE"))
@@ -23,11 +24,13 @@ static void trace_own(int *in, int *out, int n, int root) {
         CHECK(MPI_Scatter(out, n, MPI_INT, in, n, MPI_INT, root, MPI_COMM_WORLD));
     if (in_environment("COLL_ALLGATHER"))
         CHECK(MPI_Allgather(in, n, MPI_INT, out, n, MPI_INT, MPI_COMM_WORLD));
+    if (in_environment("COLL_REDUCE_SCATTER"))
+        CHECK(MPI_Reduce_scatter(out, in, each, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
     if (in_environment("COLL_BARRIER"))
         CHECK(MPI_Barrier(MPI_COMM_WORLD));
 }
 
-static void trace_theirs(int *in, int *out, int n, int root) {
+static void trace_theirs(int *in, int *out, int n, int root, const int *each) {
     if (in_environment("COLL_BCAST"))
         CHECK(PMPI_Bcast(in, n, MPI_INT, root, MPI_COMM_WORLD));
     if (in_environment("COLL_REDUCE"))
@@ -40,6 +43,8 @@ static void trace_theirs(int *in, int *out, int n, int root) {
         CHECK(PMPI_Scatter(out, n, MPI_INT, in, n, MPI_INT, root, MPI_COMM_WORLD));
     if (in_environment("COLL_ALLGATHER"))
         CHECK(PMPI_Allgather(in, n, MPI_INT, out, n, MPI_INT, MPI_COMM_WORLD));
+    if (in_environment("COLL_REDUCE_SCATTER"))
+        CHECK(PMPI_Reduce_scatter(out, in, each, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
     if (in_environment("COLL_BARRIER"))
         CHECK(PMPI_Barrier(MPI_COMM_WORLD));
 }
@@ -49,14 +54,18 @@ static void trace(int own, int theirs) {
     int n;
     CHECK(MPI_Comm_size(MPI_COMM_WORLD, &n));
     int *in = calloc((size_t)(n + 1) * 17500, sizeof *in), *out = in + 17500; /* out: of a gather, from all ranks */
+    int *each = malloc((size_t)n * sizeof *each);
     for (int i = 0; i < (int)(sizeof counts / sizeof *counts); i++) {
         int root = i * (n / 2 + 1) % n;
+        for (int rank = 0; rank < n; rank++)
+            each[rank] = counts[i];
         for (int times = 0; times < own; times++)
-            trace_own(in, out, counts[i], root);
+            trace_own(in, out, counts[i], root, each);
         for (int times = 0; times < theirs; times++)
-            trace_theirs(in, out, counts[i], root);
+            trace_theirs(in, out, counts[i], root, each);
     }
     free(in);
+    free(each);
 }
 
 int main(int argc, char *argv[]) {
