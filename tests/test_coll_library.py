@@ -35,7 +35,8 @@ ALGORITHMS = {
     "libnbc_recursive_doubling:segment_bytes=1000 libnbc_binomial libnbc_binomial:segments=3",
     "GATHER": "ompi_default ompi_linear ompi_binomial ompi_linear_sync node group node_group rank_reorder seed001",
     "SCATTER": "ompi_default ompi_linear ompi_binomial ompi_linear_nb ompi_linear_nb:max_requests=3",
-    "ALLGATHER": "ompi_default ompi_linear ompi_bruck ompi_recursive_doubling ompi_ring ompi_neighbor_exchange ompi_two_proc",
+    "ALLGATHER": "ompi_default ompi_linear ompi_bruck ompi_recursive_doubling ompi_ring ompi_neighbor_exchange ompi_two_proc "
+    "ompi_sparbit",
     "ALLTOALLV": "node group node_group rank_reorder node_gatherv seed001",
     "REDUCE_SCATTER": "ompi_default ompi_nonoverlapping ompi_recursive_halving ompi_ring ompi_butterfly pipelined "
     "pipelined:segment_bytes=1000 pipelined:segments=7 libnbc_binomial libnbc_binomial:segments=3",

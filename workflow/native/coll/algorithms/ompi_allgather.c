@@ -126,6 +126,47 @@ int ompi_allgather_two_proc(struct call *call) {
     return call->size == 2 ? ompi_allgather_ring(call) : COLL_USE_DEFAULT;
 }
 
+/* ---- Sparbit, from Open MPI 5.0 on: the distance halves, and the blocks that a rank has are sent one by one ---- */
+
+/* A rank has the blocks at even multiples of the distance below it, and receives those at odd multiples. */
+static int start_blocks(const struct rank_blocks *blocks, int n, int distance, MPI_Request requests[]) {
+    const struct call *call = &blocks->call;
+    int rank = call->rank + call->size, size = call->size, to = (rank + distance) % size,
+        from = (rank - distance) % size;
+    for (int i = 0; i < n; i++) {
+        char *give = rank_block_at(blocks, call->recv, (rank - 2 * i * distance) % size);
+        char *take = rank_block_at(blocks, call->recv, (rank - (2 * i + 1) * distance) % size);
+        TRY(coll_isend(call, give, call->count, to, &requests[i]));
+        TRY(coll_irecv(call, take, call->count, from, &requests[n + i]));
+    }
+    return coll_wait_all(2 * n, requests);
+}
+
+static int sparbit(const struct rank_blocks *blocks, MPI_Request requests[]) {
+    int size = blocks->call.size, distance = 1;
+    while (2 * distance < size)
+        distance *= 2;
+    for (; distance > 0; distance /= 2) {
+        int n = ((size - 1) / distance + 1) / 2; /* odd multiples of the distance below the number of ranks */
+        TRY(start_blocks(blocks, n, distance, requests));
+    }
+    return MPI_SUCCESS;
+}
+
+int ompi_allgather_sparbit(struct call *call) {
+    struct rank_blocks blocks;
+    TRY(start(&blocks, call));
+    MPI_Request *requests = malloc((size_t)call->size * sizeof *requests);
+    if (requests == NULL)
+        return MPI_ERR_NO_MEM;
+    for (int i = 0; i < call->size; i++)
+        requests[i] = MPI_REQUEST_NULL;
+    int rc = sparbit(&blocks, requests);
+    coll_cancel(call->size, requests);
+    free(requests);
+    return rc;
+}
+
 /* ---- the default (Open MPI decides a call with MPI_IN_PLACE by its send count, which has no meaning) ---- */
 
 #define ROW(ranks, bytes, name) {ranks, bytes, ompi_allgather_##name},
