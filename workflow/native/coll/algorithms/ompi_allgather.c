@@ -129,7 +129,7 @@ int ompi_allgather_two_proc(struct call *call) {
 /* ---- Sparbit, from Open MPI 5.0 on: the distance halves, and the blocks that a rank has are sent one by one ---- */
 
 /* A rank has the blocks at even multiples of the distance below it, and receives those at odd multiples. */
-static int start_blocks(const struct rank_blocks *blocks, int n, int distance, MPI_Request requests[]) {
+static int exchange_blocks(const struct rank_blocks *blocks, int n, int distance, MPI_Request requests[]) {
     const struct call *call = &blocks->call;
     int rank = call->rank + call->size, size = call->size, to = (rank + distance) % size,
         from = (rank - distance) % size;
@@ -148,7 +148,7 @@ static int sparbit(const struct rank_blocks *blocks, MPI_Request requests[]) {
         distance *= 2;
     for (; distance > 0; distance /= 2) {
         int n = ((size - 1) / distance + 1) / 2; /* odd multiples of the distance below the number of ranks */
-        TRY(start_blocks(blocks, n, distance, requests));
+        TRY(exchange_blocks(blocks, n, distance, requests));
     }
     return MPI_SUCCESS;
 }
