@@ -10,10 +10,10 @@ from collstudy.base.errors import StudyError
 from collstudy.project.studies import Project
 from collstudy.study.cells import machine_identity
 from collstudy.study.config import Configuration
-from collstudy.study.machines import Level, Machine
+from collstudy.study.machines import Level, Machine, read_machine
 from collstudy.study.placement import place
 from collstudy.study.sweeps import expand_integers
-from conftest import TINY, Checkout
+from conftest import ROOT, TINY, Checkout
 from made_cells import cells_of
 
 
@@ -149,6 +149,28 @@ def test_an_order_of_hosts_is_in_the_identity_and_its_absence_is_not(checkout: C
     mappings.write_text(mappings.read_text().replace("{shuffle: node, seed: 1}", "{shuffle: node, seed: 2}"))
     again = {cell.mapping: cell.digest for cell in cells_of(checkout, text) if cell.algorithm == "default"}
     assert {name for name in digests if digests[name] != again[name]} == {"shuffled"}
+
+
+def test_ranks_are_on_the_nodes_of_real_runs(checkout: Checkout) -> None:
+    table = checkout.write("runs.csv", "run,processes,per_node,nodes\na,2,1,1 0\nb,4,2,0-1\nc,2,1,0-1\n")
+    text = TINY.replace("    sizes:", f"    allocations: {table}\n    sizes:")
+    found = {cell.processes: cell for cell in cells_of(checkout, text)}
+    assert found[2].hosts == {"ranks": [1, 0]} and found[4].hosts == {"ranks": [0, 0, 1, 1]}
+    machine = read_machine("thin", lambda name: ROOT / f"config/machines/{name}.yaml")
+    assert [core.node for core in found[2].place(machine)] == [1, 0]
+    for wrong, message in (
+        (
+            text.replace("[2, 4]", "[2, 8]"),
+            r"line 10: sweeps.0.allocations: .*runs.csv has no run with 8 processes; known: 2, 4",
+        ),
+        (text.replace("processes:", "processes_per_node:"), "allocations: the table gives the node of each rank"),
+        (text.replace(str(table), "nowhere.csv"), "nowhere.csv: not a table of allocations"),
+    ):
+        with pytest.raises(StudyError, match=message):
+            cells_of(checkout, wrong)
+    checkout.write("runs.csv", "run,processes,per_node,nodes\na,2,1,0 2\nb,4,2,0-1\n")
+    with pytest.raises(StudyError, match="runs.csv has node 2; machine thin has the nodes 0 to 1"):
+        cells_of(checkout, text)
 
 
 def test_groups_count_as_nodes() -> None:

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from collstudy.base.errors import StudyError
 from collstudy.project.studies import Project
-from collstudy.sources.importing import compact, pico
+from collstudy.sources.importing import pico
 from collstudy.sources.importing.reading import read_all, used_of
+from collstudy.study import allocations
 from conftest import csv_rows, reference_data
 from test_import_strict import Import
 
@@ -113,7 +114,7 @@ def test_the_output_of_a_run_says_its_ranks(theirs: Import) -> None:
 
 def test_ranks_are_on_the_nodes_of_the_allocation(theirs: Import) -> None:
     packed = write_run(theirs, **{"alloc.csv": "MPI_Rank,allocation\n0,n0003.x\n1,n0180.x\n2,n0181.x\n3,n0182.x\n"})
-    compact.write_nodes(theirs.data / "nodes.csv", pico.allocations(packed))
+    allocations.write_nodes(theirs.data / "nodes.csv", pico.allocations(packed))
     assert (theirs.data / "nodes.csv").read_text().splitlines()[1:] == ["2025_01_01,4,1,2 179-181"]
     theirs.collect(STUDY.replace("format: pico", "format: pico\n      allocations: {folder}/nodes.csv"))
     rows = csv_rows(theirs.folder / "results" / "theirs" / "ranks.csv")
@@ -126,12 +127,12 @@ def test_ranks_are_on_the_nodes_of_the_allocation(theirs: Import) -> None:
 
 
 def test_a_table_of_nodes_has_every_rank(tmp_path: Path) -> None:
-    compact.write_nodes(tmp_path / "n.csv", [("a", 8, [0, 0, 1, 1, 2, 2, 5, 5]), ("b", 2, [7, 3])])
+    allocations.write_nodes(tmp_path / "n.csv", [("a", 8, [0, 0, 1, 1, 2, 2, 5, 5]), ("b", 2, [7, 3])])
     # Includes one rank per node; if nodes are not in order, the ranks' nodes are unknown.
-    assert compact.read_nodes(tmp_path / "n.csv") == {("a", 8): (0, 0, 1, 1, 2, 2, 5, 5), ("a", 4): (0, 1, 2, 5)}
+    assert allocations.read_nodes(tmp_path / "n.csv") == {("a", 8): (0, 0, 1, 1, 2, 2, 5, 5), ("a", 4): (0, 1, 2, 5)}
     (tmp_path / "n.csv").write_text("run,processes\na,x\n")
     with pytest.raises(StudyError, match="not a table of allocations"):
-        compact.read_nodes(tmp_path / "n.csv")
+        allocations.read_nodes(tmp_path / "n.csv")
 
 
 def test_what_was_read_is_cached_by_content(theirs: Import) -> None:

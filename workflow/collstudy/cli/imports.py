@@ -18,6 +18,7 @@ from collstudy.sources.importing.files import data_folder, files_of
 from collstudy.sources.importing.findings import rows_of
 from collstudy.sources.importing.reading import read_all
 from collstudy.sources.source import CHECK_COLUMNS
+from collstudy.study import allocations
 from collstudy.study.config import Configuration
 from collstudy.study.document import read_yaml
 
@@ -55,7 +56,8 @@ def make_compact(arguments: argparse.Namespace) -> int:
         compact.write(DATA / f"{name}.csv.gz", rows, study.machine.cores_per_node)
         runs = [path for entry, path in files_of(study) if entry.get("format") == "pico"]
         if runs:
-            compact.write_nodes(DATA / f"{name}.nodes.csv", (found for run in runs for found in pico.allocations(run)))
+            found = (allocation for run in runs for allocation in pico.allocations(run))
+            allocations.write_nodes(DATA / f"{name}.nodes.csv", found)
         print(f"data/{name}.csv.gz: {len(rows)} rows of {len(account['files'])} files; {len(findings)} findings")
     return 0
 

@@ -11,13 +11,13 @@ from collstudy.base.errors import StudyError
 from collstudy.sources.edges import Launched, of_rows
 from collstudy.sources.imported_rows import grid_of, rows_of_import
 from collstudy.sources.importing import checks, copies, labels
-from collstudy.sources.importing.compact import read_nodes
 from collstudy.sources.importing.convert import OWN
 from collstudy.sources.importing.files import files_of, folders_of, from_name, missing_files, resolve
 from collstudy.sources.importing.findings import rows_of
 from collstudy.sources.importing.reading import read_all, read_values, used_of
 from collstudy.sources.importing.series import Values, most_cells
 from collstudy.sources.source import Rows, Source
+from collstudy.study.allocations import read_nodes
 from collstudy.study.description import Imported, Study
 from collstudy.study.names import POINT_TO_POINT
 from collstudy.study.work import Work, canonical

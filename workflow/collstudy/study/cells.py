@@ -298,6 +298,8 @@ def _expand_sweep(
                     for count in sweep.processes:
                         if sweep.levels:
                             nodes = nodes_of_pairs(machine, cycle[0], count // 2)
+                        if sweep.allocations:
+                            hosts = {"ranks": list(sweep.allocations.nodes[count])}
                         yield Cell(
                             identity, suite, known, sweep.collective, choice.name, choice.parameters, chosen,
                             mapping, cycle, nodes, count * nodes if sweep.per_node else count,

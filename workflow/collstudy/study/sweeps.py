@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from collstudy.base.errors import StudyError, allowed
+from collstudy.base.paths import ROOT
+from collstudy.study.allocations import Allocations, nodes_by_processes
 from collstudy.study.catalogue import Catalogue
 from collstudy.study.document import Place
 from collstudy.study.machines import Machine
@@ -54,6 +56,7 @@ class Sweep:
     barrier: str = "default"
     start: str = "own"
     spread_us: float | None = None
+    allocations: Allocations | None = None
 
 
 def component_of(sweep: Sweep, choice: Choice, catalogue: Catalogue) -> str:
@@ -185,7 +188,7 @@ def _read_sweep(raw: dict[str, Any], machine: Machine, catalogue: Catalogue, whe
         collective, tuple(choices), tuple(raw["mappings"]), mpis, nodes, processes,
         per_node, sizes, raw.get("iterations", 100), raw.get("warmup", 10), tuple(raw.get("levels", ())),
         _barrier(raw, machine, catalogue, where), _start(raw, choices, mpis, machine, catalogue, where),
-        _spread(raw, where),
+        _spread(raw, where), _allocations(raw, machine, processes, per_node, where),
     )  # fmt: skip
 
 
@@ -209,6 +212,27 @@ def _ranks(raw: dict[str, Any], machine: Machine, where: Place) -> tuple[tuple[i
             f"{where / key}: {processes[-1]} is more than the {limit} cores of {what} of machine {machine.name}"
         )
     return nodes, processes, per_node
+
+
+def _allocations(
+    raw: dict[str, Any], machine: Machine, processes: tuple[int, ...], per_node: bool, where: Place
+) -> Allocations | None:
+    """Return the nodes on which ranks are placed, if a table of real runs gives them. Raises StudyError if it lacks some."""
+    if "allocations" not in raw:
+        return None
+    at, path = where / "allocations", raw["allocations"]
+    if machine.kind != "simulated":
+        raise StudyError(f"{at}: only simulated ranks can be placed on the nodes of other runs; remove allocations")
+    if per_node or "levels" in raw:
+        raise StudyError(
+            f"{at}: the table gives the node of each rank; use processes instead of levels or processes_per_node"
+        )
+    nodes = nodes_by_processes(ROOT / path)
+    if lacking := [count for count in processes if count not in nodes]:
+        raise StudyError(f"{at}: {path} has no run with {lacking[0]} processes" + allowed(nodes))
+    if (last := max(max(nodes[count]) for count in processes)) >= machine.nodes:
+        raise StudyError(f"{at}: {path} has node {last}; machine {machine.name} has the nodes 0 to {machine.nodes - 1}")
+    return Allocations(path, {count: nodes[count] for count in processes})
 
 
 def _sizes(raw: dict[str, Any], where: Place) -> tuple[int, ...] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,51 +28,6 @@ def write(path: Path, rows: list[dict[str, Any]], cores_per_node: int) -> None:
     rows = [{**row, **{name: _short(row[name]) for name in row if name.endswith("_us")}} for row in rows]
     columns = [name for name in COLUMNS if any(row.get(name) not in (None, "") for row in rows)]
     write_atomically(path, gzip.compress(to_csv(columns, rows), mtime=0))
-
-
-def write_nodes(path: Path, allocations: Iterable[tuple[str, int, list[int]]]) -> None:
-    """Write *path*: for each run and rank count, the ranks per node, and the nodes as `first-last` or `node`."""
-    found = [
-        {
-            "run": run,
-            "processes": processes,
-            "nodes": " ".join(_ranges(nodes)),
-            "per_node": processes // len(set(nodes)),
-        }
-        for run, processes, nodes in allocations
-        # Other allocations would require listing the node of each rank; none is known.
-        if nodes == sorted(nodes) and processes % len(set(nodes)) == 0
-    ]
-    write_atomically(path, to_csv(["run", "processes", "per_node", "nodes"], found))
-
-
-def _ranges(nodes: list[int]) -> list[str]:
-    found: list[list[int]] = []
-    for node in sorted(set(nodes)):
-        if found and found[-1][1] == node - 1:
-            found[-1][1] = node
-        else:
-            found.append([node, node])
-    return [f"{first}-{last}" if last > first else str(first) for first, last in found]
-
-
-def read_nodes(path: Path) -> dict[tuple[str, int], tuple[int, ...]]:
-    """Return the node of each rank, by run and rank count; also for one rank per node, which runs with several tests do not list.
-
-    Raises StudyError for an invalid table.
-    """
-    found: dict[tuple[str, int], tuple[int, ...]] = {}
-    try:
-        for row in csv.DictReader(io.StringIO(read_text(path))):
-            ends = [part.partition("-")[::2] for part in row["nodes"].split()]
-            nodes = [node for first, last in ends for node in range(int(first), int(last or first) + 1)]
-            found.setdefault((row["run"], len(nodes)), tuple(nodes))
-            found[row["run"], int(row["processes"])] = tuple(
-                node for node in nodes for _ in range(int(row["per_node"]))
-            )
-    except (KeyError, TypeError, ValueError) as error:
-        raise StudyError(f"{path}: not a table of allocations (run, processes, per_node, nodes): {error}") from None
-    return found
 
 
 def _short(value: float | None) -> float | None:
