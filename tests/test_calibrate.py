@@ -22,7 +22,7 @@ from collstudy.study.cells import machine_identity
 from collstudy.study.config import Configuration
 from collstudy.study.document import read_yaml
 from collstudy.study.machines import Level, Machine
-from conftest import ROOT, Checkout, csv_rows, must
+from conftest import ROOT, TINY, Checkout, csv_rows, must
 
 LEVELS = (Level("node", 2), Level("socket", 2), Level("core", 2))
 MACHINE = Machine("m", "simulated", "m", "smpi-openmpi", LEVELS)
@@ -184,6 +184,74 @@ def test_the_ladder_of_a_study_with_all_sizes_gives_every_cost_of_a_message(chec
     configuration = Configuration(checkout.folder / "config")
     everyone = Request("bcast", "binomial", "core", 4, (1, 1048576))
     assert min(Simulator(configuration, 1).all(fitted, [everyone]).values()) > 0
+
+
+#: A machine of which only exchanges of all ranks were measured, one rank per node.
+EXCHANGED = """
+kind: simulated
+label: Exchanged
+levels:
+  - {name: group, count: 2}
+  - {name: node, count: 8}
+  - {name: core, count: 1}
+fitted: plain.fitted.yaml
+calibration:
+  study: rungs
+  exchanges: {allreduce: [recursive_doubling, ring]}
+  mappings: [node]
+  processes: [4, 8, 16]
+  allocations: ALLOCATIONS
+  eager_limit_bytes: 16384
+  largest_bytes: 1048576
+"""
+
+
+def exchanged_us(algorithm: str, processes: int, size: int) -> float:
+    """Return the time (us) of an allreduce on a machine of known costs, half of whose ranks are in each group."""
+
+    def message(of: float, crosses: float) -> float:
+        return 1.5 + 0.5 * crosses + of * 1e-4
+
+    if algorithm == "ring":  # two ranks of P send to the other group
+        return (processes - 1) * (2 * message(size / processes, 2 / processes) + size / processes * 2e-4)
+    steps = processes.bit_length() - 1
+    return (steps - 1) * message(size, 0) + message(size, 1) + steps * size * 2e-4
+
+
+def test_exchanges_give_the_costs_of_a_message_without_a_ladder(checkout: Checkout) -> None:
+    rows = ["collective,algorithm,parameters,mapping,nodes,processes,size_bytes,launch,latency_us"]
+    sizes = [2**k for k in range(5, 21, 3)]
+    for count in (4, 8, 16):
+        for name, first in (("recursive_doubling", 0), ("ring", count * 4)):
+            of = [(size, exchanged_us(name, count, size)) for size in sizes if size >= first]
+            rows += [f"allreduce,{name},,node,16,{count},{size},1,{us}" for size, us in of]
+    checkout.write("results/rungs/measurements.csv", "\n".join(rows) + "\n")
+    runs = [f"r,{count},1,0-{count // 2 - 1} 8-{8 + count // 2 - 1}" for count in (4, 8, 16)]
+    table = checkout.write("runs.csv", "\n".join(["run,processes,per_node,nodes", *runs]) + "\n")
+    fitted = calibrate_plain(checkout, EXCHANGED.replace("ALLOCATIONS", str(table)))
+    group, node = (fitted.simulation["delay_us"][name] for name in ("group", "node"))
+    assert [level.latency_us for level in fitted.levels[:2]] == pytest.approx([2, 1.5], rel=0.02)
+    added = [one[1] - other[1] for one, other in zip(group, node, strict=True) if one[0] <= 8192]
+    assert added == pytest.approx([0.5] * 14, rel=0.1)
+    assert fitted.levels[1].bandwidth_gb_s == pytest.approx(10, rel=0.05)
+    assert fitted.simulation["reduce_gb_s"] == pytest.approx(5, rel=0.02)
+    said = fitted_of(checkout, "plain")
+    assert said["points"] == len(rows) - 1
+    # Between nodes, a core's messages of 16 to 256 KiB leave one after the other; the simulated ring is a little slower.
+    assert max(said["median_abs_error_pct"].values()) < 5
+
+
+def test_exchanges_must_be_such_algorithms_and_measured(checkout: Checkout) -> None:
+    rows = ["collective,algorithm,parameters,mapping,nodes,processes,size_bytes,launch,latency_us"]
+    rows += [f"allreduce,{name},,node,16,4,1024,1,9" for name in ("ring", "linear")]
+    checkout.write("results/rungs/measurements.csv", "\n".join(rows) + "\n")
+    table = checkout.write("runs.csv", "run,processes,per_node,nodes\nr,4,1,0-3\n")
+    checkout.write("config/studies/rungs.yaml", TINY)
+    described = EXCHANGED.replace("ALLOCATIONS", str(table)).replace("[4, 8, 16]", "[4]")
+    with pytest.raises(StudyError, match="rungs has no allreduce recursive_doubling mapped by node with 4 processes"):
+        calibrate_plain(checkout, described)
+    with pytest.raises(StudyError, match="allreduce linear of 4 ranks does not consist of exchanges"):
+        calibrate_plain(checkout, described.replace("recursive_doubling, ring", "linear"))
 
 
 def test_pairs_of_a_study_are_part_of_its_ladder(checkout: Checkout) -> None:

@@ -15,6 +15,9 @@ With a ladder but no study, there is no search. If the ladder's sizes reach from
 level, step 1 covers all of them, with the overheads of `alone_values`; steps due to protocol changes are part of the delays. A
 ladder of short messages only determines each level's latency, for which the simulated ping-pong reproduces the smallest size;
 all else is unchanged.
+
+Without a ladder, collectives in which all ranks exchange messages (`exchanges`) determine the time of a message by level and size
+(`exchanges.py`), and what remains is as with a ladder of all sizes.
 """
 
 from __future__ import annotations
@@ -28,7 +31,8 @@ from typing import Any
 
 from collstudy.base.digests import file_digest
 from collstudy.base.errors import StudyError
-from collstudy.calibration.fitting import FIXED, Simulator, fit_ladder, fit_study
+from collstudy.calibration.exchanges import cells_of, fit_exchanges
+from collstudy.calibration.fitting import FIXED, NOT_IN_A_LADDER, Simulator, fit_ladder, fit_study
 from collstudy.calibration.measured import Data, check_data, existing, read_cells, read_ladder
 from collstudy.calibration.writing import summary, write_fit, write_pairs
 from collstudy.study.config import Configuration
@@ -47,7 +51,7 @@ def _calibrated_file(configuration: Configuration, name: str) -> dict[str, Any]:
 def studies_of_machine(configuration: Configuration, name: str) -> list[str]:
     """Return the studies with which a machine is calibrated. Raises StudyError."""
     block = _calibrated_file(configuration, name)["calibration"]
-    named = [data for data in (block["ladder"], block.get("study")) if isinstance(data, str)]
+    named = [data for data in (block.get("ladder"), block.get("study")) if isinstance(data, str)]
     return list(dict.fromkeys(named))
 
 
@@ -62,18 +66,21 @@ def calibrate(configuration: Configuration, name: str, results: Path, say: Calla
     machine = configuration.machine(name, fitting=True)
     if machine.kind != "simulated" or "fat_tree" in machine.simulation:
         raise StudyError(f"{shown(path)}: only simulated machines with levels can be calibrated")
+    about: dict[str, Any] = {"date": datetime.datetime.now(datetime.UTC).date().isoformat()}
     if "study" in block:
         measured = existing(path, results / block["study"] / "measurements.csv")
         cells = read_cells(measured)
         check_data(path, configuration, block, cells)
-    simulator = Simulator(configuration, max(1, (os.cpu_count() or 2)))
-    ladder, content = read_ladder(block["ladder"], machine, path, results)
-    about = {
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "ladder_sha256": hashlib.sha256(content).hexdigest()[:16],
-    }
-    if "study" in block:
         about["study_sha256"] = file_digest(measured)[:16]
+    simulator = Simulator(configuration, max(1, (os.cpu_count() or 2)))
+    if "ladder" in block:
+        ladder, content = read_ladder(block["ladder"], machine, path, results)
+        about["ladder_sha256"] = hashlib.sha256(content).hexdigest()[:16]
+    if "exchanges" in block:
+        data = Data({}, cells_of(block, cells))
+        fitted, requests = fit_exchanges(machine, data, block, shown(path))
+        known, not_fitted = data.cells, NOT_IN_A_LADDER
+    elif "study" in block:
         data = Data(ladder, cells)
         fitted, requests = fit_study(machine, data, block, simulator, say)
         known, not_fitted = data.cells, list(FIXED)

@@ -17,8 +17,9 @@ from collstudy.base.errors import StudyError, allowed
 from collstudy.calibration.costs import FORWARD, LONG, SHORT, fitted_machine, kind_of, level_with_costs
 from collstudy.calibration.measured import Data, Key
 from collstudy.launch import output
-from collstudy.launch.simulator import DEFAULTS, prepare
+from collstudy.launch.simulator import DEFAULTS, environment, prepare
 from collstudy.launch.toolchain import versions
+from collstudy.study.allocations import Allocations
 from collstudy.study.cells import Cell, expand
 from collstudy.study.config import Configuration
 from collstudy.study.description import Policy, Study, Swept
@@ -56,6 +57,7 @@ class Request:
     mapping: str
     processes: int
     sizes: tuple[int, int] | None
+    allocations: Allocations | None = None
 
 
 class Simulator:
@@ -70,7 +72,7 @@ class Simulator:
         levels = (request.mapping.removeprefix("level-"),) if request.mapping.startswith("level-") else ()
         sweep = Sweep(
             request.collective, (Choice(request.algorithm),), (request.mapping,), (machine.mpi,), (machine.nodes,),
-            (request.processes,), False, request.sizes, 1, 1, levels,
+            (request.processes,), False, request.sizes, 1, 1, levels, allocations=request.allocations,
         )  # fmt: skip
         study = Study("calibration", "", "", machine, Swept((sweep,), Policy()), {})
         return expand(study, self.catalogue, self.versions)[0]
@@ -83,8 +85,8 @@ class Simulator:
         command += ["-f"] * (request.collective not in POINT_TO_POINT)
         if request.sizes:
             command += ["-m", f"{request.sizes[0]}:{request.sizes[1]}"]
-        environment = os.environ | cell.selection.library
-        done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=folder, check=False)
+        variables = environment(machine, cell, cell.selection.library, dict(os.environ), folder)
+        done = subprocess.run(command, capture_output=True, text=True, env=variables, cwd=folder, check=False)
         if done.returncode != 0:
             raise StudyError(f"simulation of {cell.label} failed:\n{done.stdout[-500:]}{done.stderr[-1000:]}")
         rows = output.parse(done.stdout, cell.size_list)

@@ -52,7 +52,8 @@ def read_cells(path: Path) -> dict[Key, float]:
 
 def check_data(path: Path, configuration: Configuration, block: dict[str, Any], cells: Iterable[Key]) -> None:
     """Raise StudyError if the study lacks an algorithm that the `calibration` block names, because the fit needs all of them."""
-    wanted = [("bcast", name) for name in block["algorithms"]] + [("barrier", name) for name in block["barriers"]]
+    named = block.get("exchanges") or {"bcast": block["algorithms"], "barrier": block["barriers"]}
+    wanted = [(collective, name) for collective, names in named.items() for name in names]
     have = {key[:2] for key in cells if key[2] in block["mappings"] and key[3] in block["processes"]}
     lacking = [key for key in wanted if key not in have]
     if not lacking:
