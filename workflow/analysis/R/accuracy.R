@@ -5,7 +5,8 @@
 #'   next to the simulated one.
 #' @return Tibble, one row for each cell and size that both have: collective, algorithm, mapping, processes, size_bytes,
 #'   simulated_us, measured_us, ratio (simulated / measured) and held_out (TRUE: the machine was not fitted to the
-#'   algorithm, `analysis.compare.fitted` does not name it). No rows where the measured study has no results here.
+#'   cell: `analysis.compare.fitted` does not name its algorithm, or it has more processes than `fitted_up_to`). No rows
+#'   where the measured study has no results here.
 #' @noRd
 compare_studies <- function(results, measured = read_compared(results)) {
   none <- tibble(
@@ -13,22 +14,31 @@ compare_studies <- function(results, measured = read_compared(results)) {
     size_bytes = numeric(), simulated_us = numeric(), measured_us = numeric(), ratio = numeric(), held_out = logical()
   )
   if (is.null(measured)) return(none)
-  fitted <- results$study$analysis$compare$fitted
+  compare <- results$study$analysis$compare
+  fitted <- compare[["fitted"]]
   fitted <- paste(rep(names(fitted), lengths(fitted)), unlist(fitted))
   short <- function(medians) {
     # Applications and ladders are compared in their own chapters, which explain the differences between the machines.
     medians <- filter(medians, !.data$collective %in% c(point_to_point, applications))
     mutate(medians[c(cell_keys, "latency_us")], across(c("collective", "algorithm", "mapping"), as.character))
   }
+  simulated <- if (measures_slowest(measured)) read_slowest(results) else results$medians
   inner_join(
-    rename(short(results$medians), simulated_us = "latency_us"),
+    rename(short(simulated), simulated_us = "latency_us"),
     rename(short(measured$medians), measured_us = "latency_us"),
     by = cell_keys
   ) |>
     mutate(
       ratio = .data$simulated_us / .data$measured_us,
-      held_out = !paste(.data$collective, .data$algorithm) %in% fitted
+      held_out = !paste(.data$collective, .data$algorithm) %in% fitted |
+        .data$processes > (compare[["fitted_up_to"]] %||% Inf)
     )
+}
+
+#' Is a latency of the measured study that of the slowest rank (as in PICO's files), not the mean over ranks?
+#' @noRd
+measures_slowest <- function(measured) {
+  any(startsWith(coalesce(as.character(measured$rows$statistic), ""), "slowest_rank"))
 }
 
 #' The measured study that a simulated one is compared with; NULL where it has no results
@@ -38,7 +48,11 @@ read_compared <- function(results) {
   if (is.null(name)) return(NULL)
   folder <- file.path(dirname(normalizePath(results$study$folder)), name)
   if (!file.exists(file.path(folder, "measurements.csv"))) return(NULL)
-  read_measured(folder)
+  remember(results, paste("compared study", name), function() {
+    measured <- remembering(read_measured(folder))
+    measured$study <- remembering(measured$study)
+    measured
+  })
 }
 
 #' Accuracy of the simulation against the measurement
@@ -78,7 +92,7 @@ summarise_accuracy <- function(compared) {
 }
 
 #' The rows that "all" stands for: without the default, whose latency also depends on which algorithm it selects, and
-#' only algorithms that the machine was not fitted to, if there are any
+#' only cells that the machine was not fitted to, if there are any
 #' @noRd
 whole <- function(compared) {
   compared |>
@@ -114,10 +128,14 @@ rank_correlation <- function(one, other) {
 describe_accuracy <- function(results, measured = read_compared(results)) {
   compared <- compare_studies(results, measured)
   if (nrow(compared) == 0) return("There are no results of the measured study to compare with.")
-  unlist(map(unique(compared$collective), function(name) {
+  of_collectives <- map(unique(compared$collective), function(name) {
     rows <- filter(compared, .data$collective == name)
     c(accuracy_sentences(rows, results$study), noise_sentences(results, compared, name))
-  }))
+  })
+  c(
+    if (measures_slowest(measured)) "Measured and simulated latencies are those of the slowest rank.",
+    describe_extrapolated(results, measured), unlist(of_collectives)
+  )
 }
 
 accuracy_sentences <- function(rows, study) {
@@ -126,7 +144,7 @@ accuracy_sentences <- function(rows, study) {
   c(
     if (nrow(all) == 1) paste0(
       capitalised(collective_word(collective)), ": the simulated latency of ", format_number(all$cells, 6), " cells",
-      if (all$held_out) " of algorithms that the machine was not fitted to" else "", " has an error of ",
+      if (all$held_out) " that the machine was not fitted to" else "", " has an error of ",
       format_pct(all$median_abs_error_pct), " in the median and more than ", format_pct(all$p90_abs_error_pct),
       " in a tenth of the cells.",
       if (!is.na(all$geometric_mean_regret_pct)) paste0(
@@ -183,12 +201,13 @@ extreme_sentence <- function(rows, study) {
 }
 
 tables_accuracy <- function(results) {
-  compared <- compare_studies(results)
+  measured <- read_compared(results)
+  compared <- compare_studies(results, measured)
   if (nrow(compared) == 0) return(list())
-  c(list(listed(
+  c(tables_of_extrapolated(results, measured), list(listed(
     "accuracy", NULL, summarise_accuracy(compared), paste(
       "Error of the simulated latencies, |simulated / measured - 1|, over the cells that both studies have. All:",
-      "without the default, and only algorithms that the machine was not fitted to (held out), if there are any.",
+      "without the default, and only cells that the machine was not fitted to (held out), if there are any.",
       "Winner agreement and regret refer to choosing among all algorithms by simulation: the share of cells in which",
       "the choice was measured as fastest, and its slow-down (geometric mean). Bias: mean of simulated / measured."
     )
@@ -196,8 +215,9 @@ tables_accuracy <- function(results) {
 }
 
 figures_accuracy <- function(results) {
-  compared <- filter(compare_studies(results), !is.na(.data$size_bytes))
-  unlist(recursive = FALSE, map(unique(compared$collective), function(collective) {
+  measured <- read_compared(results)
+  compared <- filter(compare_studies(results, measured), !is.na(.data$size_bytes))
+  each <- map(unique(compared$collective), function(collective) {
     here <- filter(compared, .data$collective == .env$collective)
     height <- 2.5 + 0.8 * n_distinct(here$algorithm)
     list(
@@ -216,7 +236,8 @@ figures_accuracy <- function(results) {
         )
       )
     )
-  }))
+  })
+  c(figures_of_extrapolated(results, measured), unlist(each, recursive = FALSE))
 }
 
 #' Title of a figure about one collective

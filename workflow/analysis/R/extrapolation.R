@@ -193,7 +193,7 @@ summarise_extrapolation <- function(results) {
   remember(results, "extrapolation errors", function() errors_of_extrapolation(extrapolations(results)))
 }
 
-errors_of_extrapolation <- function(rows) {
+errors_of_extrapolation <- function(rows, models = names(extrapolation_words)) {
   all <- mutate(rows, collective = "all", algorithm = "all")
   bind_rows(all, mutate(all, processes = NA), rows, mutate(rows, processes = NA)) |>
     mutate(ratio = .data$predicted_us / .data$latency_us) |>
@@ -207,7 +207,7 @@ errors_of_extrapolation <- function(rows) {
     relocate("times", .after = "processes") |>
     arrange(
       .data$fitted_up_to, .data$collective != "all", .data$collective, .data$algorithm, !is.na(.data$processes),
-      .data$processes, match(.data$model, names(extrapolation_words))
+      .data$processes, match(.data$model, models)
     )
 }
 

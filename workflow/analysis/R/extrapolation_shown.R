@@ -8,6 +8,9 @@ extrapolation_words <- c(
 # Target: largest median error (%) of the model at four times the nodes of the fit.
 extrapolation_target <- 25
 
+# Largest error (%) in a figure: a line of log latency can be off by several hundred.
+most_shown_error <- 120
+
 tables_extrapolation <- function(results) {
   list(
     listed("extrapolation", NULL, summarise_extrapolation(results), paste(
@@ -30,10 +33,12 @@ tables_extrapolation <- function(results) {
 
 figures_extrapolation <- function(results) {
   list(
-    figure("extrapolation", "error", plot_extrapolation(results), paste0(
+    figure("extrapolation", "error", plot_errors_by_nodes(filter(
+      summarise_extrapolation(results), .data$fitted_up_to == results$study$analysis$fit_up_to
+    )), paste0(
       "Median error (points) and range to the 90th percentile (lines), over all collectives and algorithms that a ",
       "model can predict; fitted to at most ", results$study$analysis$fit_up_to, " nodes. Dotted: the target, ",
-      extrapolation_target, " %."
+      extrapolation_target, " %. Errors of more than ", most_shown_error, " % are cut off."
     ), 9, 4.5),
     figure("extrapolation", "steps", plot_ring_steps(results), paste(
       "Time of one step of the ring algorithms with messages of at most 64 B. Dotted: the most nodes of the fit."
@@ -43,22 +48,20 @@ figures_extrapolation <- function(results) {
 
 #' Error by number of nodes and model
 #'
-#' @param results List from [read_results()].
+#' @param errors Tibble from [errors_of_extrapolation()], of one limit of the fit.
+#' @param words Names of the models in the figure.
 #' @return A ggplot.
 #' @noRd
-plot_extrapolation <- function(results) {
-  rows <- filter(
-    summarise_extrapolation(results), .data$fitted_up_to == results$study$analysis$fit_up_to, .data$collective == "all",
-    !is.na(.data$processes)
-  ) |>
-    mutate(model = factor(extrapolation_words[.data$model], extrapolation_words), nodes = factor(.data$processes))
+plot_errors_by_nodes <- function(errors, words = extrapolation_words) {
+  rows <- filter(errors, .data$collective == "all", !is.na(.data$processes)) |>
+    mutate(model = factor(words[.data$model], words), nodes = factor(.data$processes))
   beside <- position_dodge(width = 0.5)
   ggplot(rows, aes(.data$nodes, .data$median_abs_error_pct, colour = .data$model, shape = .data$model)) +
     geom_hline(yintercept = extrapolation_target, linetype = "dotted") +
     geom_linerange(aes(ymin = .data$median_abs_error_pct, ymax = .data$p90_abs_error_pct), position = beside) +
     geom_point(size = 2.2, position = beside) +
     scale_colour_manual(values = mapping_colours) +
-    expand_limits(y = 0) +
+    coord_cartesian(ylim = c(0, min(most_shown_error, max(rows$p90_abs_error_pct)))) +
     theme_study() +
     labs(
       title = "Error of predictions for more nodes than were fitted", x = "Nodes, one rank on each",
@@ -68,7 +71,7 @@ plot_extrapolation <- function(results) {
 
 #' Time of a ring's step by number of nodes
 #'
-#' @inheritParams plot_extrapolation
+#' @param results List from [read_results()].
 #' @return A ggplot.
 #' @noRd
 plot_ring_steps <- function(results) {
@@ -85,7 +88,7 @@ plot_ring_steps <- function(results) {
 
 #' Sentences on the accuracy of extrapolation
 #'
-#' @inheritParams plot_extrapolation
+#' @inheritParams plot_ring_steps
 #' @return Character vector.
 #' @noRd
 describe_extrapolation_study <- function(results) {

@@ -248,8 +248,11 @@ class Source(ABC):
 
     def beside(self) -> list[Path]:
         """Return the results of other studies that the analysis reads: those of the study to compare with."""
-        name = self.study.analysis.get("compare", {}).get("study")
-        return [self.context.results / name / file for file in ("study.json", "measurements.csv")] if name else []
+        compare = self.study.analysis.get("compare", {})
+        # With fitted_up_to, models of the compared study predict the same cells, from the steps and the places of its ranks.
+        more = ("ranks.csv", "exchanges.csv") if "fitted_up_to" in compare else ()
+        files = ("study.json", "measurements.csv", *more)
+        return [self.context.results / compare["study"] / file for file in files] if compare else []
 
     def folders(self) -> list[str]:
         """Return the folders, some of which may not exist, in which further input files could appear."""

@@ -73,3 +73,35 @@ test_that("sentences say whether the target is met, and where steps change", {
   expect_match(said, "A step of a ring .* takes 2 \u00b5s on the nodes of the fit, but 6 \u00b5s on 256", all = FALSE)
   expect_match(said, "and not on 256 nodes", all = FALSE)
 })
+
+test_that("a simulation fitted to few nodes is judged on more, next to the models of the same runs", {
+  measured <- made_of_messages(function(counts) ifelse(colnames(counts) == "messages", 2, 1e-4))
+  base <- tempfile("results")
+  dir.create(base)
+  of <- function(folder, analysis, latency_us, simulated = FALSE, ...) {
+    cells <- measured$medians
+    rows <- toy_rows("allgather", as.character(cells$algorithm), cells$processes, cells$size_bytes, latency_us)
+    rows <- dplyr::mutate(rows, nodes = .data$processes, ...)
+    make_study(rows, analysis, simulated, levels_of_groups, file.path(base, folder))
+  }
+  latency <- measured$medians$latency_us
+  real <- of("real", list(extrapolation = list(fit_up_to = 32)), latency, statistic = "slowest_rank_median")
+  change_study(real, chapter = "extrapolation")
+  compare <- list(study = "real", fitted = list(allgather = list("ring", "recursive_doubling")), fitted_up_to = 32)
+  # The mean over ranks says nothing here: the slowest rank takes a fifth longer.
+  results <- read_results(of("toy", list(compare = compare), 1, TRUE, max_latency_us = 1.2 * latency))
+  compared <- compare_studies(results)
+  expect_equal(compared$ratio, rep(1.2, nrow(compared)))
+  expect_equal(compared$held_out, compared$processes > 32)
+  tables <- tables_accuracy(results)
+  found <- tables[[which(ids(tables) == "accuracy-extrapolation")]]$data
+  whole <- dplyr::filter(found, .data$collective == "all", is.na(.data$processes))
+  expect_equal(whole$median_abs_error_pct[whole$model == "simulated"], 20)
+  expect_setequal(whole$model, names(simulated_words()))
+  expect_lt(whole$median_abs_error_pct[whole$model == "messages"], 15)
+  said <- describe_accuracy(results)
+  expect_match(said[1], "those of the slowest rank")
+  expect_match(said[2], "the simulation predicts 28 cells on 64 to 256 nodes with an error of 20 %")
+  expect_match(said[3], "the median error is 20 % \\(simulation\\)")
+  expect_true("accuracy-extrapolation" %in% ids(figures_accuracy(results)))
+})
