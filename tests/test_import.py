@@ -88,6 +88,16 @@ def test_a_file_that_repeats_another_is_counted_once(checkout: Checkout) -> None
     assert [row["launch"] for row in table(checkout, "measurements")] == ["1"] * 18
 
 
+def test_a_launch_that_a_file_repeats_among_others_is_dropped(checkout: Checkout) -> None:
+    """Authors append the same output twice; the further launches of other process counts are none of its rows."""
+    other = [1.01 * us + 0.1 for us in TIMES]
+    more = [lines(times).replace("core,2,", "core,4,") for times in (TIMES, other)]
+    checkout.write("data/bcast_a.csv", HEADER + lines(TIMES) + more[0] + lines(TIMES) + more[1])
+    assert collect(checkout) == (0, "")
+    count = [(row["processes"], row["launch"]) for row in table(checkout, "measurements") if row["size_bytes"] == "8"]
+    assert count == [("2", "1"), ("4", "1"), ("4", "2")]
+
+
 def test_equal_times_of_few_cells_in_two_files_are_launches(checkout: Checkout) -> None:
     for name in ("a", "b"):
         checkout.write(f"data/bcast_{name}.csv", HEADER + lines(TIMES[:3]))

@@ -37,8 +37,9 @@ from collstudy.study.names import POINT_TO_POINT, SIZED
 
 np = lazy("numpy")
 
-#: Minimum number of equal cells, and of different times among them, for rows of two files to be the same measurement.
-COPIED, DIFFERENT = 8, 6
+#: Minimum number of equal cells, and of different times among them, for rows of two files, or of two launches, to be the same
+#: measurement; a part of a file that repeats all its cells has no minimum.
+COPIED, DIFFERENT, COPIED_IN_FILE = 8, 6, 1
 
 
 def used_of(
@@ -294,27 +295,42 @@ def _leave_out(rows: list[dict[str, Any]], study: Study) -> list[dict[str, Any]]
 def _duplicates(rows: list[dict[str, Any]]) -> set[int]:
     """Return the numbers of the rows that repeat others exactly.
 
-    Single launches of a cell may have equal times. Rows are therefore compared by *block*, the rows of an algorithm and mapping in
-    which each cell occurs once: the k-th occurrence of each cell in a file. A block's rows are duplicates if all cells that it
-    shares with an earlier block have equal values; in another file, at least COPIED cells with DIFFERENT times.
+    Single launches of a cell may have equal times. Rows are therefore compared by *block*, rows in which each cell occurs once: the
+    k-th occurrence of each cell in a file. A block's rows are duplicates if all cells that it shares with an earlier block have
+    equal values. Blocks have the rows of an algorithm and mapping; then those of a number of processes, as a launch sweeps them. For
+    the latter, and in another file, at least COPIED cells with DIFFERENT times have to be equal.
     """
     # A missing field counts as None.
     given = sorted({name for row in rows for name in row} - {"file", "line", "path"})
     content = [tuple(map(row.get, given)) for row in rows]
+    series = [(row["path"], row["collective"], row["algorithm"], row.get("parameters"), row["mapping"]) for row in rows]
+    launches = [(*name, row["nodes"], row["processes"]) for name, row in zip(series, rows, strict=True)]
+    twice = _repeated(rows, content, series, set(), COPIED_IN_FILE)
+    return twice | _repeated(rows, content, launches, twice, COPIED)
+
+
+def _repeated(
+    rows: list[dict[str, Any]], content: list[tuple], names: list[tuple], without: set[int], within: int
+) -> set[int]:
+    """Return the numbers of the rows, other than *without*, in blocks that repeat an earlier one; *names* has what the rows of a block
+    share, first of all their file. Within a file, at least *within* cells have to be equal.
+    """
     occurrences: Counter = Counter()
     blocks: dict[tuple, dict[tuple, int]] = {}
     for index, row in enumerate(rows):
+        if index in without:
+            continue
         cell = (*_key(row), row["launch"])
         occurrences[row["path"], cell] += 1
-        series = (row["path"], row["collective"], row["algorithm"], row.get("parameters"), row["mapping"])
-        blocks.setdefault((*series, occurrences[row["path"], cell]), {})[cell] = index
+        blocks.setdefault((*names[index], occurrences[row["path"], cell]), {})[cell] = index
     having: dict[tuple, list[tuple]] = {}
     twice: set[int] = set()
     for name, block in blocks.items():
         for earlier in dict.fromkeys(of for index in block.values() for of in having.get(content[index], ())):
             common = [(index, blocks[earlier][cell]) for cell, index in block.items() if cell in blocks[earlier]]
-            times = {rows[index]["latency_us"] for index, _ in common}
-            enough = earlier[0] == name[0] or (len(common) >= COPIED and len(times) >= DIFFERENT)
+            least = within if earlier[0] == name[0] else COPIED
+            different = {rows[index]["latency_us"] for index, _ in common}
+            enough = len(common) >= least and (least < COPIED or len(different) >= DIFFERENT)
             if enough and all(content[one] == content[two] for one, two in common):
                 twice.update(one for one, _ in common)
                 break
