@@ -7,6 +7,7 @@ errors and report no others.
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -113,6 +114,8 @@ def _with_done(findings: list[Finding], everything: Launches) -> list[Finding]:
 def _unused(problems: dict[str, int]) -> Iterator[Finding]:
     for text, count in problems.items():
         reason, _, place = text.partition(" (first: ")
+        if count == 1:
+            reason = re.sub(r"^(row|call|test|raw output)s (with|whose) ", r"\1 \2 ", reason)
         if text.startswith(("rows", "calls")):
             yield Finding("values", place.rstrip(")"), f"{count} {reason}", "certain", "not used")
         elif text.startswith("tests whose allocation"):

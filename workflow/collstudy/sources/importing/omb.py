@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ CRASHED = re.compile(
     r"MPI_ABORT|Primary job\s+terminated|mpirun (noticed|has exited)|exited on signal|Segmentation fault|CANCELLED AT"
     r"|DUE TO TIME LIMIT|srun: error|prterun noticed|BAD TERMINATION|Killed"
 )
+_VALUES = re.compile(r"\s*\d[\d.]*(\s+[\d.]+)*\s*", re.ASCII)
 _ROW = re.compile(r"^\s*(\d+)\s+[\d.]+", re.ASCII)
 
 
@@ -32,8 +34,10 @@ def rows(path: Path, entry: dict[str, Any], problems: Problems) -> Iterator[tupl
             )
     numbered = [(number, found.group(1)) for number, line in enumerate(lines, 1) if (found := _ROW.match(line))]
     sized = entry["collective"] in SIZED
-    sizes: list[int | None] = [int(size) for _, size in numbered] if sized else [None]
-    if not numbered and (sized or not re.search(r"^\s*[\d.]+\s*$", text, re.MULTILINE)):
+    # Without sizes, each line of numbers is an output.
+    single = [] if sized else [number for number, line in enumerate(lines, 1) if _VALUES.fullmatch(line)]
+    sizes: list[int | None] = [int(size) for _, size in numbered] if sized else [None] * len(single)
+    if not sizes:
         raise StudyError(f"{path}: contains no measurement; is it the standard output of an OSU micro-benchmark?")
     if not text.endswith("\n"):
         raise StudyError(f"{path}: line {len(lines)}: the output ends in the middle of a line")
@@ -41,8 +45,9 @@ def rows(path: Path, entry: dict[str, Any], problems: Problems) -> Iterator[tupl
         samples = parse(text, sizes)
     except StudyError as problem:
         raise StudyError(f"{path}: {problem}") from None
-    if sized and sizes != [sizes[0] * 2**i for i in range(len(sizes))]:
+    # The first size begins a further output.
+    if any(size not in (2 * before, sizes[0]) for before, size in itertools.pairwise(sizes) if before and size):
         problems.note("raw outputs whose sizes do not double", path.name)
-    places = [number for number, _ in numbered] if sized else [len(lines)]
+    places = [number for number, _ in numbered] if sized else single
     for line, sample in zip(places, samples, strict=True):
         yield line, {key: str(value) for key, value in sample.items()}
