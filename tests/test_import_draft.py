@@ -15,7 +15,7 @@ from collstudy.base.paths import ROOT
 from collstudy.cli import imports
 from collstudy.cli.main import main
 from collstudy.project.studies import Project
-from collstudy.sources.importing import compact
+from collstudy.sources.importing import compact, omb
 from collstudy.sources.importing.draft import draft
 from collstudy.study.config import Configuration
 from conftest import Checkout, must, reference_data
@@ -159,6 +159,11 @@ LAYOUTS = {
     "wide by algorithm": {"bcast.csv": by_two("{} (us)", 0)},
     "wide by ranks": {"bcast.csv": by_two("np{}", 2)},
     "wide by size": {"bcast.csv": by_two("{}", 3)},
+    "wide by ranks, between blanks": {
+        f"bcast_{a}_{m}.txt": "size  np2  np4  np6\n"
+            + "".join(f"{s} " + " ".join(row[4] for row in GRID if (*row[:2], row[3]) == (a, m, s)) + "\n" for s in (1, 64, 1024, 4096))
+        for a in NUMBERS for m in ("core", "node")
+    },
     "sizes with units": {
         "bcast.csv": joined([(a, m, p, f"{s}B" if s < 1024 else f"{s // 1024} KiB", us) for a, m, p, s, us in GRID],
             "algorithm,mapping,np,size,latency")
@@ -323,6 +328,35 @@ def test_raw_output_of_jobs(tmp_path: Path) -> None:
     assert sorted(read(tmp_path / "theirs")) == [(name, "core", 4, 1, us) for name, us in found]
 
 
+def output(title: str, *times: float) -> str:
+    """Return raw output of OSU Micro-Benchmarks for sizes from 1 on."""
+    rows = "".join(f"{2**k:<10d}{us:18.2f}\n" for k, us in enumerate(times))
+    return f"\n# OSU MPI {title} Latency Test v7.4\n# Datatype: MPI_CHAR.\n# Size       Avg Latency(us)\n{rows}"
+
+
+def test_the_title_of_raw_output_names_the_collective(tmp_path: Path) -> None:
+    """Also of the outputs of several benchmarks that a job wrote to one file."""
+    folder = tmp_path / "theirs" / "linear" / "core_np4"
+    folder.mkdir(parents=True)
+    titles = ("Broadcast", "All-to-All Personalized Exchange", "Reduce", "Multi-Broadcast of a friend")
+    (folder / "slurm-4711.out").write_text("".join(output(title, k + 0.25) for k, title in enumerate(titles)))
+    text, questions = draft(tmp_path / "theirs", "theirs", "orfeo-thin", CONFIGURATION)
+    assert [entry["collective"] for entry in yaml.safe_load(text)["import"]["files"]] == ["bcast", "alltoall", "reduce"]
+    assert questions == ["mpi, mpi_version, suite_version: the software of the measurements"]
+    found = read(tmp_path / "theirs")
+    assert sorted(found) == [("linear", "core", 4, 1, us) for us in (0.25, 1.25, 2.25)]
+    assert omb.titled("# OSU MPI-CUDA Non-blocking Allreduce Latency Test v7.4") == "iallreduce"
+    assert omb.titled("# OSU MPI Bandwidth Test v7.4") == "bw"
+
+
+def test_raw_output_of_another_collective_than_the_name_says(tmp_path: Path) -> None:
+    """A script for reductions called osu_allreduce."""
+    (tmp_path / "reduce_linear_core_np4.txt").write_text(output("Allreduce", 0.5, 0.6))
+    text, questions = draft(tmp_path, "theirs", "orfeo-thin", CONFIGURATION)
+    assert yaml.safe_load(text)["import"]["files"][0]["collective"] == "allreduce"
+    assert any("output of allreduce, although the names of the files say reduce" in text for text in questions)
+
+
 def test_numbers_in_names_are_asked_about(tmp_path: Path) -> None:
     for name in ("4", "8"):
         (tmp_path / name).mkdir()
@@ -344,6 +378,12 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path, name: str, message:
     (tmp_path / name).write_text('"Algorithm,Processes,Size,Latency\nlinear,2,1,0.5\n')
     with pytest.raises(StudyError, match=message):
         draft(tmp_path, "theirs", "orfeo-thin", CONFIGURATION)
+
+
+def test_control_characters_of_a_damaged_file_are_not_written(tmp_path: Path) -> None:
+    (tmp_path / "bcast.csv").write_text("Algorithm,Mapping,np,Size,us,\x1b[1m\x07\nlinear,core,2,1,0.5,x\n")
+    text, questions = draft(tmp_path, "theirs", "orfeo-thin", CONFIGURATION)
+    assert yaml.safe_load(text)["import"]["files"] and "\x1b" not in "".join(questions)
 
 
 def test_commas_of_thousands_are_asked_about(tmp_path: Path) -> None:

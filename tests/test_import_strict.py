@@ -183,6 +183,7 @@ OMB = """
         (OMB.replace("1.20", "-1.2"), "line 7: latency_us is -1.2"),
         (OMB.replace("1.20", " nan"), "line 7: latency_us is nan"),
         ("# OSU MPI Broadcast Latency Test v7.4\n", "contains no measurement"),
+        (OMB.replace("Broadcast", "Allreduce"), "output of allreduce, not of bcast"),
     ],
 )
 def test_raw_output_that_is_cut_or_of_a_run_that_crashed(theirs: Import, text: str, reason: str) -> None:

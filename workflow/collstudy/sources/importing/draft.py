@@ -12,7 +12,7 @@ from typing import Any
 from collstudy.base.errors import StudyError, allowed
 from collstudy.base.lazy import lazy
 from collstudy.base.paths import ROOT
-from collstudy.sources.importing import bare_tables, by_row, csv_files, imb, nccl_tests
+from collstudy.sources.importing import bare_tables, by_row, csv_files, imb, nccl_tests, omb
 from collstudy.sources.importing.convert import size_of
 from collstudy.sources.importing.file_names import (
     TABLES,
@@ -106,7 +106,8 @@ def draft(folder: Path, name: str, machine: str | None, configuration: Configura
         if len(formats) > 1:
             questions.append("files: output of Intel MPI Benchmarks and other files; give each a study of its own")
     questions.append("mpi, mpi_version, suite_version: the software of the measurements")
-    questions = _by_text(questions, folder)
+    # YAML and terminals do not take the control characters of damaged files.
+    questions = [re.sub(r"[^ -~\u00a1-\ud7ff]", "?", question) for question in _by_text(questions, folder)]
     for entry in entries:
         # Relative paths start at the checkout.
         entry["path"] = entry["path"].removeprefix(f"{ROOT}/")
@@ -192,7 +193,11 @@ def _groups(folder: Path, path: Path, catalogue: Catalogue) -> list[tuple]:
     text = read_text(path)
     named = collective_of(folder, path, catalogue)
     if "# OSU MPI" in text:
-        return [("omb", (), pattern_of(folder, path, catalogue, ("size",), named), named)]
+        titles = [name for name in omb.collectives_of(text) if name in omb.KNOWN]
+        return [
+            ("omb", (), pattern_of(folder, path, catalogue, ("size",), name), name)
+            for name in (titles or [named])
+        ]  # fmt: skip
     if collectives := imb.collectives_of(text):
         # If a file has several process counts, a number in its name has another meaning.
         several = ("size", "processes") if len(imb.processes_of(text)) > 1 else ("size",)
@@ -209,7 +214,7 @@ def _groups(folder: Path, path: Path, catalogue: Catalogue) -> list[tuple]:
         if suffix_of(path.name).lower() in (".csv", ".tsv"):
             raise
         return []
-    kind, header = "csv", _header(path, records, named)
+    kind, header = "csv", _header(path, records, named, catalogue)
     if not header:
         kind, header = "bare", bare_tables.header(records, named, catalogue)
     return [(kind, header, pattern_of(folder, path, catalogue, header, named), named)] if header else []
@@ -246,19 +251,21 @@ def _is_output(path: Path) -> bool:
     return "# OSU MPI" in start or imb.BANNER in start or nccl_tests.collective_of(start) is not None
 
 
-def _header(path: Path, records: list[list[str]], collective: str | None) -> tuple[str, ...]:
-    """Return the header of a table; for files other than CSV only if at least two columns have a known meaning, or the only column
-    has the times of a known collective.
+def _header(path: Path, records: list[list[str]], collective: str | None, catalogue: Catalogue) -> tuple[str, ...]:
+    """Return the header of a table; for files other than CSV only if at least two columns have a known meaning (also the values of a
+    wide table), or the only column has the times of a known collective.
     """
     found, second = (tuple(name.strip() for name in fields) for fields in [*records[:2], [], []][:2])
     known = sum(field_of(name) is not None for name in found)
     numbers = sum(bare_tables.number(name) is not None for name in found)
+    csv = suffix_of(path.name).lower() == ".csv"
     if len(records) < 2:
         return ()
     if len(found) == 1:
         timed = not numbers and len(second) == 1 and bare_tables.number(second[0]) is not None
-        return found if timed and (collective or suffix_of(path.name).lower() == ".csv") else ()
-    return found if known >= 2 or (suffix_of(path.name).lower() == ".csv" and not (known == 0 and numbers >= 2)) else ()
+        return found if timed and (collective or csv) else ()
+    wide = not numbers and len(found) == len(second) and _wide([*found], {}, collective, catalogue)
+    return found if known >= 2 or wide or (csv and not (known == 0 and numbers >= 2)) else ()
 
 
 def _columns(
@@ -331,6 +338,9 @@ def _entries(
     columns: dict[str, str] = {}
     if kind in ("omb", "imb"):
         entry["format"] = kind
+        said = collective_in(Path(pattern).name.replace("{algorithm}", "_"), catalogue)
+        if said and said != collective:
+            questions.append(f"{where}: output of {collective}, although the names of the files say {said}")
     else:
         if kind == "bare":
             entry["header"] = list(header)
@@ -372,7 +382,7 @@ def _entries(
         entry["collective"] = several[0]
     elif collective is None:
         questions.append(f"{where}: collective")
-    elif kind != "imb" and not collective_in(Path(pattern).name.replace("{algorithm}", "_"), catalogue):
+    elif kind not in ("omb", "imb") and not collective_in(Path(pattern).name.replace("{algorithm}", "_"), catalogue):
         questions.append(f"{where}: whether the collective is {collective}, as a folder's name says")
     entries = []
     for one in several if len(several) > 1 else [entry["collective"]]:
@@ -440,7 +450,10 @@ def _count_rows(
     """Propose `by_row` for *missing* sizes and processes if the numbers of rows fit, and ask about it. Returns the fields that were
     proposed or asked for.
     """
-    outputs = max(read_text(path).count("# OSU MPI") for path in paths) if kind == "omb" else 0
+    outputs = 0
+    if kind == "omb":
+        titles = [[omb.titled(line) for line in read_text(path).splitlines()] for path in paths]
+        outputs = max(of.count(entries[0]["collective"]) for of in titles)
     wanted = {"size_bytes", "processes"} & {*missing}
     if len(entries) > 1 or entries[0]["collective"] == "?" or kind == "imb" or (kind == "omb" and outputs < 2):
         wanted = set()
