@@ -366,6 +366,48 @@ def test_launches_that_all_had_the_same_number_of_ranks() -> None:
     assert "unit of the times" not in findings
 
 
+def test_few_numbers_of_ranks_beside_others_that_had_no_effect() -> None:
+    """The same script measured one algorithm with two rank counts only; without the others, two counts show nothing."""
+    rng = random.Random(5)
+    all_of = {(r["algorithm"], r["mapping"], r["size_bytes"]): r for r in sound() if r["processes"] == 48}
+    faulty = [
+        row | scaled(30 * rng.gauss(1, 0.01))(all_of[row["algorithm"], row["mapping"], row["size_bytes"]])
+        for row in sound()
+        if row["mapping"] == "core" and (row["algorithm"] != "linear" or row["processes"] in (2, 4))
+    ]
+    findings = found(faulty)
+    few = {finding.where: finding.confidence for finding in findings.pop("times do not depend on ranks")}
+    assert few.pop("bcast linear, by core") == "likely" and set(few.values()) == {"certain"} and len(few) == 3
+    assert "unit of the times" not in findings
+    alone = found([row for row in faulty if row["algorithm"] == "linear"])
+    assert "times do not depend on ranks" not in alone and "unit of the times" in alone
+
+
+def barriers(slow: float, rest: float = 1) -> list[dict[str, Any]]:
+    """Return barriers of a busy node: double_ring takes 22 us with 2 ranks and 890 us with 8, the others a few us."""
+    took = {
+        "default": {2: 363, 4: 52, 8: 14, 12: 532, 16: 17, 24: 712},
+        "linear": {2: 351, 4: 50, 8: 59, 12: 95, 16: 118, 24: 259},
+        "double_ring": {2: 22, 4: 259, 8: 887, 12: 1540, 16: 2208, 24: 3915},
+    }
+    (any_row,) = sound()[:1]
+    return [
+        any_row | {"collective": "barrier", "algorithm": name, "mapping": "core", "processes": ranks, "size_bytes": None}
+        | {"latency_us": us * (slow if name == "double_ring" else rest), "min_latency_us": None, "max_latency_us": None}
+        for name, of in took.items() for ranks, us in of.items()
+    ]  # fmt: skip
+
+
+def test_a_slow_algorithm_beside_others_whose_unit_is_known_is_not_accused() -> None:
+    """A barrier of 14 us cannot be one of 14 ns, and the slow algorithm of the same source takes five times as long, not thousands."""
+    assert "unit of the times" not in found(barriers(1))
+    for slow, rest in ((1e3, 1), (1e3, 1e3)):
+        assert "bcast" not in str(findings := found(barriers(slow, rest))["unit of the times"])
+        assert "barrier double_ring, by core" in {finding.where for finding in findings}
+    # Without the others, it cannot be distinguished from another unit.
+    assert "unit of the times" in found([row for row in barriers(1) if row["algorithm"] == "double_ring"])
+
+
 def test_few_ranks_that_were_disturbed_are_no_other_unit() -> None:
     slow = changed(sound(), lambda row: row["processes"] <= 4 and row["mapping"] == "core", scaled(400))
     assert "unit of the times" not in found(slow)

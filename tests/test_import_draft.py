@@ -15,7 +15,7 @@ from collstudy.base.paths import ROOT
 from collstudy.cli import imports
 from collstudy.cli.main import main
 from collstudy.project.studies import Project
-from collstudy.sources.importing import compact
+from collstudy.sources.importing import compact, omb
 from collstudy.sources.importing.draft import draft
 from collstudy.study.config import Configuration
 from conftest import Checkout, must, reference_data
@@ -159,6 +159,11 @@ LAYOUTS = {
     "wide by algorithm": {"bcast.csv": by_two("{} (us)", 0)},
     "wide by ranks": {"bcast.csv": by_two("np{}", 2)},
     "wide by size": {"bcast.csv": by_two("{}", 3)},
+    "wide by ranks, between blanks": {
+        f"bcast_{a}_{m}.txt": "size  np2  np4  np6\n"
+            + "".join(f"{s} " + " ".join(row[4] for row in GRID if (*row[:2], row[3]) == (a, m, s)) + "\n" for s in (1, 64, 1024, 4096))
+        for a in NUMBERS for m in ("core", "node")
+    },
     "sizes with units": {
         "bcast.csv": joined([(a, m, p, f"{s}B" if s < 1024 else f"{s // 1024} KiB", us) for a, m, p, s, us in GRID],
             "algorithm,mapping,np,size,latency")
@@ -202,6 +207,36 @@ LAYOUTS = {
     "a file for each algorithm with its column": {
         f"bcast_{a}_{m}.csv": joined([row for row in GRID if row[:2] == (a, m)], "algorithm,mapping,np,size,latency")
         for a in NUMBERS for m in ("core", "node")
+    },
+    "dates and jobs": {
+        f"2024-02-{18 + i:02}/{a}/{m}/slurm-{44711 + i}_bcast_np_{p}.csv":
+            joined([row[3:] for row in GRID if row[:3] == (a, m, p)], "Size,us")
+        for i, (a, m, p) in enumerate((a, m, p) for a in NUMBERS for m in ("core", "node") for p in (2, 4, 6))
+    },
+    "times in the names and runs": {
+        f"20240218_{153000 + i}_bcast_{a}_By{m.title()}_run{i}.csv":
+            joined([row[2:] for row in GRID if row[:2] == (a, m)], "np,Size,Latency (us)")
+        for i, (a, m) in enumerate((a, m) for a in NUMBERS for m in ("core", "node"))
+    },
+    "ranks in the names of folders": {
+        f"{p}procs/bcast_{a}_{m}.csv": joined([row[3:] for row in GRID if row[:3] == (a, m, p)], "Size,Latency (us)")
+        for a in NUMBERS for m in ("core", "node") for p in (2, 4, 6)
+    },
+    "nodes and ranks a node in the names": {
+        f"bcast/{a}/{m}/2nodes_{p // 2}ppn.csv": joined([row[3:] for row in GRID if row[:3] == (a, m, p)], "Size,Latency (us)")
+        for a in NUMBERS for m in ("core", "node") for p in (2, 4, 6)
+    },
+    "nodes as n": {
+        f"N2-ppn{p // 2}/bcast_{a}_{m}.csv": joined([row[3:] for row in GRID if row[:3] == (a, m, p)], "Size,Latency (us)")
+        for a in NUMBERS for m in ("core", "node") for p in (2, 4, 6)
+    },
+    "nodes x ranks a node in the names": {
+        f"bcast_{a}_{m}_2x{p // 2}.csv": joined([row[3:] for row in GRID if row[:3] == (a, m, p)], "Size,Latency (us)")
+        for a in NUMBERS for m in ("core", "node") for p in (2, 4, 6)
+    },
+    "sizes in the names": {
+        f"bcast_{a}_{m}_{s}B.csv": joined([(row[2], row[4]) for row in GRID if row[:2] == (a, m) and row[3] == s], "np,Latency (us)")
+        for a in NUMBERS for m in ("core", "node") for s in (1, 64, 1024, 4096)
     },
     "a column of the collective": {
         "results.csv": joined([("MPI_Bcast", *row) for row in GRID], "Collective,algorithm,mapping,np,size,latency")
@@ -269,6 +304,105 @@ def test_raw_output_with_numbers_in_the_names(tmp_path: Path) -> None:
     assert read(tmp_path / "theirs") == [
         ("linear", "core", 2, 1, 0.25), ("linear", "core", 2, 2, 0.5), ("chain", "node", 4, 1, 0.25), ("chain", "node", 4, 2, 0.5)
     ]  # fmt: skip
+
+
+def test_raw_output_of_jobs(tmp_path: Path) -> None:
+    """Files without an ending, or with the job's number as ending, below the output of the job itself."""
+    job = "srun: job 4711 queued\nWARNING: No preset parameters\n\n"
+    (tmp_path / "theirs" / "np4").mkdir(parents=True)
+    for name, us in (
+        ("osu_bcast_linear_core.o4711", 0.25),
+        ("osu_bcast_linear_core.o4712", 0.27),
+        ("osu_bcast_chain_core", 0.5),
+    ):
+        (tmp_path / "theirs" / "np4" / name).write_text(
+            f"{job}# OSU MPI Broadcast Latency Test v7.3\n# Size       Avg Latency(us)\n1        {us}\n"
+        )
+    (tmp_path / "theirs" / "osu_bcast").write_bytes(b"\x7fELF\0\0")
+    _, questions = draft(tmp_path / "theirs", "theirs", "orfeo-thin", CONFIGURATION)
+    assert any(
+        "differ only in * (a date, the number of a job or a run) are launches of the same cells" in text
+        for text in questions
+    )
+    found = [("chain", 0.5), ("linear", 0.25), ("linear", 0.27)]
+    assert sorted(read(tmp_path / "theirs")) == [(name, "core", 4, 1, us) for name, us in found]
+
+
+def output(title: str, *times: float) -> str:
+    """Return raw output of OSU Micro-Benchmarks for sizes from 1 on."""
+    rows = "".join(f"{2**k:<10d}{us:18.2f}\n" for k, us in enumerate(times))
+    return f"\n# OSU MPI {title} Latency Test v7.4\n# Datatype: MPI_CHAR.\n# Size       Avg Latency(us)\n{rows}"
+
+
+def test_the_title_of_raw_output_names_the_collective(tmp_path: Path) -> None:
+    """Also of the outputs of several benchmarks that a job wrote to one file."""
+    folder = tmp_path / "theirs" / "linear" / "core_np4"
+    folder.mkdir(parents=True)
+    titles = ("Broadcast", "All-to-All Personalized Exchange", "Reduce", "Multi-Broadcast of a friend")
+    (folder / "slurm-4711.out").write_text("".join(output(title, k + 0.25) for k, title in enumerate(titles)))
+    text, questions = draft(tmp_path / "theirs", "theirs", "orfeo-thin", CONFIGURATION)
+    assert [entry["collective"] for entry in yaml.safe_load(text)["import"]["files"]] == ["bcast", "alltoall", "reduce"]
+    assert questions == ["mpi, mpi_version, suite_version: the software of the measurements"]
+    found = read(tmp_path / "theirs")
+    assert sorted(found) == [("linear", "core", 4, 1, us) for us in (0.25, 1.25, 2.25)]
+    assert omb.titled("# OSU MPI-CUDA Non-blocking Allreduce Latency Test v7.4") == "iallreduce"
+    assert omb.titled("# OSU MPI Bandwidth Test v7.4") == "bw"
+
+
+def test_raw_output_of_another_collective_than_the_name_says(tmp_path: Path) -> None:
+    """A script for reductions called osu_allreduce."""
+    (tmp_path / "reduce_linear_core_np4.txt").write_text(output("Allreduce", 0.5, 0.6))
+    text, questions = draft(tmp_path, "theirs", "orfeo-thin", CONFIGURATION)
+    assert yaml.safe_load(text)["import"]["files"][0]["collective"] == "allreduce"
+    assert any("output of allreduce, although the names of the files say reduce" in text for text in questions)
+
+
+def test_numbers_in_names_are_asked_about(tmp_path: Path) -> None:
+    for name in ("4", "8"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "bcast_linear_core.csv").write_text("Size,Latency (us)\n1,0.2\n")
+    _, questions = draft(tmp_path, "theirs", "orfeo-thin", CONFIGURATION)
+    assert any(text.endswith("whether 4, 8 in the names are numbers of processes") for text in questions)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("run[1]/bcast.csv", "run\\[1\\]/bcast.csv: \\[\\] in a path is part of a pattern; rename the file"),
+        ("bcast.xlsx", "bcast.xlsx: a spreadsheet is not read; export its sheets as CSV"),
+        ("bcast.csv", "bcast.csv: line 1: unclosed quote"),
+    ],
+)
+def test_files_that_cannot_be_read_are_named(tmp_path: Path, name: str, message: str) -> None:
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text('"Algorithm,Processes,Size,Latency\nlinear,2,1,0.5\n')
+    with pytest.raises(StudyError, match=message):
+        draft(tmp_path, "theirs", "orfeo-thin", CONFIGURATION)
+
+
+def test_control_characters_of_a_damaged_file_are_not_written(tmp_path: Path) -> None:
+    (tmp_path / "bcast.csv").write_text("Algorithm,Mapping,np,Size,us,\x1b[1m\x07\nlinear,core,2,1,0.5,x\n")
+    text, questions = draft(tmp_path, "theirs", "orfeo-thin", CONFIGURATION)
+    assert yaml.safe_load(text)["import"]["files"] and "\x1b" not in "".join(questions)
+
+
+def test_commas_of_thousands_are_asked_about(tmp_path: Path) -> None:
+    (tmp_path / "bcast.csv").write_text(
+        'Algorithm,Mapping,np,Size,us\nlinear,core,2,1,0.5\nlinear,core,2,8,"1,234.5"\n'
+    )
+    text, questions = draft(tmp_path, "theirs", "orfeo-thin", CONFIGURATION)
+    assert "decimal" not in text
+    assert any("the commas in '1,234.5'; numbers must not have separators of thousands" in text for text in questions)
+
+
+def test_the_name_of_a_drafted_study(checkout: Checkout) -> None:
+    checkout.write("my results (1)/bcast_core.csv", "Algorithm,Processes,Size,Latency (us)\nchain,2,1,0.2\n")
+    done = must(checkout.collstudy("import", "my results (1)"))
+    assert done.stdout.endswith("/config/studies/my-results-1.yaml\n")
+    done = checkout.collstudy("import", "my results (1)", "--name", "my results")
+    assert (done.returncode, done.stderr[:45]) == (2, "error: a study cannot be called 'my results';")
+    done = checkout.collstudy("import", "my results (1)/bcast_core.csv")
+    assert done.stderr == "error: my results (1)/bcast_core.csv: a file; name its folder\n"
 
 
 def test_files_of_several_machines_are_asked_about(tmp_path: Path) -> None:
@@ -383,17 +517,24 @@ def test_the_names_of_fetch_have_the_reference_datas_checksums() -> None:
             )
 
 
-@pytest.mark.parametrize("name", ["orfeo-thin-zappia", "orfeo-epyc-tallone-p2p"])
+@pytest.mark.parametrize("name", sorted(path.stem for path in (ROOT / "data").glob("*.yaml") if path.stem != "fetch"))
 def test_the_tables_of_data_are_made_of_the_authors_files(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A change of the import checks, or of how files are read, changes the stored tables with it."""
     reference_data()
-    for file in (f"{name}.yaml",):
-        (tmp_path / file).write_text((ROOT / "data" / file).read_text())
+
+    def tables(folder: Path) -> dict[str, bytes]:
+        found = {path.name: path.read_bytes() for path in folder.glob(f"{name}.*") if path.suffix != ".yaml"}
+        return {file: gzip.decompress(of) if file.endswith(".gz") else of for file, of in found.items()}
+
+    (tmp_path / f"{name}.yaml").write_text((ROOT / "data" / f"{name}.yaml").read_text())
     monkeypatch.setattr(imports, "DATA", tmp_path)
     assert main(["compact", name]) == 0
-    for ending in ("csv.gz", "checks.csv"):
-        assert (tmp_path / f"{name}.{ending}").read_bytes() == (ROOT / "data" / f"{name}.{ending}").read_bytes(), ending
+    made, stored = tables(tmp_path), tables(ROOT / "data")
+    assert made.keys() == stored.keys()
+    stale = [file for file in sorted(made) if made[file] != stored[file]]
+    assert not stale, f"stale: {', '.join(stale)}; make again with ./study compact {name}, and look at the difference"
 
 
 def test_a_table_that_is_none(tmp_path: Path) -> None:
@@ -431,5 +572,5 @@ def test_sizes_and_rows_that_are_missing_are_asked_about(tmp_path: Path) -> None
     _, questions = draft(tmp_path, "theirs", "orfeo-thin", CONFIGURATION)
     asked = "\n".join(questions)
     assert "size_bytes; it can be set in `constants` or `by_row`" in asked
-    assert "1 of 2 rows have another number of fields than the header" in asked
+    assert "1 of 2 rows has another number of fields than the header" in asked
     assert "1 file without a table of times that is recognised: notes.txt" in asked

@@ -183,6 +183,7 @@ OMB = """
         (OMB.replace("1.20", "-1.2"), "line 7: latency_us is -1.2"),
         (OMB.replace("1.20", " nan"), "line 7: latency_us is nan"),
         ("# OSU MPI Broadcast Latency Test v7.4\n", "contains no measurement"),
+        (OMB.replace("Broadcast", "Allreduce"), "output of allreduce, not of bcast"),
     ],
 )
 def test_raw_output_that_is_cut_or_of_a_run_that_crashed(theirs: Import, text: str, reason: str) -> None:
@@ -272,3 +273,61 @@ def test_the_mean_over_ranks_and_the_slowest_rank_are_not_mixed(theirs: Import) 
         "collective", "statistic: slowest_rank\n      collective", 1
     )
     assert "cannot be compared; split them into two studies" in theirs.refused(other)
+
+
+SHEET = """
+title: Theirs
+question: q
+machine: orfeo-thin
+import:
+  files:
+    - path: {folder}/*.csv
+      collective: bcast
+      decimal: comma
+      columns: {{processes: Processes, size_bytes: Message size, latency_us: Latency (us)}}
+      constants: {{algorithm: linear, mapping: core}}
+"""
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "\ufeffsep=;\r\nProcesses;Message size;Latency (us)\r\n4;1.048.576;1.234,5\r\n4;2;0,5\r\n",
+        "Processes;Message size;Latency (us);;\r\n4;1048576;1234,50;;\r\n4;2;,5;;\r\n;;;;\r\n",
+        "  Processes   Message size   Latency (us)\n  4   1048576   1234,5\n\n  4   2   0,5\n",
+    ],
+    ids=["sep=; and points between thousands", "empty columns and rows", "blanks in names of columns"],
+)
+def test_tables_of_spreadsheets(theirs: Import, content: str) -> None:
+    (theirs.data / "a.csv").write_text(content, encoding="utf-8", newline="")
+    theirs.collect(SHEET)
+    assert [(row["size_bytes"], row["latency_us"]) for row in theirs.rows()] == [("2", "0.5"), ("1048576", "1234.5")]
+    assert theirs.account["problems"] == {}
+
+
+def test_barriers_that_a_loop_wrote_to_one_file(theirs: Import) -> None:
+    output = "# OSU MPI Barrier Latency Test v7.3\n# Avg Latency(us)   Min Latency(us)   Max Latency(us)  Iterations\n"
+    text = "".join(f"np={2**k}\n\n{output}        {k}.25     {k}.00     {k}.50      1000\n" for k in (1, 2, 3))
+    (theirs.data / "linear_core.txt").write_text(text)
+    theirs.collect(
+        RAW.replace("_{{processes}}", "").replace("bcast", "barrier")
+        + "      by_row: {{processes: {{from: 2, factor: 2}}}}\n"
+    )
+    assert [(row["processes"], row["latency_us"]) for row in theirs.rows()] == [
+        ("2", "1.25"),
+        ("4", "2.25"),
+        ("8", "3.25"),
+    ]
+
+
+def test_equal_times_of_single_calls_are_kept(theirs: Import) -> None:
+    (theirs.data / "linear_core_4.csv").write_text("us\n" + "0.5\n0.6\n0.5\n0.7\n" * 50)
+    study = (
+        RAW.replace(".txt", ".csv").replace("omb", "csv")
+        + "      columns: {{latency_us: us}}\n      constants: {{size_bytes: 4}}\n"
+    )
+    theirs.collect(study)
+    assert len(theirs.rows()) == 200 and theirs.account["exact_duplicates_dropped"] == 0
+    theirs.collect(study + "      rows: iterations\n")
+    (row,) = theirs.rows()
+    assert (row["latency_us"], row["iterations"]) == ("0.55", "200")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from collstudy.sources.source import CHECK_COLUMNS
 from collstudy.study import allocations
 from collstudy.study.config import Configuration
 from collstudy.study.document import read_yaml
+from collstudy.study.names import check_name
 
 DATA = ROOT / "data"
 
@@ -96,7 +98,9 @@ def fetch(arguments: argparse.Namespace) -> int:
 def draft_study(arguments: argparse.Namespace) -> int:
     """Draft a study that imports a folder of results, and list what could not be determined."""
     configuration = Configuration(ROOT / "config")
-    name = arguments.name or arguments.folder.resolve().name
+    # A blank and the like cannot be part of a study's name.
+    name = arguments.name or re.sub(r"[^\w.-]+", "-", arguments.folder.resolve().name, flags=re.ASCII).strip("-._")
+    check_name(name, "a study")
     text, open_questions = draft.draft(arguments.folder, name, arguments.machine, configuration)
     path = configuration.study_path(name)
     if path.exists():

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from itertools import islice
 
-from collstudy.sources.importing import csv_files
 from collstudy.study.catalogue import Catalogue
 
 #: Maximum number of rows to inspect.
@@ -17,16 +15,19 @@ def number(text: str) -> float | None:
     return float(text) if re.fullmatch(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", text.strip(), re.ASCII) else None
 
 
-def header(text: str, collective: str | None, catalogue: Catalogue) -> tuple[str, ...]:
-    """Name the columns (fields if the values show them, otherwise `column 1`, ...); () for a text that is not a table of times.
+def header(records: list[list[str]], collective: str | None, catalogue: Catalogue) -> tuple[str, ...]:
+    """Name the columns (fields if the values show them, otherwise `column 1`, ...); () for records that are not a table of times.
 
     Words are algorithms or mappings. The last numbers are the time, with its minimum and maximum if they enclose it. Of the integer
     columns before these, powers of two from below 64 to at least 64 times the smallest are sizes, numbers from 2 on are process
-    counts, and numbers from 0 to 15 are algorithm numbers.
+    counts, and numbers from 0 to 15 are algorithm numbers. A single column has the times of a known collective.
     """
-    records = [[field.strip() for field in row] for row in islice(csv_files.reader(text), LOOKED_AT) if any(row)]
-    if len(records) < 2 or len(records[0]) < 2 or any(len(row) != len(records[0]) for row in records):
+    records = [[field.strip() for field in row] for row in records[:LOOKED_AT]]
+    if len(records) < 2 or any(len(row) != len(records[0]) for row in records):
         return ()
+    if len(records[0]) == 1:
+        timed = collective and all((number(row[0]) or 0) > 0 for row in records)
+        return ("latency_us",) if timed else ()
     names = [f"column {index + 1}" for index in range(len(records[0]))]
     columns = [[row[index] for row in records] for index in range(len(names))]
     numbers: dict[int, list[float]] = {}

@@ -7,6 +7,7 @@ errors and report no others.
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -57,6 +58,10 @@ FEW_RANKS = 16
 LAUNCHES = 3
 #: Limit for the ratio of times between a series and its closest algorithm (measured: at most 45, median over cells).
 FAR_FROM_ALL = 200.0
+#: Times in a unit a thousand times smaller are at least this many times those of all other algorithms (1000 / 45).
+NEAR = 22.0
+#: A message between two cores takes longer than this (us); a cache line does.
+CACHE_LINE = 0.02
 
 
 def check(
@@ -113,6 +118,8 @@ def _with_done(findings: list[Finding], everything: Launches) -> list[Finding]:
 def _unused(problems: dict[str, int]) -> Iterator[Finding]:
     for text, count in problems.items():
         reason, _, place = text.partition(" (first: ")
+        if count == 1:
+            reason = re.sub(r"^(row|call|test|raw output)s (with|whose) ", r"\1 \2 ", reason)
         if text.startswith(("rows", "calls")):
             yield Finding("values", place.rstrip(")"), f"{count} {reason}", "certain", "not used")
         elif text.startswith("tests whose allocation"):
@@ -183,19 +190,26 @@ def _flat(table: Table) -> Iterator[Finding]:
 
 
 def _even(table: Table) -> Iterator[Finding]:
-    """Find times that do not depend on the number of ranks: all launches had the same number."""
+    """Find times that do not depend on the number of ranks: all launches had the same number. If this is so for a series of a source,
+    fewer numbers of ranks are enough for its others.
+    """
+    found: list[tuple[Series, int, int, int, float]] = []
     for series, values in table.columns():
         ranks, _, times = table.grid(np.where(table.processes > 1, values, np.nan))
-        if len(ranks) < 3 or ranks[-1] < MORE_RANKS * ranks[0]:
-            continue
-        if (~np.isnan(times[0] + times[-1])).sum() < SEVERAL_SIZES:
-            continue
-        apart = np.abs(times / nan_medians(times, 0) - 1)
-        if (middle := float(np.nanmedian(apart))) < EVEN:
+        if len(ranks) > 1 and (~np.isnan(times[0] + times[-1])).sum() >= SEVERAL_SIZES:
+            apart = float(np.nanmedian(np.abs(times / nan_medians(times, 0) - 1)))
+            found += [(series, len(ranks), int(ranks[0]), int(ranks[-1]), apart)] if apart < EVEN else []
+    certain = {
+        series for series, count, first, last, _ in found if count > 2 and last >= MORE_RANKS * first
+    }  # fmt: skip
+    sources = {series[0] for series in certain}
+    for series, count, first, last, apart in found:
+        if series[0] in sources:
             yield Finding(
                 "times do not depend on ranks", (series,),
-                f"at {len(ranks)} numbers of ranks from {int(ranks[0]):,} to {int(ranks[-1]):,} the times differ by {percent(middle)} from "
-                "the median of their size: all launches had the same number of ranks", "certain",
+                f"at {count} numbers of ranks from {first:,} to {last:,} the times differ by {percent(apart)} from the median of their "
+                "size: all launches had the same number of ranks" + ", as those of other series" * (series not in certain),
+                "certain" if series in certain else "likely",
             )  # fmt: skip
 
 
@@ -215,7 +229,7 @@ def _units(table: Table, machine: Machine, even: set[Series | str]) -> Iterator[
         sure = "certain" if evidence else "likely"
         evidence += [*_beside_algorithms(series, table)]
         least = float(np.median(values[fewest & (size == size[fewest].min())]))
-        if least < 0.02:
+        if least < CACHE_LINE:
             evidence.append(
                 f"{int(ranks)} ranks take {least:.3g} us for the smallest message, less than a cache line takes between cores"
             )
@@ -223,7 +237,8 @@ def _units(table: Table, machine: Machine, even: set[Series | str]) -> Iterator[
         latency, rate, words = SLOWEST[0 if within else 1]
         slow = (counts - 1) * (latency + size / (1e3 * rate))
         few = np.unique(counts[counts <= min(FEW_RANKS * ranks, machine.cores_per_node)]) if within else [ranks]
-        if series not in even and all(np.median((values / slow)[counts == count]) > 1 for count in few):
+        longer = all(np.median((values / slow)[counts == count]) > 1 for count in few)
+        if longer and series not in even and not _near_a_known_unit(series, table):
             slow = slow[fewest]
             worst = np.argmax(values[fewest] / slow)
             evidence.append(
@@ -247,11 +262,28 @@ def _beside_sources(series: Series, table: Table) -> Iterator[str]:
                 yield f"the times are {ratio:.3g} times those of {other[0] or 'another source'}"
 
 
-def _beside_algorithms(series: Series, table: Table) -> Iterator[str]:
-    """Yield evidence that a series is far from all other algorithms of its source and mapping."""
-    rivals = [
+def _rivals(series: Series, table: Table) -> list[Series]:
+    """Return the series of other algorithms of the same source, collective and mapping."""
+    return [
         other for other in table.series if other[:2] == series[:2] and other[4] == series[4] and other[2] != series[2]
     ]
+
+
+def _near_a_known_unit(series: Series, table: Table) -> bool:
+    """Return whether the times of another algorithm, which cannot have a smaller unit (some message would take less than a cache
+    line), are near those of a series.
+    """
+    for other in _rivals(series, table):
+        a, b = common(table[series], table[other])
+        several = table[other][table.processes > 1]
+        if len(a) and np.nanmin(several) < 1000 * CACHE_LINE and 1 / NEAR < np.median(a / b) < NEAR:
+            return True
+    return False
+
+
+def _beside_algorithms(series: Series, table: Table) -> Iterator[str]:
+    """Yield evidence that a series is far from all other algorithms of its source and mapping."""
+    rivals = _rivals(series, table)
     ratios = [float(np.median(a / b)) for a, b in (common(table[series], table[other]) for other in rivals) if len(a)]
     if len(ratios) < 2:
         return

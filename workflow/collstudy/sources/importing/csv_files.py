@@ -11,31 +11,48 @@ from typing import Any
 
 from collstudy.base.errors import StudyError, allowed
 from collstudy.sources.importing.strict import Problems, read_text
+from collstudy.sources.importing.words import field_of
 
 _NUMBER = re.compile(r"[-+.,\deE]+", re.ASCII)
+_THOUSANDS = re.compile(r"\d{1,3}(\.\d{3})+(,\d*)?", re.ASCII)
 _COMMENTS = ("#", "//", "%")
+#: The first line of CSV files of spreadsheets in some languages.
+_SEPARATOR = re.compile(r"\"?sep=([,;\t])\"?", re.IGNORECASE)
 #: Columns that a file may lack.
 OPTIONAL = ("min_latency_us", "max_latency_us", "iterations", "nodes", "launch")
 
 
 def reader(text: str) -> Any:
     """Return a reader of a CSV text; the header determines the separator: comma, semicolon, tab or blanks. Comment lines (#, //, %)
-    become empty, except for a commented header (the next line has numbers).
+    and a spreadsheet's `sep=;` become empty, except for a commented header (the next line has numbers).
     """
     lines = text.splitlines(keepends=True)
     told = [index for index, line in enumerate(lines) if line.strip() and not _comment(line)]
+    given = _SEPARATOR.fullmatch(lines[told[0]].strip()) if told else None
+    if given:
+        lines[told.pop(0)] = "\n"
     first = told[0] if told else 0
     before = [index for index in range(first) if lines[index].strip()]
-    separator = _separator(lines[first]) if told else ","
+    words = [len(lines[index].split()) for index in told[:2]]
+    separator = given.group(1) if given else _separator(lines[first]) if told else ","
+    if separator == " " and words[1:] == [1]:
+        separator = ","  # a single column whose name has several words
     numbers = bool(told) and all(_NUMBER.fullmatch(field.strip()) for field in _fields(lines[first], separator))
-    alike = bool(before) and len(_fields(lines[before[-1]].lstrip("# "), separator)) == len(
-        _fields(lines[first], separator)
-    )
-    header = before[-1] if numbers and alike else first
+    header = before[-1] if numbers and before and _names(lines[before[-1]], lines[first], separator) else first
     lines = ["\n" if _comment(line) and index != header else line for index, line in enumerate(lines)]
     if separator == " ":
+        wide = bool(told) and header == first and words[1:] and words[0] != words[1]
+        names = re.split(r"\s{2,}", lines[header].strip()) if wide else []
         lines = ["\t".join(line.removeprefix("#").split()) + "\n" for line in lines]
+        if names and len(names) == words[1]:
+            lines[header] = "\t".join(names) + "\n"
     return csv.reader(lines, strict=True, delimiter="\t" if separator == " " else separator)
+
+
+def _names(line: str, first: str, separator: str) -> bool:
+    """Return whether a comment directly above the *first* numbers is their header."""
+    found = _fields(line.lstrip("# "), separator)
+    return len(found) == len(_fields(first, separator)) and (len(found) > 1 or field_of(found[0]) is not None)
 
 
 def _comment(line: str) -> bool:
@@ -52,22 +69,20 @@ def _fields(line: str, separator: str) -> list[str]:
     return line.split() if separator == " " else line.split(separator)
 
 
-def rows(path: Path, entry: dict[str, Any], problems: Problems) -> Iterator[tuple[int, dict[str, str]]]:
+def rows(path: Path, entry: dict[str, Any], problems: Problems) -> Iterator[tuple[int, dict[str, str] | None]]:
     """Yield line number and fields of each row, by the names in `columns`; a wide table gives a row for each non-empty column of
-    `wide`. Rows with more or fewer fields than the header (of the file, or `header` of the entry) are counted as problems.
+    `wide`. Rows with more or fewer fields than the header (of the file, or `header` of the entry) are counted as problems, and
+    yielded as None.
 
     Raises StudyError for a file that is not text or has no rows, a header with missing or duplicate columns, and unclosed
     quotes.
     """
-    stream = reader(read_text(path))
     comma = entry.get("decimal") == "comma"
     header: list[str] = []
     found: dict[str, str] = {}
     wide = [(field, name, value) for field, of in entry.get("wide", {}).items() for name, value in of.items()]
     used = 0
-    for line, fields in _records(stream, path):
-        if not any(text.strip() for text in fields):
-            continue
+    for line, fields in records(path):
         if not header:
             header = entry.get("header") or [name.strip() for name in fields]
             found = _columns(path, header, entry.get("columns", {}), problems)
@@ -80,8 +95,9 @@ def rows(path: Path, entry: dict[str, Any], problems: Problems) -> Iterator[tupl
                 f"rows with {'fewer' if len(fields) < len(header) else 'more'} fields than the header",
                 f"{path.name}, line {line}",
             )
+            yield line, None
             continue
-        texts = (text.strip().replace(",", ".") if comma else text.strip() for text in fields)
+        texts = (_with_point(text.strip()) if comma else text.strip() for text in fields)
         row = dict(zip(header, texts, strict=True))
         fields_of_row = {field: row[name] for field, name in found.items()}
         if not wide:
@@ -95,8 +111,14 @@ def rows(path: Path, entry: dict[str, Any], problems: Problems) -> Iterator[tupl
         raise StudyError(f"{path}: line 1: a header but no rows")
 
 
-def _records(stream: Any, path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield each record with its line number. Raises StudyError for a record of several lines."""
+def _with_point(text: str) -> str:
+    """Return a number that has a decimal comma, and perhaps points between thousands, with a decimal point."""
+    return (text.replace(".", "") if _THOUSANDS.fullmatch(text) else text).replace(",", ".")
+
+
+def records(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Yield each record that is not empty, with its line number. Raises StudyError for a record of several lines and unclosed quotes."""
+    stream = reader(read_text(path))
     while True:
         line = stream.line_num + 1
         try:
@@ -108,7 +130,8 @@ def _records(stream: Any, path: Path) -> Iterator[tuple[int, list[str]]]:
             raise StudyError(f"{path}: line {line}: {reason}") from None
         if stream.line_num > line:
             raise StudyError(f"{path}: line {line}: a quoted field continues to line {stream.line_num}")
-        yield line, fields
+        if any(text.strip() for text in fields):
+            yield line, fields
 
 
 def _columns(path: Path, header: list[str], columns: dict[str, Any], problems: Problems) -> dict[str, str]:

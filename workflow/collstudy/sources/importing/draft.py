@@ -11,15 +11,19 @@ from typing import Any
 
 from collstudy.base.errors import StudyError, allowed
 from collstudy.base.lazy import lazy
-from collstudy.sources.importing import bare_tables, csv_files, imb, nccl_tests
+from collstudy.base.paths import ROOT
+from collstudy.sources.importing import bare_tables, by_row, csv_files, imb, nccl_tests, omb
 from collstudy.sources.importing.convert import size_of
 from collstudy.sources.importing.file_names import (
+    TABLES,
     algorithm_in,
     collective_of,
     joined,
     machines_in,
     nccl_pattern,
     pattern_of,
+    suffix_of,
+    told_by_names,
 )
 from collstudy.sources.importing.files import from_name
 from collstudy.sources.importing.strict import Refused, read_text
@@ -36,15 +40,30 @@ from collstudy.sources.importing.words import (
 )
 from collstudy.study.catalogue import Catalogue
 from collstudy.study.config import Configuration
+from collstudy.study.machines import Machine
 from collstudy.study.names import POINT_TO_POINT, SIZED
 
 yaml = lazy("yaml")
+
+#: Fields that a row needs.
+NEEDED = ("algorithm", "mapping", "processes", "size_bytes", "latency_us")
+#: Fields by which the rows of a cell may differ.
+TIMES = {"latency_us", "min_latency_us", "max_latency_us", "iterations", "bandwidth_mb_s"}
+#: A number with a decimal comma, perhaps with points between thousands.
+COMMA = re.compile(r"(\d+|\d{1,3}(\.\d{3})+)?(,\d+)?([eE][+-]?\d+)?", re.ASCII)
+#: Endings of spreadsheets.
+SPREADSHEETS = (".xlsx", ".xls", ".ods", ".numbers")
+#: The part of a file (bytes) in which the output of a benchmark begins, after that of a job.
+BEGINNING = 2**16
 
 
 def draft(folder: Path, name: str, machine: str | None, configuration: Configuration) -> tuple[str, list[str]]:
     """Return the text of the study's YAML and the open questions. Raises StudyError for a folder with nothing to import."""
     if not folder.is_dir():
-        raise StudyError(f"{folder}: no such folder")
+        raise StudyError(f"{folder}: " + ("a file; name its folder" if folder.is_file() else "no such folder"))
+    folder = folder.absolute()
+    if _special(str(folder)):
+        raise StudyError(f"{folder}: {_special(str(folder))}; rename the folder")
     questions: list[str] = []
     kinds = [
         path.stem
@@ -61,7 +80,12 @@ def draft(folder: Path, name: str, machine: str | None, configuration: Configura
             + allowed(imported)
             + "; for another machine write config/machines/NAME.yaml: kind: imported, label, and levels with their counts"
         )
-    entries = [*_pico(folder), *_merged(_grouped(folder, configuration.catalogue, questions))]
+    elif machine not in kinds:
+        questions.append(
+            f"machine: config/machines/{machine}.yaml does not exist yet: kind: imported, label, and levels with their counts"
+        )
+    known = configuration.machine(machine) if machine in kinds else None
+    entries = [*_pico(folder), *_merged(_grouped(folder, configuration.catalogue, known, questions))]
     if not entries:
         unread = [question for question in questions if not question.startswith("machine: ")]
         raise StudyError(
@@ -82,7 +106,11 @@ def draft(folder: Path, name: str, machine: str | None, configuration: Configura
         if len(formats) > 1:
             questions.append("files: output of Intel MPI Benchmarks and other files; give each a study of its own")
     questions.append("mpi, mpi_version, suite_version: the software of the measurements")
-    questions = _by_text(questions, folder)
+    # YAML and terminals do not take the control characters of damaged files.
+    questions = [re.sub(r"[^ -~\u00a1-\ud7ff]", "?", question) for question in _by_text(questions, folder)]
+    for entry in entries:
+        # Relative paths start at the checkout.
+        entry["path"] = entry["path"].removeprefix(f"{ROOT}/")
     document = {
         "title": f"Measurements of {name}", "question": "?", "machine": machine, "import": {**software, "files": entries},
     }  # fmt: skip
@@ -122,39 +150,28 @@ def _pico(folder: Path) -> list[dict[str, Any]]:
     ]
 
 
-def _grouped(folder: Path, catalogue: Catalogue, questions: list[str]) -> list[dict[str, Any]]:
+def _grouped(folder: Path, catalogue: Catalogue, machine: Machine | None, questions: list[str]) -> list[dict[str, Any]]:
     """Return one entry for all files with the same header and the same name pattern."""
     groups: dict[tuple, list[Path]] = defaultdict(list)
     unknown: list[str] = []
     for path in sorted(folder.rglob("*")):
-        if (
-            not path.is_file()
-            or path.name.endswith("_metadata.csv")
-            or _suffix(path) not in (".csv", ".tsv", ".dat", ".txt", ".out", ".log")
-        ):
+        if not path.is_file() or path.name.endswith("_metadata.csv"):
+            continue
+        if path.suffix.lower() in SPREADSHEETS:
+            questions.append(f"{path}: a spreadsheet is not read; export its sheets as CSV")
+        if suffix_of(path.name).lower() not in TABLES and not _is_output(path):
+            continue
+        if special := _special(str(path)):
+            questions.append(f"{path}: {special}; rename the file")
             continue
         try:
-            text = read_text(path)
+            found = _groups(folder, path, catalogue)
         except StudyError as problem:
             questions.append(str(problem))
             continue
-        named = collective_of(folder, path, catalogue)
-        if "# OSU MPI" in text:
-            groups[("omb", (), pattern_of(folder, path, catalogue, (), named), named)].append(path)
-        elif found := imb.collectives_of(text):
-            for collective in found:
-                if collective in catalogue.algorithms:
-                    # If a file has several process counts, a number in its name has another meaning.
-                    several = ("processes",) if len(imb.processes_of(text)) > 1 else ()
-                    pattern = pattern_of(folder, path, catalogue, several, collective)
-                    groups[("imb", (), pattern, collective)].append(path)
-        elif collective := nccl_tests.collective_of(text):
-            groups[("nccl-tests", (), nccl_pattern(path), collective)].append(path)
-        elif header := _header(path, text):
-            groups[("csv", header, pattern_of(folder, path, catalogue, header, named), named)].append(path)
-        elif header := bare_tables.header(text, named, catalogue):
-            groups[("bare", header, pattern_of(folder, path, catalogue, header, named), named)].append(path)
-        else:
+        for key in found:
+            groups[key].append(path)
+        if not found:
             unknown.append(str(path.relative_to(folder)))
     if unknown:
         questions.append(
@@ -164,8 +181,43 @@ def _grouped(folder: Path, catalogue: Catalogue, questions: list[str]) -> list[d
     return [
         entry
         for (kind, header, pattern, collective), paths in joined(groups).items()
-        for entry in _entries(kind, header, pattern, collective, paths, catalogue, questions)
+        for entry in _entries(kind, header, pattern, collective, paths, catalogue, machine, questions)
     ]
+
+
+def _groups(folder: Path, path: Path, catalogue: Catalogue) -> list[tuple]:
+    """Return kind, header, name pattern and collective of a file, for each of its collectives; [] for a file without times.
+
+    Raises StudyError for a damaged file.
+    """
+    text = read_text(path)
+    named = collective_of(folder, path, catalogue)
+    if "# OSU MPI" in text:
+        titles = [name for name in omb.collectives_of(text) if name in omb.KNOWN]
+        return [
+            ("omb", (), pattern_of(folder, path, catalogue, ("size",), name), name)
+            for name in (titles or [named])
+        ]  # fmt: skip
+    if collectives := imb.collectives_of(text):
+        # If a file has several process counts, a number in its name has another meaning.
+        several = ("size", "processes") if len(imb.processes_of(text)) > 1 else ("size",)
+        return [
+            ("imb", (), pattern_of(folder, path, catalogue, several, collective), collective)
+            for collective in collectives
+            if collective in catalogue.algorithms
+        ]
+    if collective := nccl_tests.collective_of(text):
+        return [("nccl-tests", (), nccl_pattern(path), collective)]
+    try:
+        records = [row for _, row in csv_files.records(path)]
+    except StudyError:
+        if suffix_of(path.name).lower() in (".csv", ".tsv"):
+            raise
+        return []
+    kind, header = "csv", _header(path, records, named, catalogue)
+    if not header:
+        kind, header = "bare", bare_tables.header(records, named, catalogue)
+    return [(kind, header, pattern_of(folder, path, catalogue, header, named), named)] if header else []
 
 
 def _merged(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -186,17 +238,34 @@ def _merged(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return found
 
 
-def _suffix(path: Path) -> str:
-    """Return the suffix of a file's name, ignoring .gz."""
-    return Path(path.name.lower().removesuffix(".gz")).suffix
+def _special(text: str) -> str:
+    """Return which characters of a path would have another meaning in the study's pattern; "" for none."""
+    found = "".join(sorted(set("*?[]{}$") & set(text)))
+    return f"{found} in a path is part of a pattern" if found else ""
 
 
-def _header(path: Path, text: str) -> tuple[str, ...]:
-    """Return the header of a table; for files other than CSV only if at least two columns have a known meaning."""
-    found = next((tuple(name.strip() for name in fields) for fields in csv_files.reader(text) if any(fields)), ())
+def _is_output(path: Path) -> bool:
+    """Return whether a file with another ending, such as that of a job's output (.o4711), begins like the output of a benchmark."""
+    with path.open("rb") as stream:
+        start = stream.read(BEGINNING).decode("utf-8", "replace")
+    return "# OSU MPI" in start or imb.BANNER in start or nccl_tests.collective_of(start) is not None
+
+
+def _header(path: Path, records: list[list[str]], collective: str | None, catalogue: Catalogue) -> tuple[str, ...]:
+    """Return the header of a table; for files other than CSV only if at least two columns have a known meaning (also the values of a
+    wide table), or the only column has the times of a known collective.
+    """
+    found, second = (tuple(name.strip() for name in fields) for fields in [*records[:2], [], []][:2])
     known = sum(field_of(name) is not None for name in found)
     numbers = sum(bare_tables.number(name) is not None for name in found)
-    return found if known >= 2 or (_suffix(path) == ".csv" and not (known == 0 and numbers >= 2)) else ()
+    csv = suffix_of(path.name).lower() == ".csv"
+    if len(records) < 2:
+        return ()
+    if len(found) == 1:
+        timed = not numbers and len(second) == 1 and bare_tables.number(second[0]) is not None
+        return found if timed and (collective or csv) else ()
+    wide = not numbers and len(found) == len(second) and _wide([*found], {}, collective, catalogue)
+    return found if known >= 2 or wide or (csv and not (known == 0 and numbers >= 2)) else ()
 
 
 def _columns(
@@ -216,6 +285,9 @@ def _columns(
                 entry["size_unit"] = size_unit
         else:
             rest.append(name)
+    if not columns and len(header) == 1:
+        columns["latency_us"] = rest.pop()
+        questions.append(f"{where}: whether the column {columns['latency_us']!r} is the time")
     wide = _wide(rest, columns, collective, catalogue) if "latency_us" not in columns else {}
     for field, of in wide.items():
         units |= {unit for name in of if (unit := unit_of(name))}
@@ -255,7 +327,7 @@ def _wide(
 
 def _entries(
     kind: str, header: tuple[str, ...], pattern: str, collective: str | None, paths: list[Path], catalogue: Catalogue,
-    questions: list[str],
+    machine: Machine | None, questions: list[str],
 ) -> list[dict[str, Any]]:  # fmt: skip
     """Return the entries of a group of files: one, or one for each collective that a column of the files names."""
     entry: dict[str, Any] = {"path": pattern}
@@ -266,26 +338,38 @@ def _entries(
     columns: dict[str, str] = {}
     if kind in ("omb", "imb"):
         entry["format"] = kind
-        outputs = max(read_text(path).count("# OSU MPI") for path in paths)
-        if outputs > 1:
-            questions.append(
-                f"{where}: whether the {outputs} outputs in a file are launches of the same cells; if not, `by_row` or a file for each"
-            )
+        said = collective_in(Path(pattern).name.replace("{algorithm}", "_"), catalogue)
+        if said and said != collective:
+            questions.append(f"{where}: output of {collective}, although the names of the files say {said}")
     else:
         if kind == "bare":
             entry["header"] = list(header)
-            questions.append(f"{where}: no header line; whether its columns are {', '.join(header)}, in us and bytes")
+            only = len(header) == 1
+            said = (
+                "its only column is the time, in us"
+                if only
+                else f"its columns are {', '.join(header)}, in us and bytes"
+            )
+            questions.append(f"{where}: no header line; whether {said}")
         entry |= _columns(header, where, collective, catalogue, questions)
         columns = entry["columns"]
     names = [from_name(path, entry) for path in paths]
+    questions += [f"{where}: {text}" for text in told_by_names(pattern, paths, names)]
     from_names = {
         field: {given[field] for given in names if field in given}
         for field in ("algorithm", "mapping")
         if field not in columns
     }
-    words = _words(paths, header, columns, 0 if kind == "bare" else 1)
+    times = [
+        *columns.get("latency_us", "").splitlines(),
+        *(name for of in entry.get("wide", {}).values() for name in of),
+    ]
+    words = _words(paths, header, columns, times, 0 if kind == "bare" else 1)
     if words.uneven:
-        questions.append(f"{where}: {words.uneven} of {words.rows} rows have another number of fields than the header")
+        have = "has" if words.uneven == 1 else "have"
+        questions.append(
+            f"{where}: {words.uneven} of {words.rows} rows {have} another number of fields than the header"
+        )
     said = {text: collective_in(text, catalogue) for text in words.by_collective if text}
     if strange := sorted(text for text, of in said.items() if of is None):
         questions.append(
@@ -298,7 +382,7 @@ def _entries(
         entry["collective"] = several[0]
     elif collective is None:
         questions.append(f"{where}: collective")
-    elif kind != "imb" and not collective_in(Path(pattern).name.replace("{algorithm}", "_"), catalogue):
+    elif kind not in ("omb", "imb") and not collective_in(Path(pattern).name.replace("{algorithm}", "_"), catalogue):
         questions.append(f"{where}: whether the collective is {collective}, as a folder's name says")
     entries = []
     for one in several if len(several) > 1 else [entry["collective"]]:
@@ -317,7 +401,9 @@ def _entries(
                 questions,
             )
         )
-    _ask_for_fields(entries, kind, columns, where, questions)
+    missing = _missing(entries, kind, columns)
+    told = _count_rows(entries, missing, kind, paths, header, columns, machine, where, questions)
+    _ask_for_fields(entries, [field for field in missing if field not in told], where, questions)
     return entries
 
 
@@ -331,18 +417,21 @@ def _named(
         entry["mappings"] = {text: mapping_named(text, catalogue) for text in strange}
         if unknown := [text for text, ours in entry["mappings"].items() if ours == "?"]:
             questions.append(f"{where}: the mappings {', '.join(unknown)}" + allowed(catalogue.mappings))
-    if any("," in text for text in values["latency_us"]):
-        entry["decimal"] = "comma"
+    if commas := sorted(text for text in values["latency_us"] if "," in text):
+        if all(map(COMMA.fullmatch, values["latency_us"])):
+            entry["decimal"] = "comma"
+        else:
+            questions.append(f"{where}: the commas in {commas[0]!r}; numbers must not have separators of thousands")
     return entry
 
 
-def _ask_for_fields(
-    entries: list[dict[str, Any]], kind: str, columns: dict[str, str], where: str, questions: list[str]
-) -> None:
-    """Ask for the fields that neither the columns nor the name of the files give."""
+def _missing(entries: list[dict[str, Any]], kind: str, columns: dict[str, str]) -> list[str]:
+    """Return the fields that neither the columns nor the name of the files give."""
     entry = entries[0]
     given = {*columns, *entry.get("wide", {}), *(("latency_us",) if "wide" in entry else ())}
+    given |= set(re.findall(r"\{(\w+)\}", entry["path"]))
     given |= {"processes"} if {"nodes", "processes_per_node"} <= given else set()
+    given |= {"latency_us"} if "bandwidth_mb_s" in given else set()
     if kind in ("omb", "imb") or entry["collective"] not in SIZED:
         given |= {"size_bytes"}
     if kind in ("omb", "imb"):
@@ -351,13 +440,73 @@ def _ask_for_fields(
         given |= {"processes"}
     if entry["collective"] in POINT_TO_POINT:
         given |= {"algorithm", "processes"}
-    for field in ("algorithm", "mapping", "processes", "size_bytes", "latency_us"):
-        if field not in given and f"{{{field}}}" not in entry["path"]:
-            questions.append(f"{where}: {field}; it can be set in `constants` or `by_row`")
-            # An algorithm whose name is missing is not necessarily the default.
-            if field == "algorithm":
-                for one in entries:
-                    one["constants"] = {"algorithm": "?"}
+    return [field for field in NEEDED if field not in given]
+
+
+def _count_rows(
+    entries: list[dict[str, Any]], missing: list[str], kind: str, paths: list[Path], header: tuple[str, ...], columns: dict[str, str],
+    machine: Machine | None, where: str, questions: list[str],
+) -> set[str]:  # fmt: skip
+    """Propose `by_row` for *missing* sizes and processes if the numbers of rows fit, and ask about it. Returns the fields that were
+    proposed or asked for.
+    """
+    outputs = 0
+    if kind == "omb":
+        titles = [[omb.titled(line) for line in read_text(path).splitlines()] for path in paths]
+        outputs = max(of.count(entries[0]["collective"]) for of in titles)
+    wanted = {"size_bytes", "processes"} & {*missing}
+    if len(entries) > 1 or entries[0]["collective"] == "?" or kind == "imb" or (kind == "omb" and outputs < 2):
+        wanted = set()
+    # A file has one cell if its columns and rows give no field.
+    single = kind in ("csv", "bare") and columns.keys() <= TIMES and "wide" not in entries[0] and not wanted
+    try:
+        tables = [
+            by_row.of_output(path, entries[0]["collective"]) if kind == "omb"
+            else by_row.of_table(path, header, columns, 0 if kind == "bare" else 1)
+            for path in paths if wanted or single
+        ]  # fmt: skip
+    except StudyError as problem:
+        questions.append(str(problem))
+        return set()
+    rows = by_row.numbers(one.rows for one in tables)
+    if single and rows != "1":
+        questions.append(
+            f"{where}: whether the {rows} rows of a file are launches, or single calls (`rows: iterations`)"
+        )
+    # A column that is not understood may have the values.
+    understood = {*columns.values(), *(name for of in entries[0].get("wide", {}).values() for name in of), ""}
+    proposal = by_row.propose(wanted, tables, machine) if {*header} <= understood else None
+    if proposal:
+        entries[0]["by_row"] = proposal.rules
+        questions.append(f"{where}: whether the {rows} rows of a file are {proposal.assumed}")
+        return {*proposal.rules}
+    hint = "; with --machine, process counts that fit its cores are proposed"
+    if outputs > 1:
+        questions.append(
+            f"{where}: whether the {outputs} outputs in a file are launches of the same cells; if not, `by_row` or a file for each"
+            + hint * (machine is None and "processes" in wanted)
+        )
+        return set()
+    questions += [
+        f"{where}: {field}; it can be set in `constants` or `by_row` (a file has {rows} row{'s' * (rows != '1')})"
+        + hint * (machine is None and field == "processes")
+        for field in sorted(wanted)
+    ]
+    return wanted
+
+
+def _ask_for_fields(entries: list[dict[str, Any]], missing: list[str], where: str, questions: list[str]) -> None:
+    """Ask for the *missing* fields."""
+    for field in missing:
+        how = " or `by_row`" * (field in ("processes", "size_bytes"))
+        questions.append(
+            f"{where}: latency_us, the column of the times" if field == "latency_us"
+            else f"{where}: {field}; it can be set in `constants`{how}"
+        )  # fmt: skip
+        # An algorithm whose name is missing is not necessarily the default.
+        if field == "algorithm":
+            for one in entries:
+                one["constants"] = {"algorithm": "?"}
 
 
 def _name_algorithms(
@@ -396,20 +545,19 @@ class _Words:
     uneven: int = 0
 
 
-def _words(paths: list[Path], header: tuple[str, ...], columns: dict[str, str], first: int) -> _Words:
-    """Return the distinct words in the columns of names and of times, from record *first* on."""
-    fields = {
-        field: header.index(columns[field]) for field in ("algorithm", "mapping", "latency_us") if field in columns
-    }
+def _words(paths: list[Path], header: tuple[str, ...], columns: dict[str, str], times: list[str], first: int) -> _Words:
+    """Return the distinct words in the columns of names and of *times*, from record *first* on."""
+    fields = [(field, header.index(columns[field])) for field in ("algorithm", "mapping") if field in columns]
+    fields += [("latency_us", header.index(name)) for name in times]
     said = next((name for name in header if plain(name) in COLLECTIVE), "")
     found = _Words(said, {})
     for path in paths if header else ():
-        for row in itertools.islice(filter(any, csv_files.reader(read_text(path))), first, None):
+        for _, row in itertools.islice(csv_files.records(path), first, None):
             found.rows += 1
             if len(row) != len(header):
                 found.uneven += 1
                 continue
             words = found.by_collective.setdefault(row[header.index(said)].strip() if said else "", {})
-            for field, at in fields.items():
+            for field, at in fields:
                 words.setdefault(field, set()).add(row[at].strip())
     return found

@@ -5,11 +5,25 @@ from __future__ import annotations
 import os
 import re
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 from collstudy.sources.importing import nccl_tests
 from collstudy.sources.importing.words import algorithm_like, algorithm_named, collective_in, field_of
 from collstudy.study.catalogue import Catalogue
+
+#: Endings of files that may be tables.
+TABLES = (".csv", ".tsv", ".dat", ".txt", ".out", ".log")
+#: Fields that a number in a name may be.
+COUNTS = ("processes", "nodes", "processes_per_node", "size_bytes")
+#: Words before the number of a job, or of one of several equal runs.
+RUNS = ("run", "rep", "repeat", "repetition", "launch", "trial", "iter", "job", "jobid", "slurm")
+#: What * stands for in place of a date or a number.
+_NUMBERS = r"[\d_\-.:T ]*"
+#: A date, and a time behind it.
+_DATE = re.compile(
+    r"(?<!\d)(20\d\d([-_.]?)[01]\d\2[0-3]\d|[0-3]\d([-_.])[01]\d\320\d\d)(?!\d)([-_.T ]+[0-2]\d[-_:.h]?[0-5]\d([-_:.m]?[0-5]\d)?(?!\d)s?)?"
+)
 
 
 def collective_of(folder: Path, path: Path, catalogue: Catalogue) -> str | None:
@@ -22,22 +36,37 @@ def collective_of(folder: Path, path: Path, catalogue: Catalogue) -> str | None:
 def pattern_of(
     folder: Path, path: Path, catalogue: Catalogue, header: tuple[str, ...] = (), collective: str | None = None
 ) -> str:
-    """Return the file's path with {algorithm}, {mapping} and {processes} in place of their values in the names of file and folders,
-    unless *header* has a column for them.
+    """Return the file's path with {algorithm}, {mapping}, {processes}, {nodes}, ... in place of their values in the names of file and
+    folders, unless *header* has a column for them, and * in place of dates and of numbers of jobs and runs.
     """
     collective = collective or ""
     known = {field for name in header if (field := field_of(name))}
     within = path.relative_to(folder)
-    ending = path.name[len(path.name.removesuffix(".gz").rsplit(".", 1)[0]) :]
+    ending = path.name[len(path.name.removesuffix(".gz").removesuffix(suffix_of(path.name))) :]
     names = [*within.parts[:-1], within.name.removesuffix(ending)]
+    # In 2nodes_32ppn or n2_ppn32, n is a number of nodes.
+    per_node = any(_counted(part)[1] == "processes_per_node" for name in names for part in _parts(name))
     # Start with the file's own name: it is more specific than that of a folder.
-    found = [_fields_in(name, collective, catalogue, known) for name in reversed(names)]
-    return str(folder.joinpath(*reversed(found))) + ending
+    found = [_fields_in(name, collective, catalogue, known, per_node) for name in reversed(names)]
+    return str(folder.joinpath(*reversed(found))) + re.sub(r"\d+$", "*", ending)
 
 
-def _fields_in(name: str, collective: str, catalogue: Catalogue, known: set[str]) -> str:
-    """Replace the parts of a name that are values of a field by {field}; *known* collects the fields."""
-    parts = re.split(r"([_\-. ])", name)
+def suffix_of(name: str) -> str:
+    """Return the ending of the name of a table or of a job's output, without .gz; "" for any other."""
+    suffix = Path(name.removesuffix(".gz")).suffix
+    return suffix if suffix.lower() in TABLES or re.fullmatch(r"\.o\d+", suffix) else ""
+
+
+def _parts(name: str) -> list[str]:
+    """Split a name into words (even places) and what separates them; dates become *."""
+    return re.split(r"([_\-. ])", _DATE.sub("*", name))
+
+
+def _fields_in(name: str, collective: str, catalogue: Catalogue, known: set[str], per_node: bool) -> str:
+    """Replace the parts of a name that are values of a field by {field}; *known* collects the fields. With *per_node*, the names have a
+    number of processes per node.
+    """
+    parts = _parts(name)
     # If a word names the algorithm, r1 is a run, not the algorithm of a reduce.
     words = {part for part in parts if part.lower() not in catalogue.mappings}
     named = collective and any(algorithm_named(word, collective, catalogue) for word in words)
@@ -51,41 +80,96 @@ def _fields_in(name: str, collective: str, catalogue: Catalogue, known: set[str]
             at + 1,
         ) if at % 2 == 0 else at + 1  # fmt: skip
         text = "".join(parts[at:until])
-        before = parts[at - 2].lower() if at >= 2 and at % 2 == 0 else ""
-        field, kept = _field_of(text, before, letter, collective, catalogue, known)
-        if field and field not in known:
-            known.add(field)
-            text = f"{kept}{{{field}}}"
+        before = parts[at - 2] if at >= 2 and at % 2 == 0 else ""
+        if _any_run(text, before):
+            text = re.sub(r"\d+", "*", text)
+        else:
+            first, field, last = _field_of(text, before, letter, collective, catalogue, known)
+            if per_node and "n" in (first.lower(), before.lower()):
+                field = "nodes"
+            if field and field not in known:
+                known.add(field)
+                text = f"{first}{{{field}}}{last}"
         result.append(text)
         at = until
-    return "".join(result)
+    return re.sub(r"\*[_\-. *]*\*", "*", "".join(result))
+
+
+def _any_run(text: str, before: str) -> bool:
+    """Return whether a word is the number of a job or of a repetition; *before* is the word before it."""
+    if found := re.fullmatch(r"([a-z]*)(\d+)", text.lower()):
+        word, number = found.groups()
+        return (word or before.lower()) in RUNS or (not word and len(number) > 5 and int(number).bit_count() > 1)
+    return False
 
 
 def _field_of(
     text: str, before: str, letter: str, collective: str, catalogue: Catalogue, known: set[str]
-) -> tuple[str, str]:
-    """Return the field that a word of a name stands for, and the part of the word before the value; "" if it stands for none.
+) -> tuple[str, str, str]:
+    """Return the field that a word of a name stands for, and the parts of the word before and after the value; no field ("") if it
+    stands for none.
 
     *before* is the word before it; *letter* stands for the collective before the number of an algorithm (b1).
     """
     words = "|".join(filter(None, (re.escape(collective), letter, "broadcast", "alg", "algo", "algorithm", "a")))
     if collective and (found := re.fullmatch(rf"({words})(\d)", text, re.IGNORECASE)):
-        return "algorithm", found.group(1)
+        return found.group(1), "algorithm", ""
     if text.isdecimal() and before:
-        if before in ("alg", "algo", "algorithm"):
-            return "algorithm", ""
-        # The number of a size, a launch or a job is not one of processes.
-        if (field := field_of(before)) and field != "processes":
-            return "", ""
-    if text.removeprefix("by").lower() in catalogue.mappings:
-        return "mapping", "by" * text.startswith("by")
-    if found := re.fullmatch(r"(np|p|n)?(\d+)", text):
+        if before.lower() in ("alg", "algo", "algorithm"):
+            return "", "algorithm", ""
+        if field := _count_of(before) or field_of(before):
+            return "", field if field in COUNTS else "", ""
+    kept = text[:2] * text.lower().startswith("by")
+    if text.removeprefix(kept).lower() in catalogue.mappings:
+        return kept, "mapping", ""
+    if text.isdecimal():
         # If there is a column of processes, a single digit is the algorithm's number.
         numbered = "processes" in known and len(text) == 1 and collective
-        return "algorithm" if numbered else "processes", found.group(1) or ""
+        return "", "algorithm" if numbered else "processes", ""
+    if _counted(text)[1]:
+        return _counted(text)
     if collective and text != collective and algorithm_in(text, collective, catalogue):
-        return "algorithm", ""
-    return "", ""
+        return "", "algorithm", ""
+    return "", "", ""
+
+
+def _counted(text: str) -> tuple[str, str, str]:
+    """Return the field of a number with its unit (np64, 64procs, 2nodes, 4KiB, 2x64), and the parts before and after the value."""
+    if re.fullmatch(r"\d+x\d+", text):
+        return "", "processes", ""
+    if re.fullmatch(r"\d+(K|M|[KM]?i?B)", text, re.IGNORECASE):
+        return "", "size_bytes", ""
+    if (found := re.fullmatch(r"([A-Za-z]+)(\d+)", text)) and (field := _count_of(found.group(1))):
+        return found.group(1), field, ""
+    if (found := re.fullmatch(r"(\d+)([A-Za-z]+)", text)) and (field := _count_of(found.group(2))):
+        return "", field, found.group(2)
+    return "", "", ""
+
+
+def _count_of(word: str) -> str:
+    """Return the count that a word beside a number stands for; "" if it stands for none."""
+    if word in ("N", "node", "Node"):
+        return "nodes"
+    field = "processes" if word == "n" else field_of(word)
+    return field if field in COUNTS and word.lower() not in ("length", "message", "msg") else ""
+
+
+def told_by_names(pattern: str, paths: list[Path], names: list[dict[str, str]]) -> Iterator[str]:
+    """Yield what is assumed about the numbers in the names of files with this pattern; *names* has the fields of each file."""
+    found = re.search(r"([A-Za-z]*)[_\-. ]?\{processes\}([A-Za-z]*)", pattern)
+    counts = sorted({name["processes"] for name in names}) if found else []
+    if found and not any(map(_count_of, found.groups())) and all(text.isdecimal() for text in counts):
+        yield f"whether {_some(sorted(counts, key=int))} in the names are numbers of processes"
+    if "{size_bytes}" in pattern:
+        yield f"whether {_some(sorted({name['size_bytes'] for name in names}))} in the names are message sizes"
+    numbers = re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(pattern)).replace(r"\*", _NUMBERS)
+    alike = len({tuple(name.items()) for name in names}) < len(names)
+    if "*" in pattern and alike and all(re.fullmatch(numbers, str(path)) for path in paths):
+        yield "whether files whose names differ only in * (a date, the number of a job or a run) are launches of the same cells"
+
+
+def _some(texts: list[str]) -> str:
+    return ", ".join(texts if len(texts) < 6 else [*texts[:3], "...", texts[-1]])
 
 
 def algorithm_in(text: str, collective: str, catalogue: Catalogue) -> str | None:

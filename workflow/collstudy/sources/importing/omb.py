@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,18 +11,45 @@ from typing import Any
 from collstudy.base.errors import StudyError
 from collstudy.launch.output import parse
 from collstudy.sources.importing.strict import Problems, read_text
-from collstudy.study.names import SIZED
+from collstudy.study.names import SIZED, UNSIZED
+
+#: The benchmarks that can be imported.
+KNOWN = {*SIZED, *UNSIZED}
 
 #: Output of launchers and libraries when a run ends prematurely.
 CRASHED = re.compile(
     r"MPI_ABORT|Primary job\s+terminated|mpirun (noticed|has exited)|exited on signal|Segmentation fault|CANCELLED AT"
     r"|DUE TO TIME LIMIT|srun: error|prterun noticed|BAD TERMINATION|Killed"
 )
+#: The first line of an output, such as `# OSU MPI Non-blocking Broadcast Latency Test v7.4`.
+_TITLE = re.compile(r"# OSU MPI(?:-\S+)? (Non-blocking )?(.+?)(?: Latency| Bandwidth)? Test\b", re.IGNORECASE)
+_TITLES = {
+    "broadcast": "bcast", "all-to-all personalized exchange": "alltoall", "all-to-allv personalized exchange": "alltoallv",
+    "bandwidth": "bw", "multi": "multi_lat",
+}  # fmt: skip
+_VALUES = re.compile(r"\s*\d[\d.]*(\s+[\d.]+)*\s*", re.ASCII)
 _ROW = re.compile(r"^\s*(\d+)\s+[\d.]+", re.ASCII)
 
 
+def titled(line: str) -> str | None:
+    """Return the collective that the title of an output names, as far as possible in this project's words; None for other lines."""
+    found = _TITLE.match(line)
+    if not found:
+        return None
+    word = found.group(2).lower()
+    return "i" * bool(found.group(1)) + _TITLES.get(word, word)
+
+
+def collectives_of(text: str) -> list[str]:
+    """Return the collectives of the outputs in a text; [] for a text without a title."""
+    return list(dict.fromkeys(name for line in text.splitlines() if (name := titled(line))))
+
+
 def rows(path: Path, entry: dict[str, Any], problems: Problems) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield line number and fields of each message size. Raises StudyError for truncated output, crashed runs and other files."""
+    """Yield line number and fields of each message size; outputs of other collectives in the file are skipped.
+
+    Raises StudyError for truncated output, crashed runs and other files.
+    """
     text = read_text(path)
     lines = text.splitlines()
     for number, line in enumerate(lines, 1):
@@ -30,19 +58,30 @@ def rows(path: Path, entry: dict[str, Any], problems: Problems) -> Iterator[tupl
             raise StudyError(
                 f"{path}: line {number}: the run ended abnormally ({found.group(0)!r}); its last sizes may be missing"
             )
+    titles = collectives_of(text)
+    if {*titles} & KNOWN and entry["collective"] not in titles:
+        raise StudyError(f"{path}: output of {' and '.join(titles)}, not of {entry['collective']}")
+    if len(titles) > 1:
+        name: str | None = None
+        for index, line in enumerate(lines):
+            name = titled(line) or name
+            lines[index] = line if name == entry["collective"] else ""
     numbered = [(number, found.group(1)) for number, line in enumerate(lines, 1) if (found := _ROW.match(line))]
     sized = entry["collective"] in SIZED
-    sizes: list[int | None] = [int(size) for _, size in numbered] if sized else [None]
-    if not numbered and (sized or not re.search(r"^\s*[\d.]+\s*$", text, re.MULTILINE)):
+    # Without sizes, each line of numbers is an output.
+    single = [] if sized else [number for number, line in enumerate(lines, 1) if _VALUES.fullmatch(line)]
+    sizes: list[int | None] = [int(size) for _, size in numbered] if sized else [None] * len(single)
+    if not sizes:
         raise StudyError(f"{path}: contains no measurement; is it the standard output of an OSU micro-benchmark?")
     if not text.endswith("\n"):
         raise StudyError(f"{path}: line {len(lines)}: the output ends in the middle of a line")
     try:
-        samples = parse(text, sizes)
+        samples = parse("\n".join(lines), sizes)
     except StudyError as problem:
         raise StudyError(f"{path}: {problem}") from None
-    if sized and sizes != [sizes[0] * 2**i for i in range(len(sizes))]:
+    # The first size begins a further output.
+    if any(size not in (2 * before, sizes[0]) for before, size in itertools.pairwise(sizes) if before and size):
         problems.note("raw outputs whose sizes do not double", path.name)
-    places = [number for number, _ in numbered] if sized else [len(lines)]
+    places = [number for number, _ in numbered] if sized else single
     for line, sample in zip(places, samples, strict=True):
         yield line, {key: str(value) for key, value in sample.items()}

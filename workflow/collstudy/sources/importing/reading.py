@@ -37,7 +37,7 @@ from collstudy.study.names import POINT_TO_POINT, SIZED
 
 np = lazy("numpy")
 
-#: Minimum number of equal cells, and of different times among them, for rows of two files to be the same measurement.
+#: Minimum number of equal cells, and of different times among them, for rows to be those of the same launch.
 COPIED, DIFFERENT = 8, 6
 
 
@@ -172,10 +172,15 @@ def _raw_rows(
     rules = entry.get("by_row", {})
     of = entry.get("columns", {}).get("collective")
     if not known and not rules and not entry.get("values") and not of:
-        yield from found
+        yield from ((line, raw) for line, raw in found if raw is not None)
         return
     several: set[str] = set()
-    for index, (line, raw) in enumerate(found):
+    index, before = -1, None
+    for line, raw in found:
+        # Rows count even if they are not used; several times of a row (`wide`) have its number.
+        index, before = index + (line != before), line
+        if raw is None:
+            continue
         by_row = {name: _by_row(rule, index) for name, rule in rules.items()}
         row = {**known, **by_row, **raw}
         for name, ours in entry.get("values", {}).items():
@@ -294,27 +299,40 @@ def _leave_out(rows: list[dict[str, Any]], study: Study) -> list[dict[str, Any]]
 def _duplicates(rows: list[dict[str, Any]]) -> set[int]:
     """Return the numbers of the rows that repeat others exactly.
 
-    Single launches of a cell may have equal times. Rows are therefore compared by *block*, the rows of an algorithm and mapping in
-    which each cell occurs once: the k-th occurrence of each cell in a file. A block's rows are duplicates if all cells that it
-    shares with an earlier block have equal values; in another file, at least COPIED cells with DIFFERENT times.
+    Single launches of a cell may have equal times. Rows are therefore compared by *block*, rows in which each cell occurs once: the
+    k-th occurrence of each cell in a file. A block's rows are duplicates if all cells that it shares with an earlier block have
+    equal values, at least COPIED cells with DIFFERENT times. Blocks are the rows of an algorithm and mapping, then those of a number
+    of processes, as a launch sweeps them.
     """
     # A missing field counts as None.
     given = sorted({name for row in rows for name in row} - {"file", "line", "path"})
     content = [tuple(map(row.get, given)) for row in rows]
+    series = [(row["path"], row["collective"], row["algorithm"], row.get("parameters"), row["mapping"]) for row in rows]
+    launches = [(*name, row["nodes"], row["processes"]) for name, row in zip(series, rows, strict=True)]
+    twice = _repeated(rows, content, series, set())
+    return twice | _repeated(rows, content, launches, twice)
+
+
+def _repeated(rows: list[dict[str, Any]], content: list[tuple], names: list[tuple], without: set[int]) -> set[int]:
+    """Return the numbers of the rows, other than *without*, in blocks that repeat an earlier one; the rows of a block have the same
+    name, which begins with their file.
+    """
     occurrences: Counter = Counter()
     blocks: dict[tuple, dict[tuple, int]] = {}
     for index, row in enumerate(rows):
+        if index in without:
+            continue
         cell = (*_key(row), row["launch"])
         occurrences[row["path"], cell] += 1
-        series = (row["path"], row["collective"], row["algorithm"], row.get("parameters"), row["mapping"])
-        blocks.setdefault((*series, occurrences[row["path"], cell]), {})[cell] = index
+        blocks.setdefault((*names[index], occurrences[row["path"], cell]), {})[cell] = index
     having: dict[tuple, list[tuple]] = {}
     twice: set[int] = set()
     for name, block in blocks.items():
+        if len(block) < COPIED:
+            continue
         for earlier in dict.fromkeys(of for index in block.values() for of in having.get(content[index], ())):
             common = [(index, blocks[earlier][cell]) for cell, index in block.items() if cell in blocks[earlier]]
-            times = {rows[index]["latency_us"] for index, _ in common}
-            enough = earlier[0] == name[0] or (len(common) >= COPIED and len(times) >= DIFFERENT)
+            enough = len(common) >= COPIED and len({rows[index]["latency_us"] for index, _ in common}) >= DIFFERENT
             if enough and all(content[one] == content[two] for one, two in common):
                 twice.update(one for one, _ in common)
                 break

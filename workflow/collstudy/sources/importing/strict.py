@@ -54,7 +54,10 @@ class Problems:
 
 def read_text(path: Path, content: bytes | None = None) -> str:
     """Return the text of a UTF-8 file (also gzipped, or with a byte order mark). Raises StudyError with file, line and reason."""
-    content = path.read_bytes() if content is None else content
+    try:
+        content = path.read_bytes() if content is None else content
+    except OSError as error:
+        raise StudyError(f"{path}: cannot be read: {error.strerror}") from None
     if content[:2] == b"\x1f\x8b":
         try:
             content = gzip.decompress(content)

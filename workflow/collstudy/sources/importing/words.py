@@ -14,7 +14,7 @@ FIELDS = {
     "cores": "processes", "p": "processes", "tasks": "processes", "processors": "processes", "nodes": "nodes",
     "size": "size_bytes", "messagesize": "size_bytes", "msgsize": "size_bytes", "bytes": "size_bytes", "sizebytes": "size_bytes",
     "message": "size_bytes", "msg": "size_bytes", "length": "size_bytes",
-    "messagelength": "size_bytes", "messagebytes": "size_bytes", "msgbytes": "size_bytes", "datasize": "size_bytes",
+    "messagelength": "size_bytes", "messagebytes": "size_bytes", "msgbytes": "size_bytes", "datasize": "size_bytes", "msize": "size_bytes",
     "latency": "latency_us", "avglatency": "latency_us", "avg": "latency_us", "time": "latency_us", "mean": "latency_us",
     "latencyus": "latency_us", "avglat": "latency_us", "averagelatency": "latency_us", "meanlatency": "latency_us",
     "avgtime": "latency_us", "average": "latency_us", "min": "min_latency_us", "minlatency": "min_latency_us",
@@ -22,7 +22,9 @@ FIELDS = {
     "iters": "iterations", "launch": "launch", "run": "launch", "repetition": "launch", "lat": "latency_us",
     "ppn": "processes_per_node", "rankspernode": "processes_per_node", "processespernode": "processes_per_node",
     "taskspernode": "processes_per_node", "procspernode": "processes_per_node", "nodesxppn": "processes",
-    "bandwidth": "bandwidth_mb_s", "core1": "from_core", "corea": "from_core", "core2": "to_core", "coreb": "to_core",
+    "bandwidth": "bandwidth_mb_s", "bw": "bandwidth_mb_s", "core1": "from_core", "corea": "from_core", "core2": "to_core",
+    "coreb": "to_core", "us": "latency_us", "usec": "latency_us", "ns": "latency_us", "ms": "latency_us", "tavg": "latency_us",
+    "tmin": "min_latency_us", "tmax": "max_latency_us",
 }  # fmt: skip
 #: Words before a count: number_processes, num procs, nranks.
 _COUNT = re.compile(r"^(numberof|number|numof|num|n)?(mpi)?")
@@ -30,7 +32,7 @@ _COUNT = re.compile(r"^(numberof|number|numof|num|n)?(mpi)?")
 COLLECTIVE = ("collective", "operation", "type", "benchmark", "test")
 #: Other words for the library's own selection; Open MPI lists it as "ignore".
 DEFAULT = ("ignore", "standard", "def", "baseline", "base")
-_UNIT = re.compile(r"[(\[ _](ns|us|ms|s|\u00b5s|usec|msec|nsec|sec)[)\]]?\s*$", re.IGNORECASE)
+_UNIT = re.compile(r"(?:^|[(\[ _])(ns|us|ms|s|\u00b5s|usec|msec|nsec|sec)[)\]]?\s*$", re.IGNORECASE)
 _SIZE_UNIT = re.compile(r"[(\[ _](bytes|B|KiB|KB|MiB|MB)[)\]]?\s*$", re.IGNORECASE)
 _UNITS = {"nsec": "ns", "usec": "us", "msec": "ms", "sec": "s", "\u00b5s": "us"}
 
