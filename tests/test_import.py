@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from conftest import Checkout, csv_rows
+from conftest import IMPORTED, Checkout, csv_rows, must
 
 STUDY = """
 title: Theirs
@@ -229,3 +229,24 @@ def test_pairs_between_nodes_that_stayed_on_one_are_refused(
     assert (done.returncode == 0) == (message is None), done.stdout + done.stderr
     if message:
         assert message in done.stderr
+
+
+def test_import_checks_are_made_again_when_the_checks_change(checkout: Checkout) -> None:
+    checkout.write("config/studies/theirs.yaml", IMPORTED)
+    lines = [
+        "Processes,Size,Latency",
+        "2,1,nan",
+        *(f"{ranks},{size},{ranks * size}" for ranks in (2, 4) for size in (1, 2)),
+    ]
+    checkout.write("data/somebodys/bcast.csv", "\n".join(lines) + "\n")
+
+    def found() -> list[str]:
+        must(checkout.snakemake("--cores", "1", "--config", "studies=theirs", "--", "results/theirs/import-checks.csv"))
+        return [row["action"] for row in csv_rows(checkout.folder / "results/theirs/import-checks.csv")]
+
+    assert "not used" in found()
+    code = checkout.folder / "workflow/collstudy/sources/importing/checks.py"
+    text = code.read_text()
+    assert '"certain", "not used"' in text
+    code.write_text(text.replace('"certain", "not used"', '"certain", "left out"'))
+    assert "left out" in found() and "not used" not in found()

@@ -106,8 +106,9 @@ def get_planned(wildcards):
 
 
 def get_inputs(wildcards):
-    """Return the files of other authors from which a study's rows are made."""
-    return PLAN.sources[wildcards.study].inputs()
+    """Return the files of other authors from which a study's rows are made, and the digest of what reads and checks them."""
+    source = PLAN.sources[wildcards.study]
+    return source.inputs() + ([IMPORT_SOURCES] if source.data() else [])
 
 
 def get_verification(wildcards):

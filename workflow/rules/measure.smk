@@ -1,4 +1,6 @@
 # Run blocks to store cells, traces and replays, and collect these to measurements.
+# What reads and checks the files of other authors: their tables are made again when it changes.
+IMPORT_SOURCES = stage_sources("import", ["workflow/collstudy/sources/importing"])
 
 
 # Copies the staged files of the plan to their targets if they have changed.
