@@ -250,3 +250,18 @@ def test_import_checks_are_made_again_when_the_checks_change(checkout: Checkout)
     assert '"certain", "not used"' in text
     code.write_text(text.replace('"certain", "not used"', '"certain", "left out"'))
     assert "left out" in found() and "not used" not in found()
+
+
+def test_a_cell_for_each_number_of_nodes(checkout: Checkout) -> None:
+    text = IMPORTED.replace("columns: {", "columns: {algorithm: Algorithm, nodes: Nodes, ")
+    checkout.write(
+        "config/studies/theirs.yaml", text.replace("{algorithm: default, mapping: core, nodes: 1}", "{mapping: core}")
+    )
+    rows = [(1, "linear", 1), (1, "linear", 2), (2, "linear", 1), (2, "linear", 2), (2, "chain", 1), (2, "chain", 2)]
+    lines = ["Nodes,Algorithm,Processes,Size,Latency", *(f"{nodes},{name},4,{size},7" for nodes, name, size in rows)]
+    checkout.write("data/somebodys/bcast.csv", "\n".join(lines) + "\n")
+    must(checkout.collstudy("--results", "results", "collect", "theirs"))
+    found = {(c["algorithm"], c["nodes"]): c["status"] for c in csv_rows(checkout.folder / "results/theirs/cells.csv")}
+    assert found == {
+        ("linear", "1"): "measured", ("linear", "2"): "measured", ("chain", "1"): "missing", ("chain", "2"): "measured",
+    }  # fmt: skip

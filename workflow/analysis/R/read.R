@@ -170,7 +170,9 @@ name_rows <- function(rows) {
   spread <- vctrs::vec_in(of_mapping, distinct(of_mapping[spread, ]))
   mixed <- varies(rows, "collective", "mpi")
   rows$algorithm[varied] <- variant_name(rows$algorithm[varied], rows$parameters[varied])
-  rows$mapping[spread] <- paste0(rows$mapping[spread], " on ", rows$nodes[spread], " nodes")
+  rows$mapping[spread] <- paste0(
+    rows$mapping[spread], " on ", rows$nodes[spread], ifelse(rows$nodes[spread] == 1, " node", " nodes")
+  )
   rows$mapping[mixed] <- paste0(rows$mapping[mixed], ", ", rows$mpi[mixed])
   mapped <- rows$place
   mapped[mixed] <- paste0(mapped[mixed], ", ", rows$mpi[mixed])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from typing import Any
 
@@ -38,37 +39,40 @@ def _imported_cells(rows: list[dict[str, Any]], account: dict[str, Any]) -> list
     """Return one row, with its status, per cell of each algorithm's grid: all mappings and the process counts with data."""
     sizes: dict[tuple, set] = {}
     launches: Counter = Counter()
-    nodes: dict[tuple, int] = {}
+    nodes: dict[tuple, set[int]] = {}
     for row in rows:
-        key = (row["collective"], row["algorithm"], row.get("parameters", ""), row["mapping"], row["processes"])
+        named = (row["collective"], row["algorithm"], row.get("parameters", ""))
+        key = (*named, row["mapping"], row["processes"], row["nodes"])
         sizes.setdefault(key, set()).add(row["size_bytes"])
         launches[key] = max(launches[key], row["launch"])
-        nodes[key] = nodes[row["collective"],] = row["nodes"]
+        nodes.setdefault((row["collective"], row["mapping"], row["processes"]), set()).add(row["nodes"])
+        nodes[row["collective"],] = {row["nodes"]}
     cells = []
     for collective, entry in account["collectives"].items():
         wanted = set(entry["sizes"]) or {None}
         for algorithm in entry["algorithms"]:
             named = (collective, algorithm["name"], algorithm["parameters"])
             own = sorted({key[4] for key in sizes if key[:3] == named})
-            for mapping in entry["mappings"]:
-                for processes in own:
-                    key = (*named, mapping, processes)
-                    lacking = sorted(wanted - sizes.get(key, set()), key=lambda size: size or 0)
-                    if not lacking:
-                        status, reason = "measured", ""
-                    elif len(lacking) == len(wanted):
-                        status, reason = "missing", "not in the imported data"
-                    else:
-                        status, reason = (
-                            "missing",
-                            f"{len(lacking)} of {len(wanted)} sizes are not in the imported data",
-                        )
+            for mapping, processes in itertools.product(entry["mappings"], own):
+                for count in sorted(nodes.get((collective, mapping, processes), nodes[collective,])):
+                    key = (*named, mapping, processes, count)
+                    status, reason = _status(sizes.get(key, set()), wanted)
                     cells.append({
                         "collective": collective, "algorithm": algorithm["name"], "parameters": algorithm["parameters"],
-                        "mapping": mapping, "nodes": nodes.get(key, nodes[collective,]),
-                        "processes": processes, "status": status, "reason": reason, "launches": launches[key],
+                        "mapping": mapping, "nodes": count, "processes": processes, "status": status, "reason": reason,
+                        "launches": launches[key],
                     })  # fmt: skip
     return cells
+
+
+def _status(sizes: set, wanted: set) -> tuple[str, str]:
+    """Return the status of a cell with data for *sizes*, and the reason if it lacks some that are wanted."""
+    lacking = wanted - sizes
+    if not lacking:
+        return "measured", ""
+    if lacking == wanted:
+        return "missing", "not in the imported data"
+    return "missing", f"{len(lacking)} of {len(wanted)} sizes are not in the imported data"
 
 
 def grid_of(rows: list[dict[str, Any]], catalogue: Catalogue, study: Study) -> dict[str, Any]:

@@ -15,7 +15,7 @@ test_that("algorithms with several parameters, places and libraries are told apa
   )
   rows$parameters <- ""
   rows$nodes <- c(1, 2, 2)
-  expect_equal(measured(rows)$mapping, c("core on 1 nodes", "core on 2 nodes", "core on 2 nodes"))
+  expect_equal(measured(rows)$mapping, c("core on 1 node", "core on 2 nodes", "core on 2 nodes"))
   rows$nodes <- 1
   rows$mpi <- c("A", "B", "B")
   expect_equal(measured(rows)$mapping, c("core, A", "core, B", "core, B"))
