@@ -128,7 +128,7 @@ def test_measured_again_and_compared(checkout: Checkout) -> None:
 
 def test_not_complete(checkout: Checkout) -> None:
     done = checkout.collstudy("--results", "results", "publish", "tiny")
-    assert done.returncode == 2 and "run ./study run tiny first" in done.stderr
+    assert done.returncode == 2 and "; first ./study run tiny\n" in done.stderr
 
 
 @pytest.mark.long

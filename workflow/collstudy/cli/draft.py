@@ -108,6 +108,9 @@ def new(arguments: argparse.Namespace) -> None:
     """
     name = arguments.name
     check_name(name, "a study")
+    for option in ("application", "budget"):
+        if getattr(arguments, option) is not None and not arguments.cells_of:
+            raise StudyError(f"--{option} needs --cells-of")
     project = Project(results=arguments.results)
     folder = project.configuration.folder / "studies"
     files = {folder / f"{name}.yaml": STUDY, folder / f"{name}.qmd": TEXT}

@@ -67,7 +67,7 @@ def publish(results: Path, studies: list[str], target: Path, inputs: Mapping[str
         if not (results / name / "measurements.csv").exists()
     ]
     if lacking:
-        raise StudyError(f"missing: {', '.join(lacking)}; run ./study run {' '.join(studies)} first")
+        raise StudyError(f"missing: {', '.join(lacking)}; first {' '.join(['./study run', *studies])}")
     if target.exists() and not (target / "data-package.zip").exists() and any(target.iterdir()):
         raise StudyError(f"{target} is not empty and was not made by ./study publish; choose another folder")
     stage = target / ".stage"

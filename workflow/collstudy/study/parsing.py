@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import math
 import re
@@ -12,7 +11,7 @@ import jsonschema
 import yaml
 from yaml import MappingNode, MarkedYAMLError, Node, ScalarNode, SequenceNode, YAMLError
 
-from collstudy.base.errors import StudyError, allowed
+from collstudy.base.errors import StudyError, allowed, nearest
 from collstudy.base.paths import SCHEMAS
 
 #: Keys of earlier versions by schema, and what the user should do about them.
@@ -129,12 +128,12 @@ def _explain(error: jsonschema.ValidationError) -> str:
     where = ".".join(str(part) for part in error.absolute_path) or "the file"
     if "propertyNames" in error.relative_schema_path or error.validator == "propertyNames":
         return (
-            f"unknown key {error.instance!r} in {where}{_nearest(error.instance, _keys(error))}{_allowed_values(error)}"
+            f"unknown key {error.instance!r} in {where}{nearest(error.instance, _keys(error))}{_allowed_values(error)}"
         )
     if error.validator == "additionalProperties":
         known = list(error.schema.get("properties", {}))
         wrong = [key for key in error.instance if key not in known]
-        near = "".join(_nearest(key, known) for key in wrong)
+        near = "".join(nearest(key, known) for key in wrong)
         return f"unknown key {', '.join(map(repr, wrong))} in {where}{near}{allowed(known)}"
     if error.validator == "required":
         missing = [key for key in error.validator_value if key not in error.instance]
@@ -159,12 +158,6 @@ def _explain(error: jsonschema.ValidationError) -> str:
 def _keys(error: jsonschema.ValidationError) -> list[str]:
     """Return the keys that a mapping may have, if its schema lists them."""
     return list(error.validator_value) if error.validator == "enum" else []
-
-
-def _nearest(word: str, known: list[str]) -> str:
-    """Return a suggestion for a misspelt key; "" if no known key is similar."""
-    near = difflib.get_close_matches(word, known, 1)
-    return f" (did you mean {near[0]!r}?)" if near else ""
 
 
 def _allowed_values(error: jsonschema.ValidationError) -> str:
