@@ -22,6 +22,12 @@ FORMER_KEYS = {
     }
 }
 
+#: Types of JSON Schema in the words of YAML.
+TYPES = {
+    "object": "a mapping (key: value)", "array": "a list", "string": "a string", "integer": "an integer",
+    "number": "a number", "boolean": "true or false", "null": "empty",
+}  # fmt: skip
+
 TAG = "tag:yaml.org,2002:"
 MERGE = f"{TAG}merge"
 #: Maximum number of values in a file: nested aliases can expand to any number.
@@ -149,10 +155,22 @@ def _explain(error: jsonschema.ValidationError) -> str:
         return f"{where}: {error.message}"
     if error.validator in ("oneOf", "anyOf") and error.context:
         options = " or ".join(
-            sorted({_short_text(e.message) for e in error.context if len(e.absolute_path) >= len(error.absolute_path)})
+            sorted({_violation(e) for e in error.context if len(e.absolute_path) >= len(error.absolute_path)})
         )
         return f"{where} is {_short(error.instance)}, which is not allowed: {options}"
-    return f"{where}: {_short_text(error.message)}"
+    if error.validator == "type" and error.instance is None and not error.absolute_path:
+        return "the file is empty"
+    return f"{where}: {_violation(error)}"
+
+
+def _violation(error: jsonschema.ValidationError) -> str:
+    """Return the validator's sentence, with the words of YAML instead of those of JSON Schema."""
+    if error.validator == "type":
+        kinds = [error.validator_value] if isinstance(error.validator_value, str) else error.validator_value
+        return f"{_short(error.instance)} is not {' or '.join(TYPES.get(kind, kind) for kind in kinds)}"
+    if error.validator == "uniqueItems":
+        return f"{_short(error.instance)} has an entry twice"
+    return _short_text(error.message)
 
 
 def _keys(error: jsonschema.ValidationError) -> list[str]:
