@@ -44,7 +44,7 @@ def add_commands(commands: Any) -> None:
     asking.add_argument("--size", type=parse_size, help="bytes, such as 65536, 64KiB, 1MiB")
     asking.add_argument("--study", help="use this study only")
     asking.add_argument("--machine", help="the machine of the call: results of the most similar machines come first")
-    explaining = add(commands, "explain", explain, "describe a tuning file in words and list its faults")
+    explaining = add(commands, "explain", explain, "describe a tuning file in words and list its errors")
     explaining.add_argument("file", type=typed_path, help=f"{'; '.join(FORMATS.values())}")
     explaining.add_argument("--ranks", type=_ranks, help="processes of the communicator (default: list every rule)")
     explaining.add_argument("--size", type=parse_size, help="bytes per rank, such as 65536, 64KiB, 1MiB")
@@ -165,7 +165,7 @@ def convert(arguments: argparse.Namespace) -> None:
     file = read(arguments.file, known)
     found = converted(file, arguments.to, known, own)
     if any(not fault.note for fault in file.faults):
-        print(f"{arguments.file} has faults: ./study explain lists them", file=sys.stderr)
+        print(f"{arguments.file} has errors: ./study explain lists them", file=sys.stderr)
     if found.losses:
         print("not converted:", *(f"  {line}" for line in grouped(found.losses)), sep="\n", file=sys.stderr)
     if arguments.output is None:
