@@ -73,7 +73,7 @@ its log. docs/adding.md (A text of your own) has every function. Within a text, 
   number("answer-collectives", "geometric_mean_pct", collective = "bcast")   a number with its unit
   see("bcast-sizes")                                                         a reference: Figure 3
 
-In a code block as the one below, figure("bcast-sizes") and data_table("bcast-winners", columns = c("processes", "winner")).
+In a code block like the one below: figure("bcast-sizes") and data_table("bcast-winners", columns = c("processes", "winner")).
 -->
 
 What I wanted to know, and what I found. `r see("bcast-sizes")` shows the latencies.
