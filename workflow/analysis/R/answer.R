@@ -121,8 +121,8 @@ describe_answer <- function(results) {
       study_name(results), ", ", collective_word(rows$collective[1]),
       if (never) {
         paste0(
-          ": the default is in none of the ", format_number(sum(rows$cells), 6),
-          " cells the fastest algorithm, or tied with it."
+          ": the default is neither the fastest algorithm nor tied with it in any of the ",
+          format_number(sum(rows$cells), 6), " cells."
         )
       } else {
         paste0(

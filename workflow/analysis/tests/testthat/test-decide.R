@@ -79,11 +79,11 @@ test_that("no sentence says tied and slower of the same thing", {
   expect_match(text, "the default is the fastest algorithm, or tied with it, in 100 % of the cells\\.$")
 })
 
-test_that("a default that is never the fastest is in none of the cells, not in 0.0 % of them", {
+test_that("a default that is never the fastest is not said to be so in 0.0 % of the cells", {
   rows <- toy_rows("bcast", rep(c("default", "linear"), 2), 2, c(1, 1, 2, 2), c(2, 1, 3, 1))
   results <- read_results(make_study(rows))
   expect_match(describe_answer(results), paste(
-    "the default is in none of the 2 cells the fastest algorithm, or tied with it\\. It is slower by 145 % \\(geometric"
+    "the default is neither the fastest algorithm nor tied with it in any of the 2 cells\\. It is slower by 145 %"
   ))
 })
 
