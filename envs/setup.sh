@@ -323,8 +323,7 @@ read_needs() {
 # lock_setup: one set-up at a time.
 lock_setup() {
   check_place
-  mkdir -p "$SETUP"
-  exec 9> "$SETUP/lock"
+  { mkdir -p "$SETUP" && exec 9> "$SETUP/lock"; } 2>/dev/null || die "$SETUP cannot be written; set-up needs this folder"
   flock -n 9 || { say "another set-up is running; waiting for it"; flock 9; }
 }
 unlock_setup() { flock -u 9; exec 9>&-; }

@@ -5,6 +5,7 @@ import json
 import shutil
 
 import pytest
+from collstudy.cli.main import main
 from collstudy.store.measurements import Measurement
 from collstudy.tuning import advise
 from collstudy.tuning.advise import Measured, Question, Shape, answer, atlas_answer, likeness, parse_size, shape_of
@@ -184,7 +185,7 @@ def test_the_atlas_answers_from_the_nearest_measured_cell():
     known, lines = atlas_answer(atlas_of(*pair(3, 2), *far), question)
     assert known and lines[0] == "Atlas: A machine, measured (study there):"
     assert lines[1] == "  use: chain, 2 us; the default takes 3 us (50 % more)"
-    assert "2 algorithms in this cell; 1 launch or more" in lines[2]
+    assert "2 algorithms in this cell; at least 1 launch each" in lines[2]
     _, lines = atlas_answer(atlas_of(*pair(2, 3, size=2048), *far), question)
     assert lines[1] == "  use: default (the fastest there)"
     assert "nearest measured cell: 32 processes on 2 nodes, mapping core, 2048 B" in lines[2]
@@ -227,3 +228,27 @@ def test_a_fresh_checkout_answers_from_the_measured_machines_that_come_with_it(c
     assert done.returncode == 1 and "no machine of the atlas was measured near it" in done.stdout
     done = checkout.collstudy("advise", "--collective", "brodcast", *asked[2:], "--size", "8")
     assert done.returncode == 2 and "--collective: unknown collective 'brodcast'; known: allgather," in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (("--nodes", "0"), "argument --nodes: '0' is not a whole number of 1 or more"),
+        (("--ppn", "many"), "argument --ppn: 'many' is not a whole number of 1 or more"),
+        (("--nodes", "1", "--ppn", "1"), "a collective needs at least two processes (--nodes times --ppn)"),
+        (("--mapping", "cor"), "--mapping: unknown mapping 'cor'; known: BFNF,"),
+        (("--study", "leonrdo"), "no study 'leonrdo': config/studies/leonrdo.yaml does not exist (did you mean 'leonardo'?)"),
+        (("--machine", "thn"), "config/machines/thn.yaml: no such file (did you mean 'thin'?); known: "),
+    ],
+)  # fmt: skip
+def test_a_question_that_cannot_be_answered(capsys, wrong, message):
+    asked = ["--collective", "bcast", "--nodes", "2", "--ppn", "4", "--mapping", "core", "--size", "8", *wrong]
+    try:
+        assert main(["advise", *asked]) == 2
+    except SystemExit as ended:
+        assert ended.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_labels_of_questions_are_singular_for_one():
+    assert Question("bcast", "core", 1, 8, 4).label == "bcast on 1 node, 8 processes, mapping core, 4 B"

@@ -101,9 +101,9 @@ def test_tuning_is_of_one_mpi_library(checkout: Checkout) -> None:
 
 
 def test_unknown_study(checkout: Checkout) -> None:
-    done = checkout.collstudy("status", "tyni")
+    done = checkout.collstudy("status", "tinny")
     assert done.returncode == 2
-    assert "no study 'tyni'" in done.stderr and "known: " in done.stderr and "tiny" in done.stderr
+    assert "config/studies/tinny.yaml does not exist (did you mean 'tiny'?); known: " in done.stderr
 
 
 def test_sizes_by_a_factor(checkout: Checkout) -> None:

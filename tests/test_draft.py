@@ -118,6 +118,13 @@ def test_new_drafts_the_cells_of_replays_for_the_machine_of_these(traced, folder
     assert {sweep.collective for sweep in Project().configuration.study("drafted").sweeps} == {"allreduce", "bcast"}
 
 
+@pytest.mark.parametrize("option", [("--budget", "5"), ("--application", "one")])
+def test_options_of_an_applications_cells_alone_are_an_error(folder, capsys, option):
+    assert main(["new", "mine", *option]) == 2
+    assert f"{option[0]} needs --cells-of" in capsys.readouterr().err
+    assert not (folder / "mine.yaml").exists()
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

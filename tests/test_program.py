@@ -222,13 +222,18 @@ def test_a_program_in_python(user: Checkout, folder: Path) -> None:
     ("words", "text", "message"),
     [
         (["MPIRUN", "-n", "1", "./tuned"], None, "a single rank does not communicate"),
-        (["MPIRUN", "./tuned"], None, "the number of ranks is missing; add -n N after the launcher"),
+        (["MPIRUN", "./tuned"], None, "error: COMMAND: the number of ranks is missing; add -n N after the launcher"),
         (["MPIRUN", "-n", "1", "./tuned", ":", "-n", "1", "./ran"], None, "several programs in one launch (:)"),
         (["MPIRUN", "-n", "4000", "./tuned"], None, "4000 ranks are more than the "),
         (["./tuned", "-n", "2"], None, "no MPI launcher in the command"),
         (["MPIRUN", "-n", "2", "no-such-program"], None, "no executable program in this command"),
         (["MPIRUN", "-n", "2", "./tuned"], "input\n", "standard input is not passed to the program"),
-        (["--runs", "2", "--", "MPIRUN", "-n", "2", "./tuned"], None, "program.runs"),
+        (["--runs", "2", "--", "MPIRUN", "-n", "2", "./tuned"], None, "error: --runs is 2; it must be at least 5"),
+        (
+            ["--budget", "-3", "--", "MPIRUN", "-n", "2", "./tuned"],
+            None,
+            "error: --budget is -3; it must be more than 0",
+        ),
     ],
 )
 def test_what_cannot_be_tuned_is_refused_before_anything_runs(

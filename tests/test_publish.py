@@ -9,11 +9,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import zipfile
 from pathlib import Path
 
 import pytest
 import yaml
-from conftest import IMPORTED, Checkout, finish, must
+from conftest import IMPORTED, TINY, Checkout, finish, must
 from made_runs import MEASURED, run
 
 
@@ -26,7 +27,7 @@ def published(checkout: Checkout, full: bool) -> Path:
         checkout.write("results/report/index.html", "<html></html>")
         checkout.write("results/report/report.pdf", "%PDF-1.7")
     done = must(checkout.collstudy("--results", "results", "publish", "--to", "publish"))
-    assert "1 studies, 4 cell files" in done.stdout
+    assert "1 study, 4 cell files" in done.stdout
     folder = checkout.folder / "publish"
     shutil.unpack_archive(folder / "data-package.zip", folder)
     return folder / "data-package"
@@ -96,6 +97,22 @@ def test_package(checkout: Checkout) -> None:
     assert again.returncode == 0 and "to simulate" not in again.stderr + again.stdout
 
 
+def test_companions_are_published_with_their_study(checkout: Checkout) -> None:
+    """The report has a chapter of each companion."""
+    run(checkout, MEASURED)
+    checkout.write("config/studies/tiny2.yaml", TINY + "companions: [tiny, absent]\n")
+    checkout.write("config/studies/absent.yaml", TINY)
+    for name in ("tiny2", "report"):
+        shutil.copytree(checkout.folder / "results" / "tiny", checkout.folder / "results" / name)
+    for name in ("index.html", "report.pdf"):
+        checkout.write(f"results/report/{name}", "")
+    done = must(checkout.collstudy("--results", "results", "publish", "tiny2"))
+    assert "2 studies, 4 cell files" in done.stdout
+    with zipfile.ZipFile(checkout.folder / "publish" / "data-package.zip") as package:
+        names = package.namelist()
+    assert {f"data-package/results/{name}/measurements.csv" for name in ("tiny", "tiny2")} <= set(names)
+
+
 def test_imported_data_keep_their_source_and_licence(checkout: Checkout) -> None:
     checkout.write("config/config.yaml", "studies: [theirs]\nresults: results\n")
     checkout.write("config/studies/theirs.yaml", IMPORTED)
@@ -128,7 +145,7 @@ def test_measured_again_and_compared(checkout: Checkout) -> None:
 
 def test_not_complete(checkout: Checkout) -> None:
     done = checkout.collstudy("--results", "results", "publish", "tiny")
-    assert done.returncode == 2 and "run ./study run tiny first" in done.stderr
+    assert done.returncode == 2 and "; first ./study run tiny\n" in done.stderr
 
 
 @pytest.mark.long

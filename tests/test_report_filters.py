@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 from collstudy.publish import building, renderers
@@ -163,3 +166,36 @@ def test_pages_are_made_of_what_their_format_shows():
     shown = without_hidden(NESTED, building.PAPER_ONLY)
     assert all(word in shown for word in ("screen", "again", "both")) and "paper" not in shown and "deep" not in shown
     assert pandoc(shown).stdout == pandoc(NESTED).stdout
+
+
+#: A chapter with a figure at its end, then one that begins on the same page with a figure.
+FLOATING = """
+#import "typst-template.typ": chapters
+#let at(name) = context [#metadata((name, here().page(), here().position().y / 1pt)) <at>]
+#let pictured(name) = figure(kind: image, caption: name, block(height: 6cm, at(name)))
+#set page(paper: "a4")
+#show: chapters
+= One #at("chapter one")
+#pictured("first")
+#lorem(%d)
+#pictured("second")
+#lorem(20)
+= Two #at("chapter two")
+#lorem(60)
+#pictured("third")
+#lorem(900)
+= Three #at("chapter three")
+#lorem(60)
+"""
+
+
+@pytest.mark.parametrize("words", [120, 300, 380, 480, 560])
+def test_figures_of_the_pdf_are_between_the_headings_of_their_chapter(tmp_path: Path, words: int) -> None:
+    typst = pytest.importorskip("typst")
+    shutil.copy2(ROOT / "report" / "theme" / "typst-template.typ", tmp_path)
+    (tmp_path / "document.typ").write_text(FLOATING % words)
+    found = json.loads(typst.query(str(tmp_path / "document.typ"), "<at>"))
+    place = {name: (page, y) for name, page, y in (element["value"] for element in found)}
+    assert place["chapter one"] < place["first"] < place["chapter two"], place
+    assert place["chapter one"] < place["second"] < place["chapter two"], place
+    assert place["chapter two"] < place["third"] < place["chapter three"], place

@@ -41,6 +41,17 @@ def test_set_up_is_looked_at_again_only_where_something_changed(checkout: Checko
     assert not looks()
 
 
+def test_a_set_up_folder_that_cannot_be_written_is_one_message(tmp_path: Path) -> None:
+    (tmp_path / "envs").mkdir()
+    for name in ("study", "envs/setup.sh", "envs/study.lock"):
+        shutil.copy2(ROOT / name, tmp_path / name)
+    (tmp_path / ".study").write_text("a file")
+    for command in ("run", "setup", "status"):
+        done = study(tmp_path, command)
+        assert done.returncode == 2
+        assert done.stderr == f"error: {tmp_path}/.study cannot be written; set-up needs this folder\n"
+
+
 #: Programs that a computer may lack: compilers, R, a simulator, MPI libraries, Slurm; and apt-get, with which root would install them.
 LACKING = re.compile(
     r"(gcc|g\+\+|cc|c\+\+|make|R|Rscript|apt-get|apt|quarto|spack|id|lmp|python.*|pip.*)$|smpi|mpi|orte|ompi|opal|srun|s(batch|acct|queue|info)"

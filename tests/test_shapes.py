@@ -171,4 +171,4 @@ def test_the_readme_says_what_one_file_loses(tmp_path: Path) -> None:
         "bcast,2,10,5,4,11,30\nall,3,40,7.25,5,12.5,42\n"
     )
     text = " ".join(emission.lost(tmp_path / "tuning"))
-    assert "7.2 % slower" in text and "12.5 % at the 90th percentile and 42 % at most (40 cells" in text
+    assert "by 7.2 % (geometric mean over 40 cells; 90th percentile 12.5 %, maximum 42 %)" in text

@@ -35,6 +35,25 @@ def test_unknown_command_and_option() -> None:
     assert done.returncode == 2 and "arguments after -- are passed to snakemake" in done.stderr
 
 
+def test_a_misspelt_part_or_table_is_named_before_anything_is_set_up() -> None:
+    for command in ("test", "bench"):
+        done = study(ROOT, command, "lnt")
+        assert done.returncode == 2 and re.search(r"unknown part 'lnt'; (allowed|known): ", done.stderr), done.stderr
+        assert "setup: " not in done.stderr
+    done = study(ROOT, "compact", "nosuch")
+    assert done.returncode == 2
+    assert done.stderr.startswith(
+        "error: no table 'nosuch': data/nosuch.yaml does not exist; known: orfeo-epyc-tallone,"
+    )
+
+
+def test_a_results_folder_that_cannot_be_written_is_one_message(checkout: Checkout, tmp_path: Path) -> None:
+    taken = tmp_path / "a file"
+    taken.write_text("")
+    done = checkout.collstudy("--results", str(taken), "check", "orfeo-epyc-ladder")
+    assert done.returncode == 2 and done.stderr == f"error: {taken}/imports: Not a directory\n"
+
+
 def test_info_prints_one_key_a_line(checkout: Checkout) -> None:
     done = checkout.collstudy("info")
     values = dict(line.split("=", 1) for line in done.stdout.splitlines())

@@ -81,7 +81,7 @@ def test_what_a_file_says_for_some_ranks_and_bytes(tmp_path, capsys):
         "bcast, 48 ranks, 65536 bytes per rank: scatter allgather ring (in the file: 9 scatter_allgather_ring) (line 13"
         in text
     )
-    assert "no faults" in text
+    assert "no errors" in text
     text = explained(capsys, path, "--ranks", "48", "--size", "65535", "--collective", "bcast")
     assert "chain (in the file: 2 chain), fan-out 4, segments of 8 KiB (line 12" in text
     assert "allgather," not in text
@@ -137,7 +137,7 @@ def test_every_fault_is_named_with_its_line(tmp_path):
 
 def test_a_file_with_faults_has_another_exit_status(tmp_path, capsys):
     path = written(tmp_path, GOOD.replace("0 6 0 0", "0 66 0 0"))
-    assert "1 fault:\n  line 7: " in explained(capsys, path, status=1)
+    assert "1 error:\n  line 7: " in explained(capsys, path, status=1)
 
 
 def test_counts_that_do_not_fit_are_told_where_the_numbers_come_to_an_end(tmp_path):

@@ -102,7 +102,7 @@ UCC_TL_UCP_TUNE=allreduce:0-inf:@ring
     out = explained(capsys, path, "--ranks", "28", "--size", "4KiB", "--nodes", "1")
     assert (
         "if vendor=intel and model=broadwell: sra_knomial (line 4: 28 ranks, from 4096 bytes on" in out
-        and "no faults" in out
+        and "no errors" in out
     )
     more = text + "[vendor=amd nnodes=2 model=rome sock=1]\nUCC_TL_UCP_TUNE=allreduce:0-inf:@dbt\n"
     assert faults(tmp_path, more) == []

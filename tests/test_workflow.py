@@ -15,10 +15,18 @@ from pathlib import Path
 
 import pytest
 import snakemake_logger_plugin_collstudy
+from collstudy.base.clock import clock
 from conftest import IMPORTED, TINY, Checkout, finish, local_study, must
 from made_runs import FAULTY, MEASURED, cell_files, rows, run
 from snakemake_interface_logger_plugins.common import LogEvent
 from snakemake_logger_plugin_collstudy import LogHandler
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(3.6, "4 s"), (59.7, "1 min 0 s"), (114, "1 min 54 s"), (7500, "2 h 5 min")]
+)
+def test_durations_have_units(seconds: float, text: str) -> None:
+    assert clock(seconds) == text
 
 
 def test_measure_rerun_change(checkout: Checkout) -> None:
@@ -145,12 +153,12 @@ def test_jobs_that_run_silently_are_named_again(
     shown.emit(started(1, "measure_block", block="b"))
     shown.emit(started(2, "analyse_study", study="one"))
     shown.emit(started(3, "render_report"))
-    line = "still tables, models and figures of one (0:00); rendering the report (0:00)"
+    line = "still tables, models and figures of one (0 s); rendering the report (0 s)"
     assert line in read(line)
     for number in (2, 3):
         shown.emit(logging.makeLogRecord({"event": LogEvent.JOB_FINISHED, "job_id": number}))
     shown.emit(started(4, "decide_tuning", study="two"))
-    line = "still selecting algorithms for two (0:00)"
+    line = "still selecting algorithms for two (0 s)"
     assert line in read(line).splitlines()
     shown.emit(logging.makeLogRecord({"event": LogEvent.JOB_ERROR, "jobid": 4, "rule_name": "decide_tuning"}))
     capsys.readouterr()

@@ -11,7 +11,7 @@ decimals_of <- function(x, name) {
   x <- abs(x[is.finite(x) & x != 0])
   if (length(x) == 0 || all(x == round(x))) return(0)
   if (grepl("(mape|regret|best)_pct$", name)) return(1)
-  if (grepl("(slower|changed|mean|median|p90|p99|max|costs|winner)_pct$", name)) return(if (max(x) >= 1000) 0 else 1)
+  if (grepl("(slower|changed|mean|median|p90|p99|max|costs|winner|violated|worst)_pct$", name)) return(if (max(x) >= 1000) 0 else 1)
   if (grepl("_pct$", name)) return(2)
   if (grepl("^(coef|slope|r_squared|intercept)", name)) return(if (max(x) < 0.1) 4 else 3)
   if (max(x) >= 1e4) return(0)

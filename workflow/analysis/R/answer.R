@@ -116,25 +116,37 @@ describe_answer <- function(results) {
   answer <- filter(summarise_answer(results), !is.na(.data$default_best_pct))
   if (nrow(answer) == 0) return(paste0(study_name(results), ": ", answer_otherwise(results)))
   vapply(split(answer, factor(answer$collective, unique(answer$collective))), function(rows) {
+    never <- all(rows$default_best_pct == 0)
     paste0(
       study_name(results), ", ", collective_word(rows$collective[1]),
-      ": the default is the fastest algorithm, or tied with it, in ",
-      per_mapping(rows, format_pct(rows$default_best_pct), results$study), " of the cells.",
-      slower_words(results, rows$collective[1])
+      if (never) {
+        paste0(
+          ": the default is neither the fastest algorithm nor tied with it in any of the ",
+          format_number(sum(rows$cells), 6), " cells."
+        )
+      } else {
+        paste0(
+          ": the default is the fastest algorithm, or tied with it, in ",
+          per_mapping(rows, format_pct(rows$default_best_pct), results$study), " of the cells."
+        )
+      },
+      slower_words(results, rows$collective[1], never)
     )
   }, "", USE.NAMES = FALSE)
 }
 
 #' A sentence on the cells in which the default is slower, and not tied with the fastest algorithm; empty without any
 #' @noRd
-slower_words <- function(results, collective) {
+slower_words <- function(results, collective, never = FALSE) {
   winners <- decide_winners(results, collective)
   slower <- summarise_slowdown(1 + winners$default_regret_pct[winners$default_is %in% "slower"] / 100)
   if (slower$cells == 0) return("")
-  if (slower$cells == 1) return(paste0(" In the other cell it is ", format_pct(slower$max_pct), " slower."))
+  if (slower$cells == 1) {
+    return(paste0(if (never) " It" else " In the other cell it", " is ", format_pct(slower$max_pct), " slower."))
+  }
   paste0(
-    " In the other ", format_number(slower$cells), " cells it is slower by ", format_pct(slower$geometric_mean_pct),
-    " (geometric mean; arithmetic mean ", format_pct(slower$mean_pct), ")",
+    if (never) " It" else paste0(" In the other ", format_number(slower$cells), " cells it"), " is slower by ",
+    format_pct(slower$geometric_mean_pct), " (geometric mean; arithmetic mean ", format_pct(slower$mean_pct), ")",
     # A tenth of fewer cells is less than one.
     if (slower$cells >= 10) paste0(", by more than ", format_pct(slower$p90_pct), " in a tenth of them,"),
     " and by at most ", format_pct(slower$max_pct), "."

@@ -126,6 +126,7 @@ tie_rule <- function(results, collective) {
   most <- results$medians$launches[results$medians$collective == collective]
   tolerance <- paste0("within ", format_number(tie_tolerance(results, collective)), " % of the fastest")
   if (max(most, 0) < 3) {
+    if (results$study$simulated) return(paste0("Algorithms ", tolerance, " count as tied."))
     return(paste0("Algorithms ", tolerance, " count as tied, because the noise of so few launches is unknown."))
   }
   ratios <- paste("the latency ratios within", if (anyNA(launches$source)) "rounds" else "sources")

@@ -30,9 +30,7 @@ advise_front <- function(studies, rows) {
           paste(format_saving(others[i, ], interval = ""), "for", name_cells(others[i, ]))
         })), "."
       ),
-      if (nrow(kept) > 0) paste0(
-        "Keep the default for ", name_by_machine(kept), ": no rule is significantly faster there."
-      ),
+      if (nrow(kept) > 0) advise_default(kept),
       if (nrow(untested) > 0) paste0(
         "Too few process counts were measured to test rules for ", name_by_machine(untested), "; the chapters show ",
         "the fastest algorithm of each cell."
@@ -41,6 +39,25 @@ advise_front <- function(studies, rows) {
     ),
     launcher = tuning_launcher(study, best$collective), ask = advise_command(study, best$collective),
     verified = front_verified(studies)
+  )
+}
+
+#' Sentence on the collectives without a significant gain; estimates of more than 2 % are given
+#' @noRd
+advise_default <- function(kept) {
+  open <- filter(kept, .data$gain_pct > 2)
+  paste0(
+    "Keep the default for ", name_by_machine(kept), ": no rule is significantly faster there.",
+    if (nrow(open) > 0) paste0(
+      " More process counts could show whether the rules save time for ",
+      and_list(map_chr(seq_len(nrow(open)), function(i) {
+        interval <- paste0(
+          "estimate ", format_saved(open$gain_pct[i]), if (i == 1) ", 95 % interval " else ", ",
+          sub(" %", "", format_saved(open$gain_low_pct[i])), " to ", format_saved(open$gain_high_pct[i])
+        )
+        paste0(name_cells(open[i, ]), " (", interval, ")")
+      })), "."
+    )
   )
 }
 
@@ -137,7 +154,8 @@ front_new_runs <- function(found) {
 #' @noRd
 usual_processes <- function(rows, study) {
   filled <- rows$processes == rows$nodes * (front_cores(study) %||% 0)
-  usual <- filled | log2(rows$processes) %% 1 == 0
+  # Between two ranks all algorithms send the same messages.
+  usual <- (filled | log2(rows$processes) %% 1 == 0) & rows$processes > 2
   max(rows$processes[usual | !any(usual)])
 }
 

@@ -144,9 +144,10 @@ describe_guidelines <- function(results) {
   violated <- filter(found, .data$violated_pct > 0)
   c(
     if (nrow(violated) > 0) paste0(
-      machine_name(violated$machine, violated$simulated), ", ",
+      capitalised(machine_name(violated$machine, violated$simulated)), ", ",
       collective_word(violated$collective), ": the default violates the guideline \u201c", violated$guideline,
-      "\u201d in ", format_pct(violated$violated_pct), " of ", format_number(violated$cells, 6), " cells; there it is ",
+      "\u201d in ", format_number(round(violated$violated_pct * violated$cells / 100), 6), " of ",
+      format_number(violated$cells, 6), " cells (", format_pct(violated$violated_pct), "); there it is ",
       format_pct(violated$slower_pct), " slower than allowed (geometric mean; at most ",
       format_pct(violated$worst_pct), ")."
     ) else if (nrow(found) > 0) "No guideline that could be judged is violated by more than 5 %.",

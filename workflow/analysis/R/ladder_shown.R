@@ -207,8 +207,8 @@ describe_ladder <- function(results) {
   most <- filter(levels, .data$pairs == max(.data$pairs))
   c(
     paste0(
-      "Latency of messages of up to 64 B", simulated_note(results$study), ", by the outermost level that separates ",
-      "the two cores: ", and_list(paste0(format_us(one$latency_us), " (", level_word(one$level), ")")),
+      "Latency fitted to messages of up to 64 B", simulated_note(results$study), ", by the outermost level that ",
+      "separates the two cores: ", and_list(paste0(format_us(one$latency_us), " (", level_word(one$level), ")")),
       if (nrow(one) > 1) paste0(
         "; the slowest level takes ", times(utils::tail(one$latency_us, 1) / one$latency_us[1]), " as long as the ",
         "fastest"

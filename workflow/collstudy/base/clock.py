@@ -6,10 +6,12 @@ from datetime import UTC, datetime
 
 
 def clock(seconds: float) -> str:
-    """Format a duration as minutes:seconds, or hours:minutes:seconds from one hour on."""
+    """Format a duration with its units: 4 s, 1 min 54 s, 2 h 5 min."""
     minutes, rest = divmod(int(seconds + 0.5), 60)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
 def now() -> str:

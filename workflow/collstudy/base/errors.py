@@ -1,5 +1,7 @@
 """The exception for problems that the user can correct."""
 
+import difflib
+
 
 class StudyError(Exception):
     """A problem with the input or the environment; the message states what is wrong, where, and what is allowed."""
@@ -8,3 +10,9 @@ class StudyError(Exception):
 def allowed(names) -> str:
     """Return *names*, sorted, as the end of an error message: "; known: a, b, c"."""
     return "; known: " + (", ".join(sorted(str(n) for n in names)) or "none")
+
+
+def nearest(word: str, known) -> str:
+    """Return a suggestion for a misspelt word; "" if no known one is similar."""
+    near = difflib.get_close_matches(word, known, 1)
+    return f" (did you mean {near[0]!r}?)" if near else ""

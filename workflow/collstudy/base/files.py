@@ -34,9 +34,11 @@ def write_atomically(path: Path, content: bytes, sole_writer: bool = False) -> N
             os.fsync(stream.fileno())
         os.chmod(temporary, 0o644)
         os.replace(temporary, path)
-    except BaseException:
+    except BaseException as problem:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
+        if isinstance(problem, OSError):
+            problem.filename = str(path)  # a write to a full disk names no file
         raise
 
 

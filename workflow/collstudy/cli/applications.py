@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shlex
 import sys
 from typing import Any
@@ -54,6 +55,12 @@ def add_commands(commands: Any) -> None:
         "words", nargs="+", metavar="COMMAND", help="the command of the program, after --: mpirun -n 4 ./a.out"
     )
 
+
+#: The option that sets each key of a program's study.
+OPTION_OF = {
+    "program.command": "COMMAND", "program.folder": "--folder", "program.runs": "--runs", "program.limit_s": "--limit",
+    "program.worth_pct": "--worth", "sampling.budget_node_minutes": "--budget",
+}  # fmt: skip
 
 #: Template for the study of a program.
 STUDY = """\
@@ -105,9 +112,14 @@ def tune(arguments: argparse.Namespace) -> None:
     write_if_changed(path, text.encode())
     try:
         project.source(name).check()
-    except StudyError:
-        if not there:
-            path.unlink()
+    except StudyError as error:
+        if there:
+            raise
+        path.unlink()
+        # Name the option instead of a key of the removed file.
+        found = re.match(r".*(?:, line \d+|study [^:]*): ([a-z_.]+)(.*)", str(error), re.DOTALL)
+        if found and found[1] in OPTION_OF:
+            raise StudyError(f"{OPTION_OF[found[1]]}{found[2]}") from None
         raise
     in_jobs = project.configuration.study(name).machine.kind == "slurm" and "SLURM_JOB_ID" not in os.environ
     print(name, *(["-- --profile slurm"] if in_jobs else []))

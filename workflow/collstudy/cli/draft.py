@@ -73,7 +73,7 @@ its log. docs/adding.md (A text of your own) has every function. Within a text, 
   number("answer-collectives", "geometric_mean_pct", collective = "bcast")   a number with its unit
   see("bcast-sizes")                                                         a reference: Figure 3
 
-In a code block as the one below, figure("bcast-sizes") and data_table("bcast-winners", columns = c("processes", "winner")).
+In a code block like the one below: figure("bcast-sizes") and data_table("bcast-winners", columns = c("processes", "winner")).
 -->
 
 What I wanted to know, and what I found. `r see("bcast-sizes")` shows the latencies.
@@ -108,6 +108,9 @@ def new(arguments: argparse.Namespace) -> None:
     """
     name = arguments.name
     check_name(name, "a study")
+    for option in ("application", "budget"):
+        if getattr(arguments, option) is not None and not arguments.cells_of:
+            raise StudyError(f"--{option} needs --cells-of")
     project = Project(results=arguments.results)
     folder = project.configuration.folder / "studies"
     files = {folder / f"{name}.yaml": STUDY, folder / f"{name}.qmd": TEXT}

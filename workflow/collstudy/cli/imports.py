@@ -30,6 +30,12 @@ DATA = ROOT / "data"
 class Tables(Configuration):
     """A configuration whose studies are the descriptions in data/."""
 
+    kind = "table"
+
+    def study_names(self) -> list[str]:
+        """Return the names of the tables that have a description."""
+        return sorted(path.stem for path in DATA.glob("*.yaml") if path.stem != "fetch")
+
     def study_path(self, name: str) -> Path:
         """Return the path of a table's description."""
         return DATA / f"{name}.yaml"

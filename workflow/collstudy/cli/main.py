@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import sys
 from pathlib import Path
@@ -12,6 +13,9 @@ from collstudy.cli import applications, draft, imports, measuring, running, shar
 
 #: The modules with the groups of commands.
 GROUPS = (studies, draft, running, measuring, tuning, applications, sharing, imports, system)
+
+#: What is wrong with a disk or with permissions, not with this project.
+UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -27,7 +31,9 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Parse the command line and run the command. A StudyError becomes one message and exit status 2, Ctrl-C exit status 130."""
+    """Parse the command line and run the command. A StudyError, a full disk or a file that cannot be written becomes one message and
+    exit status 2, Ctrl-C exit status 130.
+    """
     arguments = parser().parse_args(argv)
     try:
         return arguments.run(arguments) or 0
@@ -38,3 +44,8 @@ def main(argv: list[str] | None = None) -> int:
         return 130
     except BrokenPipeError:
         return 0
+    except OSError as error:
+        if error.errno not in UNWRITABLE or not error.filename:
+            raise
+        print(f"error: {error.filename}: {error.strerror}", file=sys.stderr)
+        return 2

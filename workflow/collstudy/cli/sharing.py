@@ -70,8 +70,11 @@ def publish(arguments: argparse.Namespace) -> None:
     from collstudy.publish import package  # its libraries take a while to load
 
     project = Project(results=arguments.results)
-    studies = arguments.studies or [
-        name for name in project.default_studies if (project.folder(name) / "measurements.csv").exists()
+    # The report has a chapter for each companion that was run.
+    studies = [
+        name
+        for name in project.with_companions(arguments.studies or project.default_studies)
+        if name in arguments.studies or (project.folder(name) / "measurements.csv").exists()
     ]
     if arguments.single_file and not (project.results / "report" / SINGLE_FILE).exists():
         _render(

@@ -38,13 +38,13 @@ def add_commands(commands: Any) -> None:
     steps.add_argument("study")
     asking = add(commands, "advise", advise, "recommend an algorithm from the results at hand")
     asking.add_argument("--collective", required=True, help="such as bcast (config/algorithms.yaml)")
-    asking.add_argument("--nodes", type=int, required=True, help="number of nodes")
-    asking.add_argument("--ppn", type=int, required=True, help="processes per node")
+    asking.add_argument("--nodes", type=_ranks, required=True, help="number of nodes")
+    asking.add_argument("--ppn", type=_ranks, required=True, help="processes per node")
     asking.add_argument("--mapping", required=True, help="such as core (config/mappings.yaml)")
     asking.add_argument("--size", type=parse_size, help="bytes, such as 65536, 64KiB, 1MiB")
     asking.add_argument("--study", help="use this study only")
     asking.add_argument("--machine", help="the machine of the call: results of the most similar machines come first")
-    explaining = add(commands, "explain", explain, "describe a tuning file in words and list its faults")
+    explaining = add(commands, "explain", explain, "describe a tuning file in words and list its errors")
     explaining.add_argument("file", type=typed_path, help=f"{'; '.join(FORMATS.values())}")
     explaining.add_argument("--ranks", type=_ranks, help="processes of the communicator (default: list every rule)")
     explaining.add_argument("--size", type=parse_size, help="bytes per rank, such as 65536, 64KiB, 1MiB")
@@ -89,6 +89,13 @@ def advise(arguments: argparse.Namespace) -> int:
     known_collectives = project.configuration.catalogue.algorithms
     if arguments.collective not in known_collectives:
         raise StudyError(f"--collective: unknown collective {arguments.collective!r}" + allowed(known_collectives))
+    mappings = project.configuration.catalogue.mappings
+    if arguments.mapping not in mappings:
+        raise StudyError(f"--mapping: unknown mapping {arguments.mapping!r}" + allowed(mappings))
+    if question.processes < 2:
+        raise StudyError("a collective needs at least two processes (--nodes times --ppn)")
+    if arguments.study and not (project.results / arguments.study).exists():
+        project.configuration.study(arguments.study)  # raises StudyError for an unknown one
     asker = None
     if arguments.machine:
         asker = [(level.name, level.count) for level in project.configuration.machine(arguments.machine).levels]
@@ -158,7 +165,7 @@ def convert(arguments: argparse.Namespace) -> None:
     file = read(arguments.file, known)
     found = converted(file, arguments.to, known, own)
     if any(not fault.note for fault in file.faults):
-        print(f"{arguments.file} has faults: ./study explain lists them", file=sys.stderr)
+        print(f"{arguments.file} has errors: ./study explain lists them", file=sys.stderr)
     if found.losses:
         print("not converted:", *(f"  {line}" for line in grouped(found.losses)), sep="\n", file=sys.stderr)
     if arguments.output is None:

@@ -44,7 +44,7 @@ def explain(
         lines.append(
             f"{name}: {len(state.work) - len(state.lacking)} of {len(state.work)} {state.noun} are stored, "
             f"{len(state.lacking)} to {verb(task.work for task in state.lacking)} in {len(mine)} block{'s' * (len(mine) != 1)}, "
-            f"about {seconds / 60:.1f} minutes in total" + (f", {own:.2f} node hours" if own else "")
+            f"about {clock(seconds)} in total" + (f", {own:.2f} node hours" if own else "")
         )
     if limit is not None:
         if hours == math.inf:

@@ -98,7 +98,7 @@ class Project:
         the user named a study that cannot run, StudyError is raised.
         """
         sources, left_out = [], []
-        wanted = self._with_companions(names)
+        wanted = self.with_companions(names)
         for name in wanted:
             source = self.source(name)
             reason = source.absent()
@@ -123,7 +123,7 @@ class Project:
         names = split_names(text)
         return self.available(names or self.default_studies, bool(names), whatever_is_here)
 
-    def _with_companions(self, names: list[str]) -> list[str]:
+    def with_companions(self, names: list[str]) -> list[str]:
         """Return the names, each followed by the companions of its study."""
         found: list[str] = []
         todo = list(names)

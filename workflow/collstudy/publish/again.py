@@ -66,5 +66,5 @@ def compare(published: Path, again: Path) -> list[str]:
             f"10 %; median ratio {statistics.median(ratios):.3f}, from {ratios[0]:.3f} to {ratios[-1]:.3f}"
         )
     if not lines:
-        raise StudyError(f"no */measurements.csv in {published}")
+        raise StudyError(f"{published}: no folder of a study with measurements.csv")
     return lines

@@ -67,7 +67,7 @@ def publish(results: Path, studies: list[str], target: Path, inputs: Mapping[str
         if not (results / name / "measurements.csv").exists()
     ]
     if lacking:
-        raise StudyError(f"missing: {', '.join(lacking)}; run ./study run {' '.join(studies)} first")
+        raise StudyError(f"missing: {', '.join(lacking)}; first {' '.join(['./study run', *studies])}")
     if target.exists() and not (target / "data-package.zip").exists() and any(target.iterdir()):
         raise StudyError(f"{target} is not empty and was not made by ./study publish; choose another folder")
     stage = target / ".stage"
@@ -97,10 +97,11 @@ def publish(results: Path, studies: list[str], target: Path, inputs: Mapping[str
     write_atomically(target / ".nojekyll", b"")
     write_atomically(target / ".github" / "workflows" / "pages.yml", PAGES.encode())
     write_atomically(target / "SHA256SUMS", checksums(target).encode())
+    count = "1 study" if len(studies) == 1 else f"{len(studies)} studies"
     return [
         f"{target}/index.html and report.pdf: the report"
         + (f"; {SINGLE_FILE}: all of it in one file" if (target / SINGLE_FILE).exists() else ""),
-        f"{target}/data-package.zip: {len(studies)} studies, {cells} cell files, {archive.stat().st_size / 1e6:.1f} MB",
+        f"{target}/data-package.zip: {count}, {cells} cell files, {archive.stat().st_size / 1e6:.1f} MB",
         "Copy the folder to a web server, or push it to GitHub (its workflow publishes it); archive data-package.zip for a DOI.",
     ]
 
@@ -108,7 +109,8 @@ def publish(results: Path, studies: list[str], target: Path, inputs: Mapping[str
 def _fill(stage: Path, results: Path, studies: list[str], inputs: Mapping[str, list[Path]]) -> int:
     """Write the content of the data package to *stage*; return the number of cell files."""
     _copy_sources(stage)
-    cells = sum(_copy_study(results, name, stage / "results") for name in studies)
+    # Studies may share cells.
+    cells = len({path for name in studies for path in _copy_study(results, name, stage / "results")})
     shutil.copytree(results / "report", stage / "results" / "report")
     _copy_spack(stage)
     # The package analyses only its own studies.
@@ -155,13 +157,13 @@ def _copy_sources(stage: Path) -> None:
             _copy(path, stage / name)
 
 
-def _copy_study(results: Path, name: str, target: Path) -> int:
-    """Copy a study's files and its cells; return the number of cells."""
+def _copy_study(results: Path, name: str, target: Path) -> list[Path]:
+    """Copy a study's files and its cells; return the files of the cells."""
     shutil.copytree(results / name, target / name, ignore=shutil.ignore_patterns(".*", "pending.txt"))
     files = _cell_files(results, name)
     for path in files:
         _copy(path, target / path.relative_to(results))
-    return len(files)
+    return files
 
 
 def _cell_files(results: Path, study: str) -> list[Path]:

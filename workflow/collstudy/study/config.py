@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from collstudy.base.errors import StudyError, allowed
+from collstudy.base.errors import StudyError, allowed, nearest
 from collstudy.base.paths import ROOT
 from collstudy.study import checks
 from collstudy.study.catalogue import Catalogue
@@ -44,6 +44,9 @@ PROGRAM_LIMIT_S = 3600.0
 
 class Configuration:
     """The folder `config/` of a checkout or another workflow; a missing catalogue or machine is taken from the checkout."""
+
+    #: What error messages call an entry of study_names().
+    kind = "study"
 
     def __init__(self, folder: Path):
         self.folder = folder
@@ -87,7 +90,10 @@ class Configuration:
         check_name(name, "a study")
         path = self.study_path(name)
         if not path.exists():
-            raise StudyError(f"no study {name!r}: {shown(path)} does not exist" + allowed(self.study_names()))
+            known = self.study_names()
+            raise StudyError(
+                f"no {self.kind} {name!r}: {shown(path)} does not exist{nearest(name, known)}{allowed(known)}"
+            )
         raw, where = read_document(path, "study")
         if left := [
             place for key in ("machine", "import") if key in raw for place in _left_open(raw[key], where / key)

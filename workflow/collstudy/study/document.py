@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from collstudy.base.errors import StudyError, allowed
+from collstudy.base.errors import StudyError, allowed, nearest
 from collstudy.base.paths import SCHEMAS, SETUP
 
 #: Suffix of the file with a machine's fitted costs.
@@ -60,7 +60,7 @@ def read_document(path: Path, schema: str) -> tuple[dict[str, Any], Place]:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         siblings = [p.stem for p in path.parent.glob("*.yaml") if not p.name.endswith(FITTED_SUFFIX)]
-        raise StudyError(f"{shown(path)}: no such file" + allowed(siblings)) from None
+        raise StudyError(f"{shown(path)}: no such file{nearest(path.stem, siblings)}{allowed(siblings)}") from None
     except UnicodeDecodeError as error:
         raise StudyError(f"{shown(path)}: byte {error.start + 1} is not UTF-8; save the file as UTF-8") from None
     except OSError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import math
 import re
@@ -12,7 +11,7 @@ import jsonschema
 import yaml
 from yaml import MappingNode, MarkedYAMLError, Node, ScalarNode, SequenceNode, YAMLError
 
-from collstudy.base.errors import StudyError, allowed
+from collstudy.base.errors import StudyError, allowed, nearest
 from collstudy.base.paths import SCHEMAS
 
 #: Keys of earlier versions by schema, and what the user should do about them.
@@ -22,6 +21,12 @@ FORMER_KEYS = {
         "seed": "the key had no effect and was removed; delete the line",
     }
 }
+
+#: Types of JSON Schema in the words of YAML.
+TYPES = {
+    "object": "a mapping (key: value)", "array": "a list", "string": "a string", "integer": "an integer",
+    "number": "a number", "boolean": "true or false", "null": "empty",
+}  # fmt: skip
 
 TAG = "tag:yaml.org,2002:"
 MERGE = f"{TAG}merge"
@@ -129,12 +134,12 @@ def _explain(error: jsonschema.ValidationError) -> str:
     where = ".".join(str(part) for part in error.absolute_path) or "the file"
     if "propertyNames" in error.relative_schema_path or error.validator == "propertyNames":
         return (
-            f"unknown key {error.instance!r} in {where}{_nearest(error.instance, _keys(error))}{_allowed_values(error)}"
+            f"unknown key {error.instance!r} in {where}{nearest(error.instance, _keys(error))}{_allowed_values(error)}"
         )
     if error.validator == "additionalProperties":
         known = list(error.schema.get("properties", {}))
         wrong = [key for key in error.instance if key not in known]
-        near = "".join(_nearest(key, known) for key in wrong)
+        near = "".join(nearest(key, known) for key in wrong)
         return f"unknown key {', '.join(map(repr, wrong))} in {where}{near}{allowed(known)}"
     if error.validator == "required":
         missing = [key for key in error.validator_value if key not in error.instance]
@@ -150,21 +155,27 @@ def _explain(error: jsonschema.ValidationError) -> str:
         return f"{where}: {error.message}"
     if error.validator in ("oneOf", "anyOf") and error.context:
         options = " or ".join(
-            sorted({_short_text(e.message) for e in error.context if len(e.absolute_path) >= len(error.absolute_path)})
+            sorted({_violation(e) for e in error.context if len(e.absolute_path) >= len(error.absolute_path)})
         )
         return f"{where} is {_short(error.instance)}, which is not allowed: {options}"
-    return f"{where}: {_short_text(error.message)}"
+    if error.validator == "type" and error.instance is None and not error.absolute_path:
+        return "the file is empty"
+    return f"{where}: {_violation(error)}"
+
+
+def _violation(error: jsonschema.ValidationError) -> str:
+    """Return the validator's sentence, with the words of YAML instead of those of JSON Schema."""
+    if error.validator == "type":
+        kinds = [error.validator_value] if isinstance(error.validator_value, str) else error.validator_value
+        return f"{_short(error.instance)} is not {' or '.join(TYPES.get(kind, kind) for kind in kinds)}"
+    if error.validator == "uniqueItems":
+        return f"{_short(error.instance)} has an entry twice"
+    return _short_text(error.message)
 
 
 def _keys(error: jsonschema.ValidationError) -> list[str]:
     """Return the keys that a mapping may have, if its schema lists them."""
     return list(error.validator_value) if error.validator == "enum" else []
-
-
-def _nearest(word: str, known: list[str]) -> str:
-    """Return a suggestion for a misspelt key; "" if no known key is similar."""
-    near = difflib.get_close_matches(word, known, 1)
-    return f" (did you mean {near[0]!r}?)" if near else ""
 
 
 def _allowed_values(error: jsonschema.ValidationError) -> str:

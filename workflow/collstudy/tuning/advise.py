@@ -36,7 +36,8 @@ class Question:
     def label(self) -> str:
         """Return one line that describes the question."""
         size = "" if self.size is None else f", {self.size} B"
-        return f"{self.collective} on {self.nodes} nodes, {self.processes} processes, mapping {self.mapping}{size}"
+        nodes = f"{self.nodes} node{'s' * (self.nodes != 1)}"
+        return f"{self.collective} on {nodes}, {self.processes} processes, mapping {self.mapping}{size}"
 
 
 def parse_size(text: str) -> int:
@@ -290,7 +291,9 @@ def atlas_answer(measured: Measured, question: Question) -> tuple[bool, list[str
     exact = (mapping, nodes, processes, size) == (
         question.mapping, question.nodes, question.processes, question.size,
     )  # fmt: skip
-    where = f"{processes} processes on {nodes} nodes, mapping {mapping}" + ("" if size is None else f", {size} B")
+    where = f"{processes} processes on {nodes} node{'s' * (nodes != 1)}, mapping {mapping}" + (
+        "" if size is None else f", {size} B"
+    )
     if best == "default":
         use = "default (the fastest there)"
     elif slower <= AS_GOOD:
@@ -302,7 +305,7 @@ def atlas_answer(measured: Measured, question: Question) -> tuple[bool, list[str
         f"Atlas: {measured.label}, measured (study {measured.study}):",
         f"  use: {use}",
         f"  based on: {len(latency)} algorithms {'in this cell' if exact else 'in the nearest measured cell: ' + where}; "
-        f"{launches} launch{'es' * (launches != 1)} or more each",
+        f"at least {launches} launch{'es' * (launches != 1)} each",
     ]
 
 

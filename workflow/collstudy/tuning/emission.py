@@ -195,11 +195,12 @@ def lost(folder: Path) -> list[str]:
         return []
     row = rows[0]
     return [
-        f"One file for all placements would lose: for each number of processes and message size that {row['shapes']} placements "
-        "at most have in common, the algorithm that is best for them together is",
-        f"{float(row['geometric_mean_pct']):.1f} % slower than the fastest of each placement in the geometric mean, "
-        f"{float(row['p90_pct']):.1f} % at the 90th percentile and {float(row['max_pct']):.0f} % at most ({row['cells']} cells; "
-        "the minimum over noisy latencies is biased low, so the loss is an upper limit).",
+        "One file for all placements would lose performance. In the cells (number of processes and message size) that several "
+        f"placements share (at most {row['shapes']}), the algorithm",
+        "that is best for them together is slower than the fastest one of each placement, by "
+        f"{float(row['geometric_mean_pct']):.1f} % (geometric mean over {row['cells']} cells; 90th percentile "
+        f"{float(row['p90_pct']):.1f} %, maximum {float(row['max_pct']):.0f} %).",
+        "The minimum over noisy latencies is biased low, so this is an upper bound.",
         "",
     ]
 

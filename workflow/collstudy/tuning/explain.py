@@ -30,9 +30,9 @@ def explain(
         version = known.version if file.format != "openmpi-json" or known.release >= (6,) else "6.0"
         lines.append(f"as Open MPI {version} reads it")
     if file.ignored:
-        lines.append("The library ignores this file because of a fault; its rules would be:")
+        lines.append("The library ignores this file because of an error; its rules would be:")
     if file.misread:
-        lines.append("Open MPI misreads this file because of a fault. Rules as intended by its lines:")
+        lines.append("Open MPI misreads this file because of an error. Rules as intended by its lines:")
     lines.append("")
     asked = [collective] if collective else list(file.collectives)
     for name in asked:
@@ -98,7 +98,7 @@ def _words(span: Span, unit: str, before: str = "") -> str:
 
 def _faults(faults: tuple[Fault, ...]) -> list[str]:
     wrong = [fault for fault in faults if not fault.note]
-    lines = [f"{_count(len(wrong), 'fault')}{':' if wrong else ''}"]
+    lines = [f"{_count(len(wrong), 'error')}{':' if wrong else ''}"]
     lines += [f"  line {fault.line}: {fault.text}" for fault in wrong]
     notes = [fault for fault in faults if fault.note]
     return lines + (["notes:", *(f"  line {fault.line}: {fault.text}" for fault in notes)] if notes else [])

@@ -79,6 +79,20 @@ test_that("no sentence says tied and slower of the same thing", {
   expect_match(text, "the default is the fastest algorithm, or tied with it, in 100 % of the cells\\.$")
 })
 
+test_that("a default that is never the fastest is not said to be so in 0.0 % of the cells", {
+  rows <- toy_rows("bcast", rep(c("default", "linear"), 2), 2, c(1, 1, 2, 2), c(2, 1, 3, 1))
+  results <- read_results(make_study(rows))
+  expect_match(describe_answer(results), paste(
+    "the default is neither the fastest algorithm nor tied with it in any of the 2 cells\\. It is slower by 145 %"
+  ))
+})
+
+test_that("ties of simulated latencies are not explained by noise, which they lack", {
+  rows <- toy_rows("bcast", c("default", "linear"), 2, 1, 1:2)
+  expect_match(tie_rule(read_results(make_study(rows, simulated = TRUE)), "bcast"), "fastest count as tied\\.$")
+  expect_match(tie_rule(read_results(make_study(rows)), "bcast"), "the noise of so few launches is unknown\\.$")
+})
+
 test_that("an algorithm that did not take part everywhere is named", {
   rows <- toy_rows("bcast", c("default", "linear", "chain", "default", "linear"), 2, c(1, 1, 1, 2, 2), 1:5)
   text <- describe_decision(read_results(make_study(rows)), "bcast")

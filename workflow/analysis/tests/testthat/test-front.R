@@ -93,6 +93,10 @@ test_that("advice has the gain with its interval, and a command for a cell that 
   decided <- dplyr::mutate(decided, processes = c(64, 64, 100), size_bytes = c(2048, 32768, 65536))
   write_table(decided, file.path(folder, "tuning", "decisions.csv"))
   expect_match(describe_front(folder)$advice$ask, "--ppn 32 --mapping core --size 32KiB$")
+  # Between two ranks all algorithms send the same messages.
+  decided <- dplyr::mutate(decided, processes = c(2, 2, 100), algorithm = "linear")
+  write_table(decided, file.path(folder, "tuning", "decisions.csv"))
+  expect_match(describe_front(folder)$advice$ask, "--ppn 50 --mapping core --size 64KiB$")
   expect_equal(front$judged, 1)
 })
 
@@ -123,6 +127,20 @@ test_that("every clear gain is named with what it saves", {
   expect_match(front$answer, "^Tuned rules .* the default in 2 of 2 pairs .* they save", all = FALSE)
   expect_match(front$advice$sentence, "broadcast on one: they save [0-9.]+ % \\(95 % interval ")
   expect_match(front$advice$others, "also save [0-9.]+ % \\([0-9.]+ to .*\\) for broadcast on other", all = FALSE)
+})
+
+test_that("a gain that is not significant is not called none", {
+  kept <- tibble::tibble(
+    machine = "A", simulated = FALSE, collective = c("bcast", "barrier"), gain_pct = c(20, 0),
+    gain_low_pct = c(-20, -1), gain_high_pct = c(60, 1)
+  )
+  expect_equal(advise_default(kept), paste(
+    "Keep the default for broadcast and barrier on A: no rule is significantly faster there. More process counts could",
+    "show whether the rules save time for broadcast on A (estimate 17 %, 95 % interval -25 to 38 %)."
+  ))
+  expect_equal(
+    advise_default(kept[2, ]), "Keep the default for barrier on A: no rule is significantly faster there."
+  )
 })
 
 test_that("what rules save is said as a share of the default's time", {

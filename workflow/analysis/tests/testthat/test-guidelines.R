@@ -94,7 +94,7 @@ test_that("where nothing is violated there is no worst cell", {
 test_that("sentences and the table name violations, and guidelines that no study could judge are named", {
   rows <- cells_of(list(allreduce = c(5, 10, 30), reduce = c(2, 4, 10), bcast = c(3, 4, 10)))
   told <- describe_guidelines(list(rows = dplyr::mutate(rows, source = NA, flag = NA)))
-  violated <- "a, allreduce: the default violates the guideline .allreduce <= reduce \\+ bcast. in 67 % of 3"
+  violated <- "A, allreduce: the default violates the guideline .*reduce \\+ bcast. in 2 of 3 cells \\(67 %\\);"
   expect_match(told, violated, all = FALSE)
   expect_match(told, "could not be judged on any machine.*allgather <= gather \\+ bcast", all = FALSE)
   expect_no_match(told, "Not judged.*allreduce <= reduce \\+ bcast")
