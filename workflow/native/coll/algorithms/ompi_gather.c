@@ -106,8 +106,6 @@ int ompi_gather_binomial(struct call *call) {
     char *raw, *into;
     if (call->bytes * (size_t)call->size > INT_MAX) /* counts are of type int */
         return COLL_USE_DEFAULT;
-    if (call->bytes * (size_t)call->size > INT_MAX) /* counts are of type int */
-        return COLL_USE_DEFAULT;
     coll_tree_in_order_binomial(&tree, call->rank, call->size, call->root);
     if (call->rank != call->root && tree.n == 0)
         return coll_send(call, call->send, call->count, tree.parent);

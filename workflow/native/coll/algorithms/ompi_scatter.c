@@ -94,8 +94,6 @@ int ompi_scatter_binomial(struct call *call) {
     char *raw, *buffer;
     if (call->bytes * (size_t)call->size > INT_MAX) /* counts are of type int */
         return COLL_USE_DEFAULT;
-    if (call->bytes * (size_t)call->size > INT_MAX) /* counts are of type int */
-        return COLL_USE_DEFAULT;
     coll_tree_in_order_binomial(&tree, call->rank, call->size, call->root);
     if (call->rank != call->root && tree.n == 0)
         return coll_recv(call, call->recv, call->count, tree.parent, MPI_STATUS_IGNORE);
