@@ -7,7 +7,6 @@ pair share the state of the machine, so their ratio varies less than the medians
 
 from __future__ import annotations
 
-import math
 import os
 import re
 import statistics
@@ -18,6 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "workflow"))
 
+from collstudy.base.statistics import median_interval  # noqa: E402
 from collstudy.launch.openmpi import library  # noqa: E402
 from collstudy.launch.toolchain import mpi_environment  # noqa: E402
 
@@ -37,15 +37,6 @@ def latency_us(preload: bool) -> float:
     return float(re.findall(r"^8\s+([\d.]+)", done.stdout, re.MULTILINE)[0])
 
 
-def order_interval(values: list[float]) -> tuple[float, float]:
-    """Return the 95 % interval of the median from order statistics (Le Boudec 2010): values k and n + 1 - k."""
-    ordered, n = sorted(values), len(values)
-    k = 1
-    while sum(math.comb(n, i) for i in range(k + 1)) <= 0.025 * 2**n:
-        k += 1
-    return ordered[k - 1], ordered[n - k]
-
-
 def main() -> None:
     """Run the pairs and print the results."""
     pairs = int(sys.argv[1]) if len(sys.argv) > 1 else 15
@@ -55,7 +46,7 @@ def main() -> None:
         for preload in (False, True) if number % 2 else (True, False):
             (loaded if preload else plain).append(latency_us(preload))
     ratios = [100 * (b / a - 1) for a, b in zip(plain, loaded, strict=True)]
-    low, high = order_interval(ratios)
+    low, high = median_interval(ratios)
     load = os.getloadavg()[0]
     print(
         f"without: {statistics.median(plain):.4f} us, with: {statistics.median(loaded):.4f} us ({pairs} pairs, load {load:.1f})"

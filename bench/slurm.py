@@ -16,7 +16,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -66,11 +65,13 @@ def jobs(cluster: Cluster, folder: Path) -> None:
         if name == "cells":
             source = made.folder / "workflow" / "collstudy" / "plan" / "blocks.py"
             text = source.read_text()
-            assert "parts = max(1," in text
             # Put each cell into its own block; the split by points must not keep cells together.
-            text = text.replace("parts = max(1,", "parts = max(len(members),").replace(
-                "(cell.collective, cell.mapping, cell.processes, cell.per_node)", "cell.digest"
-            )
+            for part, other in (
+                ("parts = max(1,", "parts = max(len(members),"),
+                ("task.work.point", "task.work.digest"),
+            ):
+                assert part in text
+                text = text.replace(part, other)
             source.write_text(text)
         start = time.monotonic()
         command = ["snakemake", "--profile", "slurm", "results/bench/measurements.csv"]
@@ -113,7 +114,7 @@ def overhead(folder: Path) -> None:
 
     launches.execute = timed
     start = time.monotonic()
-    run_block(Block(study.machine, "openmpi", 1, (replace(task),)), project.results, Path("log"))
+    run_block(Block(study.machine, "openmpi", 1, (task,)), project.results, Path("log"))
     whole = time.monotonic() - start
     each = 1000 * (whole - sum(bare)) / len(bare)
     print(

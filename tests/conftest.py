@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from collstudy.launch.openmpi import library
+from collstudy.launch.toolchain import mpi_environment
 
 ROOT = Path(__file__).resolve().parents[1]
 COPIED = ("Snakefile", "study", "CITATION.cff", "LICENSE", "config", "data", "profiles", "workflow", "report", "envs")
@@ -55,6 +57,14 @@ def must(done: subprocess.CompletedProcess[str]) -> subprocess.CompletedProcess[
     return done
 
 
+def tool(name: str, variable: str = "") -> str:
+    """Return the path of a program: that in an environment variable, or the one on PATH; without it, skip the test."""
+    found = os.environ.get(variable) or shutil.which(name)
+    if found is None:
+        pytest.skip(f"{name} is not on PATH" + f", {variable} is not set" * bool(variable))
+    return found
+
+
 def csv_rows(path: Path) -> list[dict[str, str]]:
     """Return the rows of a CSV file, which may be compressed."""
     text = gzip.decompress(path.read_bytes()).decode() if path.suffix == ".gz" else path.read_text(encoding="utf-8")
@@ -79,6 +89,28 @@ class Checkout:
             else:
                 shutil.copy2(source, folder / name)
         (folder / ".study").symlink_to(ROOT / ".study")
+
+    def own_setup(self, *left_out: str) -> Path:
+        """Give it a folder .study of its own, with links to the products of set-up except those in *left_out*."""
+        made = self.folder / ".study"
+        made.unlink()
+        made.mkdir()
+        for path in (ROOT / ".study").iterdir():
+            if path.name not in left_out:
+                (made / path.name).symlink_to(path)
+        return made
+
+    def copied_setup(self) -> Path:
+        """Give it a copy of .study, made of hard links."""
+        made = self.folder / ".study"
+        made.unlink()
+        subprocess.run(["cp", "-al", ROOT / ".study", made], check=True)
+        return made
+
+    def oversubscribe(self) -> None:
+        """Let studies of this machine have more ranks than it has cores."""
+        machine = self.folder / "config" / "machines" / "this-machine.yaml"
+        machine.write_text(machine.read_text() + "\noversubscribe: true\n")
 
     def write(self, name: str, text: str) -> Path:
         path = self.folder / name
@@ -175,6 +207,13 @@ def printed_results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     parts = [f"results/orfeo-thin-published/{part}/index.csv" for part in ("tables", "models")]
     must(made.snakemake("--config", "studies=orfeo-thin-published", "--", *parts, environment=data))
     return made.folder / "results" / "orfeo-thin-published"
+
+
+def compiled(name: str, folder: Path) -> Path:
+    """Compile tests/NAME.c to *folder* with the MPI library of the study; return the program."""
+    command = [library().mpicc, "-o", folder / name, ROOT / "tests" / f"{name}.c", "-lpthread"]
+    subprocess.run(command, check=True, env=mpi_environment())
+    return folder / name
 
 
 def write_mpi4py(folder: Path, text: str) -> None:

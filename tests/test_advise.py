@@ -19,8 +19,10 @@ HEADER = (
 
 @pytest.fixture
 def folder(tmp_path):
-    (tmp_path / "tuning").mkdir()
-    (tmp_path / "tables").mkdir()
+    """Return the folder of a study, in the folder of all results."""
+    study = tmp_path / "toy"
+    (study / "tuning").mkdir(parents=True)
+    (study / "tables").mkdir()
     document = {
         "name": "toy",
         "simulated": False,
@@ -28,8 +30,8 @@ def folder(tmp_path):
         "provenance": {"mpi": "mpich"},
         "collectives": {"bcast": {"algorithms": [{"name": "default"}, {"name": "chain"}]}},
     }
-    (tmp_path / "study.json").write_text(json.dumps(document))
-    (tmp_path / "tuning" / "decisions.csv").write_text(
+    (study / "study.json").write_text(json.dumps(document))
+    (study / "tuning" / "decisions.csv").write_text(
         HEADER
         + "bcast,core,2,8,1,default,,within noise,measured,1,1,0,2,launches\n"
         + "bcast,core,2,8,1024,chain,,better,measured,10,12,20,2,launches\n"
@@ -38,8 +40,8 @@ def folder(tmp_path):
     rows = ["collective,algorithm,parameters,mapping,nodes,processes,size_bytes,launch,latency_us"]
     rows += [f"bcast,chain,,core,2,8,1024,{n},{9 + n / 2}" for n in range(1, 4)]
     rows += ["bcast,default,,core,2,8,1024,1,12", "bcast,chain,,core,2,10,1024,1,12"]
-    (tmp_path / "measurements.csv").write_text("\n".join(rows) + "\n")
-    return tmp_path
+    (study / "measurements.csv").write_text("\n".join(rows) + "\n")
+    return study
 
 
 def test_sizes():
@@ -81,12 +83,8 @@ def simulate(folder):
 
 def test_a_simulated_study_says_how_far_it_is_off(tmp_path, folder):
     simulate(folder)
-    study = tmp_path / "study"
-    study.mkdir()
-    for name in ("study.json", "measurements.csv", "tuning", "tables"):
-        (tmp_path / name).rename(study / name)
     question = Question("bcast", "core", 2, 8, 1024)
-    assert "no study compares the machine with a real one" in "\n".join(answer(study, question)[1])
+    assert "no study compares the machine with a real one" in "\n".join(answer(folder, question)[1])
     compared = tmp_path / "judge"
     (compared / "tables").mkdir(parents=True)
     (compared / "study.json").write_text(json.dumps({"name": "judge", "machine": {"name": "toy"}, "provenance": {}}))
@@ -94,7 +92,7 @@ def test_a_simulated_study_says_how_far_it_is_off(tmp_path, folder):
         "collective,algorithm,mapping,held_out,cells,median_abs_error_pct,p90_abs_error_pct\n"
         "bcast,all,all,TRUE,90,11.2,29\nbcast,chain,core,FALSE,9,1,2\nbcast,all,core,TRUE,30,8.4,24.6\n"
     )
-    text = "\n".join(answer(study, question)[1])
+    text = "\n".join(answer(folder, question)[1])
     assert "(Toy, simulated):" in text
     assert "simulated, typically off by 8 % (median of 30 held-out cells, mapping core" in text
     assert "more than 25 %; study judge" in text
@@ -145,7 +143,7 @@ def test_the_command_says_what_is_missing(tmp_path):
 def test_the_most_similar_machine_answers_first(tmp_path, folder):
     results = tmp_path / "results"
     for name, cores in (("large", 64), ("small", 12)):
-        shutil.copytree(folder, results / name, ignore=shutil.ignore_patterns("results"))
+        shutil.copytree(folder, results / name)
         document = json.loads((folder / "study.json").read_text())
         levels = [{"name": "node", "count": 2}, {"name": "socket", "count": 2}, {"name": "core", "count": cores}]
         document |= {"name": name, "machine": {"label": name.title(), "levels": levels}}
@@ -207,10 +205,7 @@ def test_the_atlas_does_not_guess(cells):
 
 
 def test_a_study_that_has_decided_goes_before_its_cells(tmp_path, folder):
-    study = tmp_path / "there"
-    study.mkdir()
-    for name in ("study.json", "measurements.csv", "tuning", "tables"):
-        (tmp_path / name).rename(study / name)
+    folder.rename(tmp_path / "there")
     atlas = [atlas_of(*pair(3, 2, processes=8))]
     _, lines = advise.advise(tmp_path, Question("bcast", "core", 2, 8, 1024), None, None, atlas)
     assert "Study toy (Toy, measured):" in lines and not any(line.startswith("Atlas") for line in lines)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from collstudy.study.checks import library_algorithms
-from conftest import ROOT, finish, must
-from test_coll_library import ALGORITHMS, build, tool
+from conftest import ROOT, finish, must, tool
+from test_coll_library import ALGORITHMS, build
 
 COLL = ROOT / "workflow" / "native" / "coll"
 #: A folder may call only itself and the folders before it.

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, finish, must, quick
+from conftest import ROOT, finish, must, quick, tool
 
 SOURCES = ROOT / "workflow" / "native" / "coll"
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -61,13 +60,6 @@ def replaced_by(function: str) -> str:
 # The node of each rank: in blocks, round robin, and neither contiguous nor in equal numbers.
 PLACEMENTS = {"blocks": "aaaabbbbccccddddeeee", "cyclic": "abcdeabcdeabcdeabcde", "uneven": "abacbbdacddcbaceebda"}
 GROUPS = "left=a,b;right=c"  # d and e are groups of their own
-
-
-def tool(name: str, variable: str) -> str:
-    found = os.environ.get(variable) or shutil.which(name)
-    if found is None:
-        pytest.skip(f"{name} is not on PATH, {variable} is not set")
-    return found
 
 
 def build(folder: Path, compiler: str, *flags: str) -> Path:
@@ -149,26 +141,6 @@ def topology_rows() -> list[dict[str, str]]:
 @pytest.mark.parametrize("row", topology_rows())
 def test_results_simulated_17_ranks(simulated: Run, tmp_path: Path, row: dict[str, str]) -> None:
     agrees(simulated(17, row | place(tmp_path, "uneven", 17) | {"TEST_LEAST": "16"}))
-
-
-@pytest.mark.parametrize(
-    ("variables", "words"),
-    [
-        ({"COLL_BCAST": "tree"}, ["COLL_BCAST", "'tree'", "ompi_binomial", "node_group"]),
-        ({"COLL_ALLTOALL": "linear"}, ["COLL_ALLTOALL", "COLL_BCAST", "COLL_REDUCE_SCATTER"]),
-        ({"COLL_BCAST": "ompi_chain:width=4"}, ["'width'", "fanout", "segment_bytes"]),
-        ({"COLL_BCAST": "ompi_chain:fanout=many"}, ["fanout", "'many'", "from 1 to 32"]),
-        ({"COLL_BCAST": "default:fanout=1"}, ["no keys"]),
-        ({"COLL_RULES": "/nowhere"}, ["COLL_RULES", "cannot read"]),
-        ({"COLL_VERBOSE": "yes"}, ["COLL_VERBOSE", "0 or 1"]),
-        ({"COLL_CREATE": "no"}, ["COLL_CREATE", "0 or 1"]),
-    ],
-)
-def test_unknown_settings_stop_at_the_start(simulated: Run, variables: dict[str, str], words: list[str]) -> None:
-    done = simulated(2, variables)
-    assert done.returncode != 0
-    line = next(line for line in done.stderr.splitlines() if line.startswith("libcollstudy:"))
-    assert all(word in line for word in words), line
 
 
 def test_rules_file(simulated: Run, tmp_path: Path) -> None:

@@ -140,7 +140,10 @@ def test_operations_that_mpi_does_not_define_are_errors_on_every_rank(
 CHAIN = "COLL_BCAST=ompi_chain"
 #: The setting, the content of its file (FILE stands for its path), and words of the single message.
 WRONG = [
-    ("COLL_ALLTOALL=ompi_linear", None, ["COLL_ALLTOALL", "Known:", "COLL_BCAST", "COLL_HOSTS"]),
+    ("COLL_BCAST=tree", None, ["COLL_BCAST", "'tree'", "ompi_binomial", "node_group"]),
+    ("COLL_BCAST=default:fanout=1", None, ["no keys"]),
+    ("COLL_ALLTOALL=ompi_linear", None, ["COLL_ALLTOALL", "Known:", "COLL_BCAST", "COLL_REDUCE_SCATTER", "COLL_HOSTS"]),
+    (f"{CHAIN}:width=4", None, ["'width'", "fanout", "segment_bytes"]),
     (f"{CHAIN}:", None, ["COLL_BCAST", "no key ''", "fanout"]),
     (f"{CHAIN}:fanout=0", None, ["COLL_BCAST", "fanout", "from 1 to 32", "'0'"]),
     (f"{CHAIN}:fanout=-1", None, ["COLL_BCAST", "fanout", "from 1 to 32", "'-1'"]),
@@ -156,7 +159,9 @@ WRONG = [
     ("COLL_MEMORY_LIMIT=-1", None, ["COLL_MEMORY_LIMIT", "at least 0", "'-1'"]),
     ("COLL_MEMORY_LIMIT=1GiB", None, ["COLL_MEMORY_LIMIT", "whole number", "'1GiB'"]),
     ("COLL_VERBOSE=2", None, ["COLL_VERBOSE", "0 or 1"]),
+    ("COLL_CREATE=no", None, ["COLL_CREATE", "0 or 1"]),
     ("COLL_BASE=openmpi", None, ["COLL_BASE", "mpi", "ompi"]),
+    ("COLL_RULES=/nowhere", None, ["COLL_RULES", "cannot read"]),
     ("COLL_RULES=FILE", "bcast * * * ompi_chain:fanout=0\n", ["COLL_RULES", "from 1 to 32", "line 1"]),
     ("COLL_RULES=FILE", "bcast 2 -1 * node\n", ["COLL_RULES", "a rule is", "line 1"]),
     ("COLL_HOSTS=/nowhere", None, ["COLL_HOSTS", "cannot read '/nowhere'"]),

@@ -54,8 +54,7 @@ analysis: {tuning: {}}
 def measured(checkout: Checkout, name: str, text: str) -> tuple[dict[str, dict[str, str]], str]:
     """Measure a study; return its cells by algorithm, and the output."""
     checkout.write(f"config/studies/{name}.yaml", text)
-    machine = checkout.folder / "config" / "machines" / "this-machine.yaml"
-    machine.write_text(machine.read_text() + "\noversubscribe: true\n")
+    checkout.oversubscribe()
     target = f"results/{name}/measurements.csv"
     done = must(checkout.snakemake("--config", f"studies={name}", "--cores", "2", "--", target))
     return {row["algorithm"]: row for row in csv_rows(checkout.folder / f"results/{name}/cells.csv")}, done.stderr

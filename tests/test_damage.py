@@ -81,6 +81,7 @@ IMPOSSIBLE: dict[str, Callable[[dict[str, Any]], Any]] = {
     "proof a list": lambda d: d.__setitem__("proof", [1]),
     "failure without reason": lambda d: d.__setitem__("failure", {}),
     "no failure": lambda d: d.pop("failure"),
+    "another cell": lambda d: d["cell"].__setitem__("processes", 3),
 }
 #: Damage that only the digest of the measurements reveals.
 POSSIBLE: dict[str, Callable[[dict[str, Any]], Any]] = {
@@ -128,9 +129,10 @@ def test_what_could_not_be_read_again_is_not_written(cell: Cell, tmp_path: Path)
     assert not Store(tmp_path).file(cell).exists()
 
 
-@pytest.mark.parametrize("kind", ["folder", "loop", "deep", "binary", "number", "huge number"])
+@pytest.mark.parametrize("kind", ["folder", "loop", "empty", "cut", "deep", "binary", "number", "huge number"])
 def test_something_else_in_place_of_a_cells_file(cell: Cell, tmp_path: Path, kind: str) -> None:
     path = stored(cell, tmp_path)
+    content = path.read_bytes()
     path.unlink()
     if kind == "folder":
         path.mkdir()
@@ -138,9 +140,8 @@ def test_something_else_in_place_of_a_cells_file(cell: Cell, tmp_path: Path, kin
     elif kind == "loop":
         path.symlink_to(path.name)
     else:
-        path.write_bytes(
-            {"deep": b"[" * 100_000, "binary": b"\xff\x00", "number": b"7", "huge number": b"9" * 10_000}[kind]
-        )
+        others = {"empty": b"", "cut": content[: len(content) // 2], "deep": b"[" * 100_000, "binary": b"\xff\x00"}
+        path.write_bytes((others | {"number": b"7", "huge number": b"9" * 10_000})[kind])
     store = Store(tmp_path)
     with pytest.raises(Damaged):
         store.read(cell)

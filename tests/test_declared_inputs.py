@@ -5,13 +5,11 @@ from __future__ import annotations
 import base64
 import json
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 from collstudy.launch.openmpi import library
-from collstudy.launch.toolchain import mpi_environment
-from conftest import ROOT, Checkout, must
+from conftest import Checkout, compiled, must
 
 #: The whole grid, on which sampling is replayed.
 TINY = """
@@ -134,8 +132,7 @@ def complete(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     folder = tmp_path_factory.mktemp("complete")
     made = checkout(folder / "checkout", folder)
     (folder / "bcast_all.csv").write_text("\n".join(["A,M,P,S,L", *ROWS, ""]))
-    command = [library().mpicc, "-o", folder / "tuned", ROOT / "tests" / "tuned.c", "-lpthread"]
-    subprocess.run(command, check=True, env=mpi_environment())
+    compiled("tuned", folder)
     for target in TARGETS:
         must(made.snakemake(*target))
     return made

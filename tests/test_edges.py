@@ -136,7 +136,7 @@ def test_manual_pages_are_up_to_date_and_their_examples_run(tmp_path: Path) -> N
     package = tmp_path / "analysis"
     shutil.copytree(ROOT / "workflow" / "analysis", package)
     if rscript("-e", "cat(nzchar(system.file(package = 'roxygen2')))") != "TRUE":
-        pytest.skip("roxygen2 is not installed (envs/debian-test.txt)")
+        pytest.skip("roxygen2 is not installed (envs/debian.txt)")
     rscript("-e", f"roxygen2::roxygenise('{package}')")
     for name in ("NAMESPACE", *(f"man/{path.name}" for path in (package / "man").iterdir())):
         assert (package / name).read_text() == (ROOT / "workflow" / "analysis" / name).read_text(), name

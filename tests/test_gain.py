@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import io
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
 from collstudy.base.errors import StudyError
 from collstudy.launch.execute import LaunchFailed, spawn
-from collstudy.launch.openmpi import library
 from collstudy.launch.replay import refuse_deadlock, replay
-from collstudy.launch.toolchain import mpi_environment
 from collstudy.project.studies import Project
 from collstudy.sources.traced import alltoall_rules
 from collstudy.study.config import Configuration
 from collstudy.study.traces import Replay
 from collstudy.tuning.rules import Decision, placements
-from conftest import ROOT, Checkout, csv_rows, must
-
-TESTS = Path(__file__).resolve().parent
+from conftest import ROOT, Checkout, compiled, csv_rows, must
 
 MACHINE = """
 kind: simulated
@@ -56,9 +51,7 @@ alltoall,core,2,4,16,pairwise,,,measured,9,10,10,,
 @pytest.fixture
 def program(tmp_path: Path) -> Path:
     """Build tests/traced.c with the MPI library of the study."""
-    path = tmp_path / "traced"
-    subprocess.run([library().mpicc, "-o", path, TESTS / "traced.c"], check=True, env=mpi_environment())
-    return path
+    return compiled("traced", tmp_path)
 
 
 def test_traces_are_replayed_with_and_without_decisions(checkout: Checkout, program: Path, tmp_path: Path) -> None:

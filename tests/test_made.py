@@ -13,9 +13,8 @@ import pytest
 from collstudy.project import made
 from collstudy.project.status import run_summary
 from collstudy.project.studies import Project
-from conftest import IMPORTED, TINY, Checkout, must
-
-MEASURED = "results/tiny/measurements.csv"
+from conftest import IMPORTED, TINY, Checkout
+from made_runs import MEASURED, run
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -23,7 +22,7 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 def test_what_was_changed_by_hand_is_made_again(checkout: Checkout) -> None:
-    assert checkout.snakemake("--cores", "2", MEASURED).returncode == 0
+    run(checkout, "--cores", "2", MEASURED)
     folder = checkout.folder / "results" / "tiny"
     first = files(folder)
     assert checkout.collstudy("verify").returncode == 0
@@ -47,19 +46,18 @@ def test_what_was_changed_by_hand_is_made_again(checkout: Checkout) -> None:
     for problem in problems:
         assert f"tiny: results/tiny/{problem}" in verified.stdout
     damaged = files(folder)
-    planned = checkout.snakemake("-n", MEASURED)
-    assert planned.returncode == 0 and "collect_measurements" in planned.stdout + planned.stderr
+    assert "collect_measurements" in run(checkout, "-n", MEASURED)
     assert files(folder) == damaged
-    done = must(checkout.snakemake("--cores", "2", MEASURED))
-    assert "tiny: made again, because files were changed: " + "; ".join(problems) in done.stderr
-    assert "to simulate" not in done.stderr
+    printed = run(checkout, "--cores", "2", MEASURED)
+    assert "tiny: made again, because files were changed: " + "; ".join(problems) in printed
+    assert "to simulate" not in printed
     again = files(folder)
     assert again.pop("ranks.csv.damaged-1/mine.txt") == b"kept" and again == first
-    assert "Nothing to be done" in (done := checkout.snakemake(MEASURED)).stdout + done.stderr
+    assert "Nothing to be done" in run(checkout, MEASURED)
     # The same change for the second time: Snakemake remembers the contents of inputs.
     for _ in range(2):
         (folder / "cells.csv").write_text("")
-        must(checkout.snakemake(MEASURED))
+        run(checkout, MEASURED)
         assert (folder / "cells.csv").read_bytes() == first["cells.csv"]
 
 
@@ -87,8 +85,8 @@ def tuned(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     found = Checkout(tmp_path_factory.mktemp("tuned") / "checkout")
     found.write("config/studies/tiny.yaml", TUNED)
     found.write("config/config.yaml", "studies: [tiny]\nresults: results\n")
-    done = must(found.snakemake("--cores", "2"))
-    assert "Nothing to be done" in (done := found.snakemake("--cores", "2")).stdout + done.stderr
+    run(found, "--cores", "2")
+    assert "Nothing to be done" in run(found, "--cores", "2")
     return found
 
 
@@ -111,12 +109,12 @@ def remade(checkout: Checkout, problems: dict[str, str]) -> None:
     assert verified.returncode == 1
     for name, how in problems.items():
         assert f"{name} {how}" in verified.stdout
-    done = must(checkout.snakemake("--cores", "2"))
-    said = "\n".join(line for line in done.stderr.splitlines() if "made again, because files were changed" in line)
+    printed = run(checkout, "--cores", "2")
+    said = "\n".join(line for line in printed.splitlines() if "made again, because files were changed" in line)
     for name, how in problems.items():
         assert f"{name.removeprefix('results/tiny/').removeprefix('results/')} {how}" in said
-    assert "to simulate" not in done.stderr
-    assert "Nothing to be done" in (done := checkout.snakemake("--cores", "2")).stdout + done.stderr
+    assert "to simulate" not in printed
+    assert "Nothing to be done" in run(checkout, "--cores", "2")
     after = {name: (checkout.folder / name).read_text() for name in DAMAGE}
     # A report contains the time at which it was made.
     assert [name for name in DAMAGE if after[name] != before[name] and "report/" not in name] == []
@@ -132,10 +130,9 @@ def test_tuning_files_changed_by_hand_are_made_again(tuned: Checkout) -> None:
 @pytest.mark.long
 def test_one_tuning_file_makes_its_rule_alone_run_again(tuned: Checkout) -> None:
     damage(tuned.folder / "results/tiny/tuning/openmpi-core-n2.rules", "was changed")
-    planned = tuned.snakemake("-n")
-    assert "keep_tuning" in planned.stdout + planned.stderr
-    assert "decide_tuning" not in planned.stdout + planned.stderr
-    assert tuned.snakemake("--cores", "2").returncode == 0
+    planned = run(tuned, "-n")
+    assert "keep_tuning" in planned and "decide_tuning" not in planned
+    run(tuned, "--cores", "2")
     assert tuned.collstudy("verify").returncode == 0
 
 
@@ -149,11 +146,10 @@ def test_files_in_the_place_of_folders_are_set_aside(tuned: Checkout) -> None:
     for name in ("tiny/tuning", "report"):
         shutil.rmtree(tuned.folder / "results" / name)
         (tuned.folder / "results" / name).write_text("kept")
-    done = tuned.snakemake("--cores", "2")
-    assert done.returncode == 0 and "Traceback" not in done.stderr, done.stdout + done.stderr
+    assert "Traceback" not in run(tuned, "--cores", "2")
     for name in ("tiny/tuning", "report"):
         assert (tuned.folder / "results" / f"{name}.damaged-1").read_text() == "kept"
-    assert "Nothing to be done" in (done := tuned.snakemake("--cores", "2")).stdout + done.stderr
+    assert "Nothing to be done" in run(tuned, "--cores", "2")
 
 
 def test_the_parts_of_a_study_are_noted_apart(tmp_path: Path) -> None:
@@ -198,7 +194,7 @@ def test_notes_that_say_nothing(tmp_path: Path, text: str) -> None:
 
 
 def test_damage_of_the_store_ends_in_no_traceback(checkout: Checkout) -> None:
-    assert checkout.snakemake("--cores", "2", MEASURED).returncode == 0
+    run(checkout, "--cores", "2", MEASURED)
     first = (checkout.folder / MEASURED).read_bytes()
     one, two, three, four = sorted((checkout.folder / "results" / "cells").rglob("*.json"))
     one.unlink()
@@ -216,15 +212,14 @@ def test_damage_of_the_store_ends_in_no_traceback(checkout: Checkout) -> None:
     assert verified.returncode == 1 and "tiny: 4 stored files expected: 4 damaged" in verified.stdout
     for path in (one, two, three, four):
         assert path.name in verified.stdout
-    done = checkout.snakemake("--cores", "2", MEASURED)
-    printed = done.stdout + done.stderr
-    assert done.returncode == 0 and "Traceback" not in printed + verified.stderr, printed
+    printed = run(checkout, "--cores", "2", MEASURED)
+    assert "Traceback" not in printed + verified.stderr
     assert printed.count("damaged cell file set aside") == 4
     assert (checkout.folder / MEASURED).read_bytes() == first
 
 
 def test_a_folder_where_a_lock_should_be_is_one_sentence(checkout: Checkout) -> None:
-    assert checkout.snakemake("--cores", "2", MEASURED).returncode == 0
+    run(checkout, "--cores", "2", MEASURED)
     shutil.rmtree(checkout.folder / "results" / "cells")
     for lock in (checkout.folder / "results" / ".locks").glob("*.lock"):
         lock.unlink()
@@ -260,7 +255,7 @@ def test_errors_come_alone(checkout: Checkout, files: dict[str, str], arguments:
 
 
 def test_the_run_summary_counts_from_the_store(checkout: Checkout) -> None:
-    assert checkout.snakemake("--cores", "2", MEASURED).returncode == 0
+    run(checkout, "--cores", "2", MEASURED)
     cells = checkout.folder / "results" / "tiny" / "cells.csv"
     # As after a run that was interrupted before it collected: the table is from an earlier run.
     cells.write_text(cells.read_text().replace("measured", "missing", 1))

@@ -246,8 +246,7 @@ def test_mpich_splits_by_node_where_nothing_was_decided_and_only_there(tmp_path:
 def test_a_study_of_mpich_is_tuned_to_the_end(checkout: Checkout) -> None:
     installed("mpich")
     checkout.write("config/studies/three.yaml", TUNED)
-    machine = checkout.folder / "config" / "machines" / "this-machine.yaml"
-    machine.write_text(machine.read_text() + "\noversubscribe: true\n")
+    checkout.oversubscribe()
     must(checkout.snakemake("--config", "studies=three", "--cores", "2", "--", "results/three/tuning/README.md"))
     rows = csv_rows(checkout.folder / "results/three/tables/tuning-verification.csv")
     assert rows and {row["verdict"] for row in rows} <= {"faster", "tie", "slower"}
@@ -306,8 +305,7 @@ def test_three_libraries_in_one_study(checkout: Checkout) -> None:
     wanted = {line.split()[0] for line in checkout.collstudy("needs", "three").stdout.splitlines()}
     # The system's Open MPI, if it has headers, is used and not installed.
     assert wanted == {*filter(to_set_up, LIBRARIES), "compiler", "r"}
-    machine = checkout.folder / "config" / "machines" / "this-machine.yaml"
-    machine.write_text(machine.read_text() + "\noversubscribe: true\n")
+    checkout.oversubscribe()
     must(checkout.snakemake("--config", "studies=three", "--cores", "2", "--", "results/three/measurements.csv"))
     assert not [row for row in csv_rows(checkout.folder / "results/three/cells.csv") if row["status"] != "measured"]
     rows = csv_rows(checkout.folder / "results/three/measurements.csv")

@@ -16,9 +16,8 @@ from collstudy.launch.toolchain import identify, mpi_environment, versions
 from collstudy.project import trial
 from collstudy.project.studies import Project
 from collstudy.sources.program import sweeps_of, worth_measuring
-from conftest import ROOT, Checkout, csv_rows, finish, must, write_mpi4py
+from conftest import ROOT, Checkout, compiled, csv_rows, finish, must, write_mpi4py
 
-TESTS = Path(__file__).resolve().parent
 #: A default that is slower than all other algorithms, for the benchmark and the program alike.
 WRONG = {
     "OMPI_MCA_coll_tuned_use_dynamic_rules": "1",
@@ -34,8 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with the programs `tuned` and `ran`."""
     path = tmp_path_factory.mktemp("of a user")
     for name in ("tuned", "ran"):
-        command = [library().mpicc, "-o", path / name, TESTS / f"{name}.c", "-lpthread"]
-        subprocess.run(command, check=True, env=mpi_environment())
+        compiled(name, path)
     return path
 
 

@@ -18,16 +18,14 @@ from conftest import IMPORTED, TINY, Checkout, finish, must
 from made_runs import MEASURED, run
 
 
-def published(checkout: Checkout, full: bool) -> Path:
-    """Measure, publish and unpack; return the unpacked package."""
-    if full:
-        run(checkout)
-    else:
-        run(checkout, MEASURED)
+def published(checkout: Checkout, *targets: str, cells: int = 4) -> Path:
+    """Measure, publish and unpack; return the unpacked package. With *targets*, nothing else is made, and the report is empty."""
+    run(checkout, *targets)
+    if targets:
         checkout.write("results/report/index.html", "<html></html>")
         checkout.write("results/report/report.pdf", "%PDF-1.7")
     done = must(checkout.collstudy("--results", "results", "publish", "--to", "publish"))
-    assert "1 study, 4 cell files" in done.stdout
+    assert f"1 study, {cells} cell files" in done.stdout
     folder = checkout.folder / "publish"
     shutil.unpack_archive(folder / "data-package.zip", folder)
     return folder / "data-package"
@@ -67,7 +65,7 @@ sys.exit(not found.passed())
 
 
 def test_package(checkout: Checkout) -> None:
-    package = published(checkout, full=False)
+    package = published(checkout, MEASURED)
     site = package.parent
     assert {p.name for p in site.iterdir()} >= {"index.html", "report.pdf", "data-package.zip", "SHA256SUMS", ".github"}
     for folder in (package, site):
@@ -119,12 +117,7 @@ def test_imported_data_keep_their_source_and_licence(checkout: Checkout) -> None
     checkout.write("config/data.yaml", "somebodys: {source: 'https://example.org/data', licence: MIT}\n")
     checkout.write("data/somebodys/LICENSE", "MIT License\n")
     data = checkout.write("data/somebodys/bcast.csv", "Processes,Size,Latency\n2,1,1.5\n2,2,1.6\n")
-    run(checkout, "results/theirs/measurements.csv")
-    checkout.write("results/report/index.html", "<html></html>")
-    checkout.write("results/report/report.pdf", "%PDF-1.7")
-    must(checkout.collstudy("--results", "results", "publish", "--to", "publish"))
-    shutil.unpack_archive(checkout.folder / "publish" / "data-package.zip", checkout.folder / "publish")
-    package = checkout.folder / "publish" / "data-package"
+    package = published(checkout, "results/theirs/measurements.csv", cells=0)
     digest = hashlib.sha256(data.read_bytes()).hexdigest()
     header, row = (package / "imported.csv").read_text().splitlines()
     assert header == "file,sha256,studies,source,licence"
@@ -150,7 +143,7 @@ def test_not_complete(checkout: Checkout) -> None:
 
 @pytest.mark.long
 def test_analysed_again_without_measuring(checkout: Checkout) -> None:
-    package = published(checkout, full=True)
+    package = published(checkout)
     (package / ".study").symlink_to(checkout.folder / ".study")
     for name in ("tables", "figures", "models"):
         assert (package / "results" / "tiny" / name / "index.csv").exists()

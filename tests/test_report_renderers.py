@@ -49,11 +49,21 @@ esac
     return script
 
 
-def test_quarto_is_used_where_it_is(tmp_path, monkeypatch, capsys):
-    quarto = fake_quarto(tmp_path / "bin", "Output created: index.html")
-    monkeypatch.setenv("PATH", f"{quarto.parent}{os.pathsep}{os.environ['PATH']}")
-    (tmp_path / "results").mkdir()
-    assert main(["--results", str(tmp_path / "results"), "render", "--studies", "a"]) == 0
+@pytest.fixture
+def render(tmp_path, monkeypatch):
+    """Return a function that renders with a fake Quarto on PATH, made with these arguments; it returns the exit status."""
+
+    def run(log: str, **made: str) -> int:
+        quarto = fake_quarto(tmp_path / "bin", log, **made)
+        monkeypatch.setenv("PATH", f"{quarto.parent}{os.pathsep}{os.environ['PATH']}")
+        (tmp_path / "results").mkdir()
+        return main(["--results", str(tmp_path / "results"), "render", "--studies", "a"])
+
+    return run
+
+
+def test_quarto_is_used_where_it_is(tmp_path, render, capsys):
+    assert render("Output created: index.html") == 0
     assert (tmp_path / "results" / "report" / "report.pdf").read_text() == "%PDF-\n"
     calls = (tmp_path / "results" / "report-build" / "calls.txt").read_text()
     assert calls.splitlines() == ["render --to html --profile pages,chapters", "render --to typst"]
@@ -144,11 +154,8 @@ def test_figure_of_two_pages_is_an_error():
         ("ERROR: no memory", {"lacks": "sec-appendix"}, "quarto html failed (no sec-appendix.html)"),
     ],
 )
-def test_what_quarto_does_not_make_is_an_error_with_its_words(tmp_path, monkeypatch, capsys, words, made, message):
-    quarto = fake_quarto(tmp_path / "bin", words, **made)
-    monkeypatch.setenv("PATH", f"{quarto.parent}{os.pathsep}{os.environ['PATH']}")
-    (tmp_path / "results").mkdir()
-    assert main(["--results", str(tmp_path / "results"), "render", "--studies", "a"]) == 1
+def test_what_quarto_does_not_make_is_an_error_with_its_words(tmp_path, render, capsys, words, made, message):
+    assert render(words, **made) == 1
     said = capsys.readouterr().out
     assert message in said and words in said
     assert not (tmp_path / "results" / "report").exists()
@@ -173,11 +180,8 @@ def test_quarto_that_is_too_old_is_not_used(tmp_path, monkeypatch, capsys):
         ("[WARNING] Duplicate identifier 'sec-a' at line 9 column 1", "identifier used twice: sec-a"),
     ],
 )
-def test_quartos_warnings_about_references_are_errors(tmp_path, monkeypatch, capsys, warning, error):
-    quarto = fake_quarto(tmp_path / "bin", warning)
-    monkeypatch.setenv("PATH", f"{quarto.parent}{os.pathsep}{os.environ['PATH']}")
-    (tmp_path / "results").mkdir()
-    assert main(["--results", str(tmp_path / "results"), "render", "--studies", "a"]) == 1
+def test_quartos_warnings_about_references_are_errors(tmp_path, render, capsys, warning, error):
+    assert render(warning) == 1
     assert error in capsys.readouterr().out
     assert not (tmp_path / "results" / "report").exists()
 

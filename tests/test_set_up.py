@@ -25,13 +25,7 @@ def test_set_up_is_looked_at_again_only_where_something_changed(checkout: Checko
         return "+ read_needs" in done.stderr
 
     # The digest is stored in .study/stamps, which other tests share.
-    (checkout.folder / ".study").unlink()
-    (checkout.folder / ".study").mkdir()
-    for path in (ROOT / ".study").iterdir():
-        if path.name == "stamps":
-            shutil.copytree(path, checkout.folder / ".study" / "stamps")
-        else:
-            (checkout.folder / ".study" / path.name).symlink_to(path)
+    shutil.copytree(ROOT / ".study" / "stamps", checkout.own_setup("stamps") / "stamps")
     checkout.write("config/studies/tiny.yaml", TINY)
     looks()
     assert not looks()
@@ -152,9 +146,7 @@ def test_a_moved_checkout_works_and_builds_nothing_again(checkout: Checkout) -> 
     """Its time stamps are new, its path has changed, and the products of set-up have moved along."""
     moved = checkout.folder.parent / "another place" / "checkout"
     moved.parent.mkdir()
-    made = checkout.folder / ".study"
-    made.unlink()
-    subprocess.run(["cp", "-al", ROOT / ".study", made], check=True)
+    checkout.copied_setup()
     checkout.folder.rename(moved)
     for path in (moved / "workflow" / "native").rglob("*"):
         path.touch()
@@ -191,9 +183,7 @@ def test_setup_leaves_what_another_checkout_remembers(tmp_path: Path) -> None:
 
 def test_a_changed_source_is_built_again(checkout: Checkout) -> None:
     """Only content counts: nothing is built at first, then the part with the changed source, and parts linked with it."""
-    made = checkout.folder / ".study"
-    made.unlink()
-    subprocess.run(["cp", "-al", ROOT / ".study", made], check=True)
+    checkout.copied_setup()
     assert checkout.collstudy("build").stderr == ""
     source = checkout.folder / "workflow" / "native" / "probe" / "collprobe.c"
     source.write_text(source.read_text() + "/* changed */\n")
@@ -210,10 +200,7 @@ def test_a_changed_source_is_built_again(checkout: Checkout) -> None:
 
 def test_programs_are_built_for_the_studies_that_need_them(checkout: Checkout) -> None:
     checkout.write("config/studies/factored.yaml", FACTORED)
-    made = checkout.folder / ".study"
-    made.unlink()
-    subprocess.run(["cp", "-al", ROOT / ".study", made], check=True)
-    built = made / "build" / "simulated"
+    built = checkout.copied_setup() / "build" / "simulated"
     for part in ("apps", "fattree", "replay"):
         shutil.rmtree(built / part)
         (built / ".sources" / part).unlink()
@@ -340,12 +327,7 @@ chmod +x "$made/bin/quarto"
 def test_quarto_is_used_where_it_works_and_stays_when_the_environment_is_new(tmp_path: Path) -> None:
     folder = tmp_path / "checkout"
     checkout = Checkout(folder)
-    made = folder / ".study"
-    made.unlink()
-    made.mkdir()
-    for path in (ROOT / ".study").iterdir():
-        if path.name not in ("venv", "uv", "stamps", "quarto", "quarto.log", "lock", "activate"):
-            (made / path.name).symlink_to(path)
+    made = checkout.own_setup("venv", "uv", "stamps", "quarto", "quarto.log", "lock", "activate")
     shutil.copytree(ROOT / ".study" / "stamps", made / "stamps")
     (made / "stamps" / "quarto").unlink(missing_ok=True)
     venv = made / "venv"

@@ -29,11 +29,7 @@ esac
 def spacked(tmp_path: Path) -> tuple[Checkout, dict[str, str]]:
     """Return a checkout with its own .study, and the environment with the fake spack."""
     checkout = Checkout(tmp_path / "checkout")  # make needs a path without blanks
-    (checkout.folder / ".study").unlink()
-    (checkout.folder / ".study").mkdir()
-    for path in (ROOT / ".study").iterdir():
-        if path.name not in ("spack", "spack.log", "spack.lock", "lock"):
-            (checkout.folder / ".study" / path.name).symlink_to(path)
+    checkout.own_setup("spack", "spack.log", "spack.lock", "lock")
     for name in ("spack", "spack.yaml"):
         source = ROOT / name
         copy = shutil.copytree if source.is_dir() else shutil.copy2

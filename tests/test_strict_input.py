@@ -1,4 +1,4 @@
-"""Invalid input that was once accepted or caused a traceback: each is rejected with file, line, key and allowed values."""
+"""Invalid input is rejected with one line that names file, line, key and allowed values."""
 
 from __future__ import annotations
 
@@ -108,6 +108,17 @@ def test_every_study_and_machine_of_the_checkout_is_right() -> None:
         ("machine: mine", "machine: mine\nlaunches: {ci_width_pct: .nan}", ["line 5", ".nan is not a finite number"]),
         ("machine: mine", "machine: mine\nlaunches: {ci_width_pct: 1e400}", ["line 5", "1e400 is not a finite number"]),
         ("machine: mine", "machine: mine\nlaunches: {min: 5, max: 3}", ["line 5: launches.max: 3 is smaller"]),
+        ("[2, 4]", "[2, 49]", ["sweeps.0.processes", "49", "48 cores", "mine"]),
+        ("[2, 4]", "{from: 4, to: 2}", ["sweeps.0.processes is empty"]),
+        ("[2, 4]", "[]", ["sweeps.0.processes is empty"]),
+        ("{from: 1, to: 1024}", "{from: 1024, to: 1}", ["sweeps.0.sizes is empty"]),
+        ("[default, linear]", "[default, lineal]", ["sweeps.0.algorithms", "'lineal'", "known:", "linear"]),
+        ("[default, linear]", "[default, default]", ["listed twice"]),
+        ("collective: bcast", "collective: brodcast", ["sweeps.0.collective", "'brodcast'", "bcast"]),
+        ("[core]", "[cores]", ["sweeps.0.mappings", "'cores'", "socket"]),
+        ("[core]", "[group]", ["group needs level 'group', which machine mine lacks; known: core, node, socket"]),
+        ("sweeps:", "nothing:", ["unknown key 'nothing'", "sweeps"]),
+        ("machine: mine", "machine: mine\nwith: [twin]", ["line 5: with: the key is now called `companions`"]),
         ("algorithms:", "algoritms:", ["line 7", "unknown key 'algoritms' in sweeps.0", "algorithms"]),
         ("machine: mine", "machine: mine\ncompanions: [tiny]", ["line 5: companions.0", "'tiny' is this study itself"]),
         ("machine: mine", "machine: mine\nchapter: congestion",
@@ -121,6 +132,8 @@ def test_every_study_and_machine_of_the_checkout_is_right() -> None:
         ("machine: mine", "machine: ../mine", ["a machine cannot be called '../mine'", "letters", "at most 64"]),
         ("    warmup: 1\n", "    warmup: 1\n    mpi: [mpich]\n",
          ["line 13: sweeps.0.mpi", "'mpich' cannot run on machine mine of kind simulated", "known: smpi-impi, smpi-mpich, smpi-openmpi"]),
+        ("    warmup: 1\n", "    warmup: 1\n    mpi: [smpi-openmpi, smpi-mpich]\nanalysis: {tuning: {}}\n",
+         ["analysis.tuning: tuning needs one MPI library, the sweeps have smpi-openmpi, smpi-mpich"]),
         ("title: A tiny study", "title: &a [*a]", ["line 2", "an alias that contains itself"]),
         ("title: A tiny study", "title: !!binary aGk=", ["line 2", "tag"]),
         ("title: A tiny study", "1: 2\ntitle: A tiny study", ["line 2", "the key '1' is not a string"]),
@@ -191,11 +204,15 @@ def test_a_folder_in_place_of_a_file(config: Path) -> None:
         ("label: x", "label: x\nslurm: {partition: a}", ["line 3: slurm", "slurm is only for machines of kind slurm"]),
         ("latency_us: 0.2,", "latency_us: 0.2, added_latency_us: 1,", ["line 3: levels", "added_latency_us of level core"]),
         ("  - {name: core", "  - {name: core, name: core", ["line 6", "duplicate key levels.2.name"]),
+        ("kind: simulated", "kind: imagined", ["kind is 'imagined'", "known:", "simulated"]),
+        ("latency_us: 0.2", "latency_us: 2.0", ["latency_us of level socket is smaller than that of core"]),
+        ("name: core", "name: socket", ["the last (innermost) of the levels must be core"]),
+        (", latency_us: 1.4", "", ["level node needs latency_us"]),
     ],
 )  # fmt: skip
 def test_a_wrong_machine(config: Path, old: str, new: str, expected: list[str]) -> None:
     edit(config / "machines" / "mine.yaml", old, new)
-    assert_said(refusal(config), *expected)
+    assert_said(refusal(config), "machines/mine.yaml", *expected)
 
 
 @pytest.mark.parametrize(
@@ -286,12 +303,33 @@ def test_a_wrong_analysis(config: Path, old: str, new: str, expected: list[str])
 
 @pytest.mark.parametrize(
     ("sampling", "expected"),
-    [("first_pct: .nan", "finite"), ("round_pct: .inf", "finite"), ("startup_s: 1e30", "at most"), ("rounds: 1.0", "integer")],
-)  # fmt: skip
+    [
+        ("first_pct: .nan", "finite"),
+        ("round_pct: .inf", "finite"),
+        ("startup_s: 1e30", "at most"),
+        ("rounds: 1.0", "integer"),
+        ("rounds: 0", "sampling.rounds"),
+        ("first: 1", "unknown key 'first' in sampling (did you mean 'first_pct'?); known: budget_node_minutes"),
+    ],
+)
 def test_wrong_sampling(config: Path, sampling: str, expected: str) -> None:
     path = config / "studies" / "tiny.yaml"
     path.write_text(path.read_text() + f"sampling: {{{sampling}}}\nanalysis: {{tuning: {{}}}}\n")
     assert_said(refusal(config), "tiny.yaml, line 13", expected)
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ("sampling: {}\n", "sampling selects points that could change a decision and therefore needs analysis: {tuning: {}}"),
+        ("  - {collective: latency, levels: [node], sizes: {from: 1, to: 8}}\nsampling: {}\nanalysis: {tuning: {}}\n",
+         "sweeps.1: sampling compares algorithms, but latency has only one; remove this sweep or `sampling`"),
+    ],
+)  # fmt: skip
+def test_sampling_needs_something_to_decide(config: Path, more: str, expected: str) -> None:
+    path = config / "studies" / "tiny.yaml"
+    path.write_text(path.read_text() + more)
+    assert_said(refusal(config), "studies/tiny.yaml", expected)
 
 
 @pytest.mark.parametrize("name", RESERVED)

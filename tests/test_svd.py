@@ -1,16 +1,15 @@
 """The SVD application: accuracy against R's svd(), any number of processes, errors, the sweep limit, the simulator."""
 
 import csv
-import os
 import re
-import shutil
 import struct
-import subprocess
-from pathlib import Path
 
 import pytest
+from conftest import ROOT, finish, must, tool
+from test_coll_library import launch, mpicc
 
-ROOT = Path(__file__).resolve().parent.parent
+__all__ = ["launch", "mpicc"]  # fixtures
+
 SIMULATED = [1, 2, 3, 4, 5, 6, 7, 8, 16]  # the same program, started in a twentieth of mpirun's time
 REAL = {"random": [1, 2, 3, 5, 8], "ill": [2, 7, 8], "wide": [2, 3]}  # [3] for the other cases
 CASES = ["random", "wide", "tall", "ill", "rank", "diagonal", "zero", "tiny", "huge", "one", "row"]
@@ -49,21 +48,8 @@ write.csv(do.call(rbind, lapply(folders, errors)), row.names = FALSE)
 """
 
 
-def need(program, variable=None):
-    path = (variable and os.environ.get(variable)) or shutil.which(program)
-    if not path:
-        pytest.skip(f"{program} is not installed")
-    return path
-
-
 def run(*command, **options):
-    return subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=120, **options)
-
-
-def must(*command, **options):
-    done = run(*command, **options)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    return finish([str(part) for part in command], timeout=120, **options)
 
 
 def fields(line):
@@ -71,13 +57,13 @@ def fields(line):
 
 
 def build(compiler, folder):
-    must("make", "-C", ROOT / "workflow/native/apps", f"MPICC={compiler}", f"OUT={folder}")
+    must(run("make", "-C", ROOT / "workflow/native/apps", f"MPICC={compiler}", f"OUT={folder}"))
     return folder / "apps"
 
 
 @pytest.fixture(scope="module")
-def real(tmp_path_factory):
-    return build(need("mpicc", "MPICC"), tmp_path_factory.mktemp("mpi"))
+def real(mpicc, tmp_path_factory):
+    return build(mpicc, tmp_path_factory.mktemp("mpi"))
 
 
 @pytest.fixture(scope="module")
@@ -86,24 +72,15 @@ def serial(real):
 
 
 @pytest.fixture(scope="module")
-def mpirun(real):
-    beside = Path(need("mpicc", "MPICC")).parent / "mpirun"
-    launcher = os.environ.get("MPIRUN") or (str(beside) if beside.exists() else need("mpirun"))
-    as_root = {f"{name}_ALLOW_RUN_AS_ROOT{confirm}": "1" for name in ("OMPI", "PRTE") for confirm in ("", "_CONFIRM")}
-    open_mpi = "Open MPI" in run(launcher, "--version").stdout
-    flags = ["--map-by", "core:OVERSUBSCRIBE", "--mca", "mpi_yield_when_idle", "1"] if open_mpi else []
-
-    def launch(processes, *arguments):
-        return run(launcher, "-n", processes, *flags, real / "svd", *arguments, env={**os.environ, **as_root})
-
-    return launch
+def mpirun(launch, real):
+    return lambda processes, *arguments: launch(processes, {}, real / "svd", *arguments, limit=120)
 
 
 @pytest.fixture(scope="module")
 def simulated(tmp_path_factory):
-    need("smpirun")
+    tool("smpirun")
     folder = tmp_path_factory.mktemp("smpi")
-    program = build(need("smpicc"), folder) / "svd"
+    program = build(tool("smpicc"), folder) / "svd"
     (folder / "platform.xml").write_text(
         "<?xml version='1.0'?><!DOCTYPE platform SYSTEM 'https://simgrid.org/simgrid.dtd'><platform version='4.1'>"
         "<cluster id='lab' prefix='n' suffix='' radical='0-63' speed='1Gf' bw='125MBps' lat='30us'/></platform>"
@@ -121,7 +98,7 @@ def simulated(tmp_path_factory):
 @pytest.fixture(scope="module")
 def matrices(tmp_path_factory):
     folder = tmp_path_factory.mktemp("matrices")
-    must(need("Rscript"), "-e", MAKE_MATRICES, folder)
+    must(run(tool("Rscript"), "-e", MAKE_MATRICES, folder))
     return folder
 
 
@@ -142,16 +119,16 @@ def errors(matrices, launchers, tmp_path_factory):
     results = tmp_path_factory.mktemp("results")
     folders = {}
     for case in CASES:
-        for who, launch in launchers(case).items():
+        for who, start in launchers(case).items():
             folder = results / str(len(folders))
             folder.mkdir()
-            done = launch("--matrix", matrices / f"{case}.csv", "--output", folder)
+            done = start("--matrix", matrices / f"{case}.csv", "--output", folder)
             assert done.returncode == 0, (case, who, done.stderr)
             assert fields(done.stdout)["converged"] == "1"
             (folder / "input").write_text(f"{matrices / case}.csv\n")
             folders[str(folder)] = (case, who)
     (results / "list").write_text("\n".join(folders) + "\n")
-    rows = csv.DictReader(must("Rscript", "-e", CHECK_RESULTS, results / "list").splitlines())
+    rows = csv.DictReader(must(run("Rscript", "-e", CHECK_RESULTS, results / "list")).stdout.splitlines())
     return {folders[row["folder"]]: row for row in rows}
 
 
@@ -186,7 +163,7 @@ def write_binary(path, rows, cols, values):
 
 
 def singular_values(serial, matrix, folder):
-    must(serial, "--matrix", matrix, "--output", folder)
+    must(run(serial, "--matrix", matrix, "--output", folder))
     return [float(line) for line in (folder / "S.csv").read_text().split()]
 
 

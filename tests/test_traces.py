@@ -14,10 +14,10 @@ import pytest
 from collstudy.base.errors import StudyError
 from collstudy.launch import tracefile
 from collstudy.launch.actions import read_calls
-from collstudy.launch.openmpi import library
+from collstudy.launch.openmpi import OVERSUBSCRIBED, library
 from collstudy.launch.toolchain import mpi_environment
 from collstudy.study.config import Configuration
-from conftest import Checkout, csv_rows, finish, must
+from conftest import Checkout, compiled, csv_rows, finish, must
 
 TESTS = Path(__file__).resolve().parent
 
@@ -25,17 +25,15 @@ TESTS = Path(__file__).resolve().parent
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build tests/traced.c with the MPI library of the study."""
-    path = tmp_path_factory.mktemp("traced") / "traced"
-    subprocess.run([library().mpicc, "-o", path, TESTS / "traced.c"], check=True, env=mpi_environment())
-    return path
+    return compiled("traced", tmp_path_factory.mktemp("traced"))
 
 
 def trace(folder: Path, ranks: int, *command: str | Path) -> subprocess.CompletedProcess[str]:
     """Run a command with the trace library."""
     folder.mkdir(parents=True, exist_ok=True)
     preload = library().build / "trace" / "libcolltrace.so"
-    start = [library().mpirun, "-n", str(ranks), "--map-by", "core:OVERSUBSCRIBE", "--bind-to", "none"]
-    start += ["--mca", "mpi_yield_when_idle", "1", "-x", f"LD_PRELOAD={preload}", "-x", f"COLLTRACE_FOLDER={folder}"]
+    start = [library().mpirun, "-n", str(ranks), *OVERSUBSCRIBED]
+    start += ["-x", f"LD_PRELOAD={preload}", "-x", f"COLLTRACE_FOLDER={folder}"]
     return finish([*start, *command], timeout=120, env=mpi_environment())
 
 
@@ -305,8 +303,7 @@ def test_the_spiking_network_is_the_same_on_any_number_of_ranks() -> None:
     spiking = library().build / "apps" / "spiking"
     found = []
     for ranks in (1, 3):
-        start = [library().mpirun, "-n", str(ranks), "--map-by", "core:OVERSUBSCRIBE", "--bind-to", "none"]
-        start += ["--mca", "mpi_yield_when_idle", "1"]
+        start = [library().mpirun, "-n", str(ranks), *OVERSUBSCRIBED]
         options = ["--neurons", "600", "--indegree", "60", "--milliseconds", "60"]
         done = must(
             finish([*start, spiking, *options], timeout=60, env={**mpi_environment(), **{"OMP_NUM_THREADS": "1"}})

@@ -198,24 +198,20 @@ def test_a_study_of_intel_mpi_gets_what_intel_mpi_reads_and_nothing_else(tmp_pat
     assert pasted(tmp_path, "mpirun") == ['export TUNING="$PWD"', '. "$TUNING/intel-core-n2.sh" && mpirun ./program']
 
 
-HERE = ["--map-by", "core:OVERSUBSCRIBE", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
-
-
 def test_the_readmes_command_works_in_a_copy_of_the_folder(tmp_path):
     emitted(tmp_path / "tuning", 1)
     (tmp_path / "tuning").rename(tmp_path / "a copy")
     monitoring = ["--mca", "pml_monitoring_enable", "2", "--mca", "pml_monitoring_enable_output", "3"]
     monitoring += ["--mca", "pml_monitoring_filename", str(tmp_path / "messages")]
-    run_pasted(
-        tmp_path, "openmpi", "openmpi-core-n1.rules", *HERE, *monitoring, "--mca", "coll_monitoring_priority", "0"
-    )
+    monitoring += ["--mca", "coll_monitoring_priority", "0"]
+    run_pasted(tmp_path, "openmpi", "openmpi-core-n1.rules", *openmpi.OVERSUBSCRIBED, *monitoring)
     assert set(proof.messages(tmp_path)) == PATTERNS["pipeline"](4, {})
 
 
 def test_the_readmes_command_for_the_collectives_library_works(tmp_path):
     emitted(tmp_path / "tuning", 1)
     (tmp_path / "tuning").rename(tmp_path / "a copy")
-    done = run_pasted(tmp_path, "openmpi", "COLL_RULES", *HERE, "-x", "COLL_VERBOSE")
+    done = run_pasted(tmp_path, "openmpi", "COLL_RULES", *openmpi.OVERSUBSCRIBED, "-x", "COLL_VERBOSE")
     assert "libcollstudy: bcast: 1 calls, 0 left to the MPI library" in done.stdout + done.stderr
 
 

@@ -8,13 +8,11 @@ import pytest
 from collstudy.base.paths import ROOT
 from collstudy.cli.main import main
 from collstudy.study.config import Configuration
-from collstudy.study.openmpi_numbers import NUMBERS
 from collstudy.tuning.convert import convert
 from collstudy.tuning.readers.dispatch import read
 from collstudy.tuning.readers.known import Known
 
 CATALOGUE = Configuration(ROOT / "config").catalogue
-BCAST, ALLGATHER = NUMBERS["bcast"], NUMBERS["allgather"]
 
 GOOD = """# Some rules
 2 # collectives

@@ -8,12 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from collstudy.launch.openmpi import AS_NODE, emulates_nodes, library, winning_component
+from collstudy.launch.openmpi import AS_NODE, OVERSUBSCRIBED, emulates_nodes, library, winning_component
 from collstudy.launch.toolchain import installed, mpi_environment, mpis, version_of
-from conftest import ROOT, csv_rows, finish, write_mpi4py
+from conftest import ROOT, compiled, csv_rows, finish, write_mpi4py
 
 TESTS = Path(__file__).resolve().parent
-SHARED = ["--map-by", "core:OVERSUBSCRIBE", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
 #: The library installed by set-up, and the system's if it has another version.
 LAUNCHERS = {
     version: path
@@ -26,9 +25,7 @@ with_launchers = pytest.mark.parametrize("mpirun", LAUNCHERS.values(), ids=LAUNC
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build tests/ran.c with the MPI library of the study."""
-    path = tmp_path_factory.mktemp("a program") / "ran"
-    subprocess.run([library().mpicc, "-o", path, TESTS / "ran.c"], check=True, env=mpi_environment())
-    return path
+    return compiled("ran", tmp_path_factory.mktemp("a program"))
 
 
 def what_ran(
@@ -56,7 +53,7 @@ def of(rows: list[dict[str, str]], collective: str) -> list[tuple[str, str, str,
 
 @with_launchers
 def test_calls_sizes_and_communicators(program: Path, tmp_path: Path, mpirun: Path) -> None:
-    done, rows = what_ran(tmp_path, mpirun, "-n", "4", *SHARED, program)
+    done, rows = what_ran(tmp_path, mpirun, "-n", "4", *OVERSUBSCRIBED, program)
     assert done.returncode == 0, done.stdout + done.stderr
     seen = {(row["collective"], row["communicator"]): [0, set()] for row in rows}
     for row in rows:
@@ -96,7 +93,7 @@ def test_a_forced_algorithm_is_the_one_that_ran(
     forced = ["--mca", "coll_tuned_use_dynamic_rules", "1"]
     for name, value in settings.items():
         forced += ["--mca", f"coll_tuned_{name}" + ("" if "_" in name else "_algorithm"), str(value)]
-    done, rows = what_ran(tmp_path, mpirun, "-n", "4", *SHARED, *forced, program)
+    done, rows = what_ran(tmp_path, mpirun, "-n", "4", *OVERSUBSCRIBED, *forced, program)
     assert done.returncode == 0, done.stdout + done.stderr
     assert of(rows, "bcast") == [("MPI_COMM_WORLD of 4 ranks", "tuned", bcast, "call")]
     assert of(rows, "allreduce") == [("2 communicators of 2 ranks", "tuned", allreduce, "call")]
@@ -107,7 +104,7 @@ def test_a_forced_algorithm_is_the_one_that_ran(
 def test_the_component_is_the_one_that_open_mpi_selects(
     program: Path, tmp_path: Path, mpirun: Path, chosen: list[str]
 ) -> None:
-    options = [*SHARED, "--mca", *chosen, "--mca", "coll_base_verbose", "20"]
+    options = [*OVERSUBSCRIBED, "--mca", *chosen, "--mca", "coll_base_verbose", "20"]
     done, rows = what_ran(tmp_path, mpirun, "-n", "2", *options, program)
     assert done.returncode == 0, done.stdout + done.stderr
     assert {component for _, component, _, _ in of(rows, "bcast")} == {winning_component(done.stdout)}
@@ -116,7 +113,7 @@ def test_the_component_is_the_one_that_open_mpi_selects(
 @with_launchers
 def test_without_tuned_the_functions_of_basic_run(program: Path, tmp_path: Path, mpirun: Path) -> None:
     # The component with the highest priority there, libnbc, has no blocking collectives.
-    done, rows = what_ran(tmp_path, mpirun, "-n", "2", *SHARED, "--mca", "coll", "basic,libnbc,self", program)
+    done, rows = what_ran(tmp_path, mpirun, "-n", "2", *OVERSUBSCRIBED, "--mca", "coll", "basic,libnbc,self", program)
     assert done.returncode == 0, done.stdout + done.stderr
     world = "MPI_COMM_WORLD of 2 ranks"
     assert of(rows, "bcast") == [(world, "basic", "basic_linear", "call")]
@@ -161,7 +158,7 @@ def test_a_program_that_hangs_is_ended(program: Path, tmp_path: Path) -> None:
             None,
             "the program does not use MPI, or uses a different MPI library than its launcher",
         ),
-        (["MPIRUN", "-n", "1", *SHARED, "PROGRAM", "spawn"], None, "the program spawns ranks (MPI_Comm_spawn)"),
+        (["MPIRUN", "-n", "1", *OVERSUBSCRIBED, "PROGRAM", "spawn"], None, "the program spawns ranks (MPI_Comm_spawn)"),
         (["MPIRUN", "-n", "1", "no-such-program"], None, "the program ended before MPI_Init returned: "),
         (["MPIRUN", "-n", "1", "PROGRAM"], "input\n", "standard input is not passed to the program"),
         (["no-such-folder/mpirun", "-n", "1", "PROGRAM"], None, "no-such-folder/mpirun: not found"),
@@ -204,7 +201,7 @@ def test_a_program_in_fortran(tmp_path: Path) -> None:
     source.write_text(FORTRAN)
     linked = [bindings, folder / "libmpi.so.40", "-Wl,--unresolved-symbols=ignore-in-shared-libs"]
     subprocess.run(["gcc", "-w", "-o", tmp_path / "bound", source, *linked], check=True)
-    done, rows = what_ran(tmp_path, "/usr/bin/mpirun", "-n", "2", *SHARED, "./bound")
+    done, rows = what_ran(tmp_path, "/usr/bin/mpirun", "-n", "2", *OVERSUBSCRIBED, "./bound")
     assert done.returncode == 0, done.stdout + done.stderr
     assert [(row["collective"], row["calls"], row["max_bytes"], row["known_by"]) for row in rows] == [
         ("bcast", "3", "24", "call"),
@@ -240,7 +237,7 @@ world.Barrier()
 @with_launchers
 def test_a_program_in_python(tmp_path: Path, mpirun: Path) -> None:
     write_mpi4py(tmp_path, PYTHON)
-    words = [mpirun, "-n", "2", *SHARED, "-x", f"PYTHONPATH={tmp_path / 'lib'}", sys.executable, "program.py"]
+    words = [mpirun, "-n", "2", *OVERSUBSCRIBED, "-x", f"PYTHONPATH={tmp_path / 'lib'}", sys.executable, "program.py"]
     done, rows = what_ran(tmp_path, *words)
     assert done.returncode == 0, done.stdout + done.stderr
     assert [(row["collective"], row["calls"], row["max_bytes"], row["known_by"]) for row in rows] == [

@@ -38,8 +38,8 @@ emit <- function(...) cat(..., "\n\n", sep = "")
 
 paragraph <- function(...) emit(paste0(..., collapse = ""))
 
-callout <- function(kind, title, body, collapse = FALSE) {
-  emit("::: {.callout-", kind, " title=\"", title, "\"", if (collapse) " collapse=\"true\"", "}")
+callout <- function(kind, title, body) {
+  emit("::: {.callout-", kind, " title=\"", title, "\"}")
   emit(paste(body, collapse = "\n\n"))
   emit(":::")
 }

@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -16,11 +15,12 @@ import pytest
 from cluster import Cluster
 from collstudy.launch.openmpi import library
 from collstudy.launch.proof import messages
-from collstudy.launch.toolchain import Mpi, identify, mpi_environment, mpis
+from collstudy.launch.toolchain import Mpi, identify, mpis
 from collstudy.study.patterns import PATTERNS
 from collstudy.tuning import emission
-from conftest import ROOT, csv_rows
+from conftest import ROOT, compiled, csv_rows
 from slurm_study import MACHINE, MEASURED, SlurmStudy, cluster, hosts_only, tiny, two  # noqa: F401
+from test_program import WRONG
 from test_tuning import emitted, pasted
 
 
@@ -288,12 +288,6 @@ levels: [{name: node, count: 2}, {name: core, count: 2}]
 slurm: {partition: THIN, exclusive: true, setup_minutes: 1}
 launch_time_limit_s: 60
 """
-#: A default that is slower than all other algorithms.
-WRONG = {
-    "OMPI_MCA_coll_tuned_use_dynamic_rules": "1",
-    "OMPI_MCA_coll_tuned_bcast_algorithm": "3",
-    "OMPI_MCA_coll_tuned_bcast_algorithm_segmentsize": "512",
-}
 
 
 @pytest.mark.long
@@ -301,10 +295,7 @@ def test_a_program_is_tuned_on_two_nodes(two, cluster, tmp_path: Path) -> None:
     hosts_only(cluster)
     study: SlurmStudy = two()
     study.checkout.write("config/machines/small.yaml", SMALL)
-    program = tmp_path / "tuned"
-    subprocess.run(
-        [library().mpicc, "-o", program, ROOT / "tests" / "tuned.c", "-lpthread"], check=True, env=mpi_environment()
-    )
+    compiled("tuned", tmp_path)
     study.environment |= WRONG
     command = ["tune", "--name", "far", "--runs", "5", "--budget", "0.5", "--machine", "small"]
     command += ["--folder", str(tmp_path), "--", str(library().mpirun), "-n", "4", "./tuned", "plain", "65536", "300"]

@@ -106,14 +106,8 @@ plot_components <- function(results, rows, collective) {
     arrange(.data$latency_us) |>
     distinct(.data$mapping, .data$nodes, .data$processes, .data$size_bytes, .keep_all = TRUE)
   rows <- rows[is_arm | rows$algorithm == "default", ]
-  place <- function(data) {
-    mutate(data, place = paste0(
-      count_words(.data$processes, "rank"), " on ", count_words(.data$nodes, "node"), ", ",
-      label_mapping(.data$mapping, results$study)
-    ))
-  }
-  ggplot(place(rows), aes(.data$size_bytes, .data$latency_us)) +
-    geom_line(data = place(forced), linetype = "dotted", linewidth = 0.7, colour = "grey30") +
+  ggplot(name_places(rows, results), aes(.data$size_bytes, .data$latency_us)) +
+    geom_line(data = name_places(forced, results), linetype = "dotted", linewidth = 0.7, colour = "grey30") +
     geom_line(aes(colour = .data$algorithm), linewidth = 0.4) +
     geom_point(aes(colour = .data$algorithm, shape = .data$algorithm), size = 1.8) +
     facet_wrap(vars(.data$place), ncol = 2, scales = "free_y") +
@@ -122,6 +116,15 @@ plot_components <- function(results, rows, collective) {
     scale_y_latency_log() +
     labs(title = paste0(capitalised(collective_word(collective)), ": latency of each component")) +
     tag_simulated(results$study) + theme_study()
+}
+
+#' Rows with the column `place`: number of ranks, nodes, and mapping in words
+#' @noRd
+name_places <- function(rows, results) {
+  mutate(rows, place = paste0(
+    count_words(.data$processes, "rank"), " on ", count_words(.data$nodes, "node"), ", ",
+    label_mapping(.data$mapping, results$study)
+  ))
 }
 
 count_words <- function(number, noun) paste0(number, " ", noun, ifelse(number == 1, "", "s"))

@@ -214,13 +214,18 @@ summarise_saturation <- function(replay) {
     summarise(share = pmin(1, max(.data$saturated_us) / width), .groups = "drop")
 }
 
-plot_saturation <- function(replay, label) {
+#' The same for every switch and interval, with 0 where none is saturated
+#' @noRd
+complete_saturation <- function(replay) {
   switches <- unique(replay$ports$sender[replay$ports$stage > 0])
-  rows <- complete(
-    summarise_saturation(replay)[c("interval", "sender", "share")],
-    interval = replay$intervals$interval, sender = switches, fill = list(share = 0)
-  )
-  rows <- mutate(rows, sender = factor(.data$sender, switches))
+  summarise_saturation(replay)[c("interval", "sender", "share")] |>
+    complete(interval = replay$intervals$interval, sender = switches, fill = list(share = 0)) |>
+    mutate(sender = factor(.data$sender, switches))
+}
+
+plot_saturation <- function(replay, label) {
+  rows <- complete_saturation(replay)
+  switches <- levels(rows$sender)
   colours <- setNames(many_colours(length(switches), "Zissou 1"), switches)
   top <- max(0, tapply(rows$share, rows$interval, sum))
   width <- replay$about$interval_us
@@ -233,13 +238,8 @@ plot_saturation <- function(replay, label) {
 }
 
 plot_saturation_map <- function(replay, label) {
-  switches <- unique(replay$ports$sender[replay$ports$stage > 0])
   width <- replay$about$interval_us
-  rows <- complete(
-    summarise_saturation(replay)[c("interval", "sender", "share")],
-    interval = replay$intervals$interval, sender = switches, fill = list(share = 0)
-  )
-  rows <- mutate(rows, sender = factor(.data$sender, rev(switches)))
+  rows <- mutate(complete_saturation(replay), sender = factor(.data$sender, rev(levels(.data$sender))))
   ggplot(rows, aes((.data$interval + 0.5) * width, .data$sender, fill = .data$share)) +
     geom_tile(width = width, height = 0.95) +
     scale_fill_viridis_c("Saturated", labels = scales::label_percent(), option = "rocket", direction = -1) +
@@ -247,7 +247,7 @@ plot_saturation_map <- function(replay, label) {
     labs(y = "Switch", title = paste0(label, ": link saturation by switch")) + simulated_tag() + theme_study() +
     theme(
       legend.title = element_text(), legend.key.width = grid::unit(3, "lines"), panel.grid = element_blank(),
-      axis.text.y = element_text(size = rel(if (length(switches) > 24) 0.6 else 0.85))
+      axis.text.y = element_text(size = rel(if (nlevels(rows$sender) > 24) 0.6 else 0.85))
     )
 }
 

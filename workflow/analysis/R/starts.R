@@ -60,11 +60,7 @@ figures_starts <- function(results) {
 }
 
 plot_starts <- function(results, rows, collective) {
-  rows <- mutate(rows, place = paste0(
-    count_words(.data$processes, "rank"), " on ", count_words(.data$nodes, "node"), ", ",
-    label_mapping(.data$mapping, results$study)
-  ))
-  ggplot(rows, aes(.data$size_bytes, .data$barrier_us / .data$window_us)) +
+  ggplot(name_places(rows, results), aes(.data$size_bytes, .data$barrier_us / .data$window_us)) +
     geom_hline(yintercept = 1, colour = "grey40") +
     geom_line(aes(colour = .data$algorithm), linewidth = 0.4) +
     geom_point(aes(colour = .data$algorithm, shape = .data$algorithm), size = 1.8) +

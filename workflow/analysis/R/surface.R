@@ -2,9 +2,9 @@
 
 #' Project points of the unit cube onto the page (orthographic projection)
 #' @noRd
-project <- function(x, y, z, turn = 40, tilt = 24) {
-  turn <- turn * pi / 180
-  tilt <- tilt * pi / 180
+project <- function(x, y, z) {
+  turn <- 40 * pi / 180
+  tilt <- 24 * pi / 180
   x <- x - 0.5
   y <- y - 0.5
   across <- x * cos(turn) - y * sin(turn)

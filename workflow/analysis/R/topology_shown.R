@@ -60,9 +60,12 @@ speedup_table <- function(results, rows) {
     mutate(across(where(is.factor), as.character))
 }
 
+#' The order of hosts to show where there is room for one
+#' @noRd
+usual_hosts <- function(rows) if ("shuffled" %in% rows$mapping) "shuffled" else rows$mapping[1]
+
 setup_table <- function(rows) {
-  base <- if ("shuffled" %in% rows$mapping) "shuffled" else rows$mapping[1]
-  summarise_speedup(filter(rows, .data$mapping == base)) |>
+  summarise_speedup(filter(rows, .data$mapping == usual_hosts(rows))) |>
     filter(!is.na(.data$setup_us), .data$algorithm != "seed001") |>
     group_by(.data$collective, .data$algorithm, .data$nodes, .data$ppn) |>
     filter(.data$size_bytes == max(.data$size_bytes)) |>
@@ -126,12 +129,11 @@ figures_topology <- function(results) {
 #'
 #' @param results List from [read_results()].
 #' @param collective Name of a collective.
-#' @param hosts Mapping to show.
 #' @return A ggplot.
 #' @noRd
-plot_topology_speedup <- function(results, collective, hosts = "shuffled") {
+plot_topology_speedup <- function(results, collective) {
   rows <- filter(topology_rows(results), .data$collective == .env$collective)
-  hosts <- if (hosts %in% rows$mapping) hosts else rows$mapping[1]
+  hosts <- usual_hosts(rows)
   rows <- summarise_speedup(filter(rows, .data$mapping == hosts)) |>
     mutate(algorithm = algorithm_factor(.data$algorithm, results$study, .env$collective))
   ggplot(rows, aes(.data$size_bytes, .data$speedup, colour = .data$algorithm, shape = .data$algorithm)) +

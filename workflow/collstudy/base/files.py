@@ -52,6 +52,15 @@ def write_if_changed(path: Path, content: bytes) -> None:
     write_atomically(path, content)
 
 
+def set_aside(path: Path) -> Path:
+    """Rename a damaged file or folder to `<name>.damaged-<n>` and return the new path. Raises FileNotFoundError."""
+    number = 1
+    while os.path.lexists(aside := path.with_name(f"{path.name}.damaged-{number}")):
+        number += 1
+    os.rename(path, aside)
+    return aside
+
+
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Hold an exclusive lock on *path*; the operating system releases it when the process ends, for whatever reason."""

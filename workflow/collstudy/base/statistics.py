@@ -1,15 +1,9 @@
-"""Median of a small number of launches, and its confidence interval."""
+"""The confidence interval of the median of a small number of launches."""
 
 from __future__ import annotations
 
 import math
-
-
-def median(values: list[float]) -> float:
-    """Return the median; for an even number of values, the mean of the two middle ones."""
-    ordered = sorted(values)
-    middle = len(ordered) // 2
-    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+from statistics import median
 
 
 def median_interval(values: list[float]) -> tuple[float, float] | None:

@@ -133,14 +133,14 @@ def cells_of(project: Project, name: str, application: str | None, budget: float
     described = {entry.name: entry for entry in getattr(study.source, "applications", ())}
     if not described:
         raise StudyError(f"study {name} traces no applications")
+    if application is not None and application not in described:
+        raise StudyError(f"study {name} has no application {application!r}" + allowed(described))
     replay = getattr(study.source, "replay", None)
     timed = [machine for machine in replay.machines if "fat_tree" not in machine.simulation] if replay else []
     if timed:
         return _cells_of_replays(project, study, timed[0], described, application, budget)
     if application is None and len(described) > 1:
         raise StudyError(f"study {name} has several applications: choose one with --application" + allowed(described))
-    if application is not None and application not in described:
-        raise StudyError(f"study {name} has no application {application!r}" + allowed(described))
     label = described[application or next(iter(described))].label
     path = project.folder(name) / "tables" / "account-cells.csv"
     rows = [row for row in read_csv(path) if row["application"] == label]
@@ -184,8 +184,6 @@ def _cells_of_replays(
     budget: float | None,
 ) -> str:  # fmt: skip
     """Return the YAML for a study of the cells of replays: those of one application, or of all together."""
-    if application is not None and application not in described:
-        raise StudyError(f"study {study.name} has no application {application!r}" + allowed(described))
     labels = [entry.label for entry in described.values() if application in (None, entry.name)]
     path = project.folder(study.name) / "tables" / "gain-cells.csv"
     rows = [row for row in read_csv(path) if row["application"] in labels]

@@ -33,6 +33,7 @@ from collstudy.launch.toolchain import (
     with_library,
 )
 from collstudy.launch.tracefile import rank_files
+from collstudy.study.catalogue import names_of
 from collstudy.study.cells import Cell
 from collstudy.study.machines import Machine
 from collstudy.study.names import APPLICATIONS, NON_BLOCKING, POINT_TO_POINT
@@ -43,6 +44,8 @@ from collstudy.study.selection import Default, Rules
 FORCED_COMPONENTS = "tuned,basic,libnbc,self"
 #: Priority that selects a component for a collective: the highest allowed one. Other components keep theirs.
 FIRST_PRIORITY = 100
+#: Arguments of a launch with more ranks than cores, which are not bound.
+OVERSUBSCRIBED = ["--map-by", "core:OVERSUBSCRIBE", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
 #: Arguments of a launch that cells share: Open MPI 4.1 cannot change this variable after MPI_Init. As long as no algorithm is
 #: forced, coll/tuned decides as without it.
 SHARED_ARGUMENTS = ["--mca", "coll_tuned_use_dynamic_rules", "1"]
@@ -88,7 +91,7 @@ def forcing_arguments(
     collective: str, chosen: dict[str, Any], mpi: Mpi, requested_by: str, monitored: bool = False
 ) -> list[str]:
     """Return the `--mca` arguments that force the algorithm *chosen* of a collective; *requested_by* is named in errors."""
-    names = chosen["algorithm"] if isinstance(chosen["algorithm"], list) else [chosen["algorithm"]]
+    names = names_of(chosen)
     numbers = algorithm_numbers(mpi.ompi_info, collective)
     known = [name for name in names if name in numbers]
     if not known:
@@ -134,7 +137,7 @@ def placement_arguments(
         words = ["--prtemca", "plm_ssh_agent", str(agent), "--hostfile", str(file), "--map-by", "seq:OVERSUBSCRIBE"]
         return [*words, "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
     if machine.oversubscribe:
-        return ["--map-by", "core:OVERSUBSCRIBE", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
+        return [*OVERSUBSCRIBED]
     lines = []
     for rank, core in enumerate(placement):
         socket, inside = divmod(core.core_of_node, cores_per_socket(machine))
@@ -282,7 +285,7 @@ def judge_turns(
         placed, problems, binding = placed_as_asked(cell, output, placement, hosts, bound)
         chosen, used = cell.selection.settings("openmpi"), None
         if chosen:
-            names = chosen["algorithm"] if isinstance(chosen["algorithm"], list) else [chosen["algorithm"]]
+            names = names_of(chosen)
             used = components == {"tuned"} and (cell.pattern is None or all(is_algorithm(a, names) for a in algorithms))
             if segment := chosen.get("segment_bytes"):
                 used = used and all(f"segment {segment}" in algorithm for algorithm in algorithms)

@@ -17,7 +17,7 @@ from collstudy.base.digests import file_digest
 from collstudy.base.errors import StudyError
 from collstudy.launch import tracefile
 from collstudy.launch.execute import KEPT_ENVIRONMENT, Allocation, LaunchFailed, execute
-from collstudy.launch.openmpi import library
+from collstudy.launch.openmpi import OVERSUBSCRIBED, library
 from collstudy.launch.ran import launcher_of, preloading, ranks_in, users_own, with_variables
 from collstudy.launch.toolchain import Mpi, installed, mpi_environment
 from collstudy.study.description import Application
@@ -82,8 +82,7 @@ def trace_command(trace: Trace, folder: Path) -> tuple[list[str | Path], dict[st
         command += ["--overcommit"] if machine.oversubscribe else []
         return [*command, *words], settings
     command = [mpi.mpirun, "-n", ranks]
-    if machine.oversubscribe:
-        command += ["--map-by", "core:OVERSUBSCRIBE", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
+    command += OVERSUBSCRIBED if machine.oversubscribe else []
     return [*command, *(part for key, value in settings.items() for part in ("-x", f"{key}={value}")), *words], {}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -18,7 +17,7 @@ from collstudy.study.cells import cell_from
 from collstudy.study.description import Policy
 from collstudy.study.machines import Machine
 from collstudy.study.traces import machine_from, replay_from, run_from, trace_from
-from collstudy.study.work import Work, canonical
+from collstudy.study.work import Work, content_digest
 
 #: Minutes between the start of a Slurm job and its first launch, unless the machine has `setup_minutes`.
 SETUP_MINUTES = 2.0
@@ -97,7 +96,7 @@ class Block:
     def name(self) -> str:
         """Return readable parts and a digest of the work: equal work has the same name."""
         work = [(task.work.digest, task.have, asdict(task.policy)) for task in self.tasks]
-        return f"{self.machine.name}_{self.mpi}_n{self.nodes}-{hashlib.sha256(canonical(work)).hexdigest()[:12]}"
+        return f"{self.machine.name}_{self.mpi}_n{self.nodes}-{content_digest(work)[:12]}"
 
     def document(self) -> dict[str, Any]:
         """Return everything that the runner needs, as plain JSON values."""

@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from collstudy.base.digests import file_digest
-from collstudy.base.files import locked, read_json, write_atomically
+from collstudy.base.files import locked, read_json, set_aside, write_atomically
 
 NAME = "made.json"
 #: The rules that record digests, with patterns of their files (`*` also matches `/`); a file belongs to the first match.
@@ -94,13 +94,8 @@ def make_room(folder: Path) -> list[str]:
         kind = "folder" if path.is_dir() else "file"
         if kind == "file" and (path := path.parent).is_dir():
             continue
-        if not os.path.lexists(path):
-            continue
-        number = 1
-        while os.path.lexists(aside := path.with_name(f"{path.name}.damaged-{number}")):
-            number += 1
-        os.rename(path, aside)
-        lines.append(f"{path} is a {kind}: set aside as {aside.name}")
+        if os.path.lexists(path):
+            lines.append(f"{path} is a {kind}: set aside as {set_aside(path).name}")
     return lines
 
 

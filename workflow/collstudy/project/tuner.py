@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
+from statistics import median
 from typing import Any
 
 from collstudy.base.files import to_csv, write_atomically
-from collstudy.base.statistics import median
 from collstudy.launch import openmpi
 from collstudy.launch.toolchain import mpis
 from collstudy.project.studies import Project

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 from typing import Any
 
 from collstudy.sources.source import Rows, Source
 from collstudy.store.measurements import read_rows
 from collstudy.study.description import Gathered, Study
-from collstudy.study.work import Work, canonical
+from collstudy.study.work import Work, content_digest
 
 
 class GatheredSource(Source):
@@ -39,7 +38,7 @@ class GatheredSource(Source):
             "collectives": {},
             "decisions": {},
             "provenance": {"suite": "", "suite_version": "", "mpi": "", "mpi_version": "", "simulator": "", "simulator_version": ""},
-            "cells": hashlib.sha256(canonical(self.members())).hexdigest(),
+            "cells": content_digest(self.members()),
             "gathered": self.members(),
             "machine_labels": {study.machine.name: study.machine.label for study in self._studies()},
         }  # fmt: skip

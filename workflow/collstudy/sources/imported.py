@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -20,7 +19,7 @@ from collstudy.sources.source import Rows, Source
 from collstudy.study.allocations import read_nodes
 from collstudy.study.description import Imported, Study
 from collstudy.study.names import POINT_TO_POINT
-from collstudy.study.work import Work, canonical
+from collstudy.study.work import Work, content_digest
 
 
 class ImportedSource(Source):
@@ -58,7 +57,7 @@ class ImportedSource(Source):
             "collectives": account["collectives"],
             "decisions": {},
             "provenance": how | {"simulator": "", "simulator_version": ""},
-            "cells": hashlib.sha256(canonical([])).hexdigest(),
+            "cells": content_digest([]),
             "import": account,
         }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +18,7 @@ from collstudy.study.description import Study, Swept
 from collstudy.study.names import APPLICATIONS
 from collstudy.study.sweeps import Choice, component_of
 from collstudy.study.words import parameter_words
-from collstudy.study.work import Work, canonical
+from collstudy.study.work import Work, content_digest
 
 
 class SweptSource(Source):
@@ -85,7 +84,7 @@ class SweptSource(Source):
             "decisions": _decisions(self.gridded, self.context.catalogue),
             "provenance": self._how(self.grid),
             **({"lacking": list(self.lacking)} if self.lacking else {}),
-            "cells": hashlib.sha256(canonical([cell.digest for cell in self.grid])).hexdigest(),
+            "cells": content_digest([cell.digest for cell in self.grid]),
         }
 
     def _how(self, cells: list[Cell]) -> dict[str, Any]:

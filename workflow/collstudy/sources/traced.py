@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -22,7 +21,7 @@ from collstudy.study.cells import Versions, library_text, machine_identity, vari
 from collstudy.study.description import Application, ReplayPlan, Study, Traced
 from collstudy.study.machines import Machine
 from collstudy.study.traces import REPLAY_IDENTITY, TRACE_IDENTITY, Replay, Trace
-from collstudy.study.work import Work, canonical
+from collstudy.study.work import Work, content_digest
 from collstudy.tuning.rules import Placement, placements, read_decisions
 from collstudy.tuning.writers import in_library, library_rules
 
@@ -103,7 +102,7 @@ class TracedSource(Source):
                 "simulator": "SimGrid SMPI" if plan else "", "simulator_version": (simulator_version() or "") if plan else "",
                 "oversubscribed": self.study.machine.oversubscribe,
             },
-            "cells": hashlib.sha256(canonical([job.digest for job in found])).hexdigest(),
+            "cells": content_digest([job.digest for job in found]),
             "applications": [_entry(trace, found) for trace in found if isinstance(trace, Trace)],
             "left_out": left_out, "replay": replay,
         }  # fmt: skip

@@ -7,9 +7,10 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import median
 from typing import Any
 
-from collstudy.base.statistics import median, median_interval
+from collstudy.base.statistics import median_interval
 from collstudy.launch import mpich
 from collstudy.launch.rulesfile import is_parameter
 from collstudy.sources.source import Context, Rows

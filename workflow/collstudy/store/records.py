@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +10,7 @@ from collstudy.base.statistics import interval_width_pct
 from collstudy.study.cells import Cell
 from collstudy.study.description import Policy
 from collstudy.study.traces import Run
-from collstudy.study.work import Work, canonical
+from collstudy.study.work import Work
 
 
 class Damaged(Exception):
@@ -107,11 +106,6 @@ class Record:
         return Summary(
             len(self.launches), self.interval_width_pct(), self.failure is not None, mean, self.proved() is False
         )
-
-
-def content_digest(content: dict[str, Any]) -> str:
-    """Return the SHA-256 digest of the measurements (Record.content), in hexadecimal."""
-    return hashlib.sha256(canonical(content)).hexdigest()
 
 
 def check_record(record: Record, cell: Cell | Run) -> None:

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from collstudy.base.digests import file_digest
-from collstudy.base.files import locked, read_json, write_atomically
-from collstudy.store.records import Damaged, Record, Summary, check_record, content_digest
+from collstudy.base.files import locked, read_json, set_aside, write_atomically
+from collstudy.store.records import Damaged, Record, Summary, check_record
 from collstudy.study.cells import Cell
 from collstudy.study.traces import Replay, Run
-from collstudy.study.work import Work, canonical
+from collstudy.study.work import Work, canonical, content_digest
 
 
 def _content_of(about: dict[str, Any]) -> dict[str, Any]:
@@ -203,15 +203,10 @@ class Store:
 
     def set_aside(self, work: Work) -> Path | None:
         """Rename a damaged file or folder to `<name>.damaged-<n>` and return the new path; None if it no longer exists."""
-        path = self.file(work).parent if work.in_folder else self.file(work)
-        number = 1
-        while os.path.lexists(aside := path.with_name(f"{path.name}.damaged-{number}")):
-            number += 1
         try:
-            os.rename(path, aside)
+            return set_aside(self.file(work).parent if work.in_folder else self.file(work))
         except FileNotFoundError:
             return None
-        return aside
 
     def write(self, cell: Cell | Run, record: Record, stop: str | None) -> None:
         """Store a record; the caller must hold the cell's lock. Raise ValueError if the record would be rejected when read."""

@@ -6,6 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 
+def names_of(settings: dict[str, Any]) -> list[str]:
+    """Return the library's names of an algorithm: several if releases call it differently."""
+    names = settings.get("algorithm", [])
+    return names if isinstance(names, list) else [names]
+
+
 @dataclass(frozen=True)
 class Catalogue:
     """Algorithms by collective, and process mappings, as in config/algorithms.yaml and config/mappings.yaml."""

@@ -10,7 +10,7 @@ from typing import Any
 from collstudy.base.errors import StudyError, allowed
 from collstudy.base.paths import ROOT
 from collstudy.study.allocations import Allocations, nodes_by_processes
-from collstudy.study.catalogue import Catalogue
+from collstudy.study.catalogue import Catalogue, names_of
 from collstudy.study.document import Place
 from collstudy.study.machines import Machine
 from collstudy.study.names import APPLICATIONS, IMPORTED_ONLY, MPIS, NON_BLOCKING, POINT_TO_POINT, SIZED
@@ -261,8 +261,7 @@ def _choices(
     values = {key: value if isinstance(value, list) else [value] for key, value in given.items()}
     entry = catalogue.algorithms[raw["collective"]][name].get("openmpi", {})
     if machine.kind != "simulated" and "openmpi" in raw.get("mpi", [machine.mpi]) and entry:
-        words = entry.get("algorithm", [])
-        words = words if isinstance(words, list) else [words]
+        words = names_of(entry)
         taken = [key for key, users in USES.items() if set(users.get(raw["collective"], ())) & set(words)]
         for key in (key for key, several in values.items() if len(several) > 1 and key not in taken):
             raise StudyError(f"{where}: Open MPI's {raw['collective']} {name} ignores {key}" + allowed(taken))

@@ -15,6 +15,11 @@ def canonical(value: Any) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
 
 
+def content_digest(value: Any) -> str:
+    """Return the SHA-256 digest of a value's canonical JSON, in hexadecimal."""
+    return hashlib.sha256(canonical(value)).hexdigest()
+
+
 def verb(works: Iterable[Work], ending: str = "e") -> str:
     """Return `measure`, `simulate` or both, with an *ending* (`e`, `ed`, `ing`), depending on how the numbers are obtained."""
     stems = sorted({"simulat" if work.deterministic else "measur" for work in works}) or ["measur"]
@@ -44,8 +49,8 @@ class Work(ABC):
 
     @cached_property
     def digest(self) -> str:
-        """Return the SHA-256 digest of the identity's canonical JSON, in hexadecimal."""
-        return hashlib.sha256(canonical(self.identity())).hexdigest()
+        """Return the digest of the identity."""
+        return content_digest(self.identity())
 
     @property
     @abstractmethod

@@ -8,11 +8,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from collstudy.base.errors import StudyError
 from collstudy.base.files import read_csv
-from collstudy.base.statistics import median, median_interval
+from collstudy.base.statistics import median_interval
 from collstudy.store.described import read_study
 from collstudy.store.measurements import Measurement, measurement, read_measurements, whole
 from collstudy.tuning.emission import rules_path

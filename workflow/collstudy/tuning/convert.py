@@ -12,6 +12,7 @@ from pathlib import Path
 
 from collstudy.base.errors import StudyError
 from collstudy.launch.mpich import Tree
+from collstudy.study.catalogue import names_of
 from collstudy.tuning import nccl, trees
 from collstudy.tuning.readers.dispatch import read
 from collstudy.tuning.readers.known import FORMATS, Known
@@ -208,8 +209,8 @@ def _has_algorithm(rule: FileRule, to: str, known: Known) -> bool:
     mpi = "mpich" if to.startswith("mpich") else "openmpi"
     if known.catalogue.settings(collective, rule.algorithm, dict(rule.parameters), mpi) is None:
         return False
-    names = settings_of(known.catalogue, collective, as_rule, mpi).get("algorithm", [])
-    return mpi == "mpich" or bool({*([names] if isinstance(names, str) else names)} & set(known.numbers[collective]))
+    names = names_of(settings_of(known.catalogue, collective, as_rule, mpi))
+    return mpi == "mpich" or not known.numbers[collective].keys().isdisjoint(names)
 
 
 def _by_size(rules: list[FileRule], count: int, to: str, known: Known) -> tuple[Rule, ...]:

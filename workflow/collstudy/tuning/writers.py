@@ -13,7 +13,7 @@ from typing import Any
 
 from collstudy.base.errors import StudyError
 from collstudy.launch.rulesfile import parameter_line
-from collstudy.study.catalogue import Catalogue
+from collstudy.study.catalogue import Catalogue, names_of
 from collstudy.study.cells import library_text
 from collstudy.study.machines import Machine
 from collstudy.study.placement import place
@@ -64,7 +64,7 @@ def _openmpi_entry(
     if rule.algorithm == "default":
         return 0, 0, 0, 0
     settings = settings_of(catalogue, collective, rule, "openmpi")
-    names = settings["algorithm"] if isinstance(settings["algorithm"], list) else [settings["algorithm"]]
+    names = names_of(settings)
     known = [numbers[name] for name in names if name in numbers]
     if not known:
         raise StudyError(f"Open MPI has no {collective} algorithm {' or '.join(names)}")

@@ -20,7 +20,7 @@ static bool is_inter(MPI_Comm comm) {
 
 /* Executes CALL, then stores a record whose fields FILL sets. FILL can use `me` and `size`, rank and size in the
  * communicator. REQUEST is 0 for a blocking collective. */
-#define COLLECTIVE(OPERATION, COMM, CALL, FILL, REQUEST, LIST, LISTED)                                                 \
+#define COLLECTIVE(OPERATION, COMM, CALL, FILL, REQUEST)                                                               \
     if (!trace_is_open() || is_inter(COMM))                                                                            \
         return CALL;                                                                                                   \
     Call call = trace_enter();                                                                                         \
@@ -35,7 +35,7 @@ static bool is_inter(MPI_Comm comm) {
         FILL;                                                                                                          \
         record.request = REQUEST;                                                                                      \
     }                                                                                                                  \
-    trace_leave(&call, &record, LIST, LISTED);                                                                         \
+    trace_leave(&call, &record, NULL, 0);                                                                              \
     return code
 
 #define STARTED request_started(*request, false, comm)
@@ -69,14 +69,13 @@ static bool is_inter(MPI_Comm comm) {
 #define OUT_IN out, out_count, out_type, in, in_count, in_type
 #define REDUCING const void *out, void *in, int count, MPI_Datatype type, MPI_Op op
 
-#define WITH_REQUEST , MPI_Request *request
 /* Defines the blocking and the non-blocking form of a collective without lists. */
 #define BOTH_FORMS(Name, name, iname, PARAMETERS, ARGUMENTS, FILL)                                                     \
     EXPORT int MPI_##Name(PARAMETERS, MPI_Comm comm) {                                                                 \
-        COLLECTIVE(OP_##name, comm, PMPI_##Name(ARGUMENTS, comm), FILL, 0, NULL, 0);                                   \
+        COLLECTIVE(OP_##name, comm, PMPI_##Name(ARGUMENTS, comm), FILL, 0);                                            \
     }                                                                                                                  \
     EXPORT int MPI_I##name(PARAMETERS, MPI_Comm comm, MPI_Request *request) {                                          \
-        COLLECTIVE(OP_##iname, comm, PMPI_I##name(ARGUMENTS, comm, request), FILL, STARTED, NULL, 0);                  \
+        COLLECTIVE(OP_##iname, comm, PMPI_I##name(ARGUMENTS, comm, request), FILL, STARTED);                           \
     }
 #define COMMA ,
 
@@ -91,25 +90,25 @@ BOTH_FORMS(Allgather, allgather, iallgather, OUT COMMA IN, OUT_IN, FILL_ALLGATHE
 BOTH_FORMS(Alltoall, alltoall, ialltoall, OUT COMMA IN, OUT_IN, FILL_ALLTOALL)
 
 EXPORT int MPI_Barrier(MPI_Comm comm) {
-    COLLECTIVE(OP_barrier, comm, PMPI_Barrier(comm), , 0, NULL, 0);
+    COLLECTIVE(OP_barrier, comm, PMPI_Barrier(comm), , 0);
 }
 
 EXPORT int MPI_Ibarrier(MPI_Comm comm, MPI_Request *request) {
-    COLLECTIVE(OP_ibarrier, comm, PMPI_Ibarrier(comm, request), , STARTED, NULL, 0);
+    COLLECTIVE(OP_ibarrier, comm, PMPI_Ibarrier(comm, request), , STARTED);
 }
 
 EXPORT int MPI_Scan(REDUCING, MPI_Comm comm) {
-    COLLECTIVE(OP_scan, comm, PMPI_Scan(out, in, count, type, op, comm), FILL_BOTH, 0, NULL, 0);
+    COLLECTIVE(OP_scan, comm, PMPI_Scan(out, in, count, type, op, comm), FILL_BOTH, 0);
 }
 
 EXPORT int MPI_Exscan(REDUCING, MPI_Comm comm) {
-    COLLECTIVE(OP_exscan, comm, PMPI_Exscan(out, in, count, type, op, comm), FILL_BOTH, 0, NULL, 0);
+    COLLECTIVE(OP_exscan, comm, PMPI_Exscan(out, in, count, type, op, comm), FILL_BOTH, 0);
 }
 
 EXPORT int MPI_Reduce_scatter_block(REDUCING, MPI_Comm comm) {
     COLLECTIVE(OP_reduce_scatter_block, comm, PMPI_Reduce_scatter_block(out, in, count, type, op, comm),
                record.received = bytes_of(count, type);
-               record.sent = (uint64_t)size * record.received, 0, NULL, 0);
+               record.sent = (uint64_t)size * record.received, 0);
 }
 
 /* Collectives whose blocks differ: the list has the bytes of each block. ------------------------------------------- */

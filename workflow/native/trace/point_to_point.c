@@ -56,12 +56,15 @@ ISEND(Issend, OP_issend)
 ISEND(Ibsend, OP_ibsend)
 ISEND(Irsend, OP_irsend)
 
-/* Fills in source and tag of a message that was received with wildcards. */
-static void note_source(Record *record, const MPI_Status *status, MPI_Comm comm) {
-    if (record->from == MPI_ANY_SOURCE)
-        record->from = world_rank(comm, status->MPI_SOURCE);
-    if (record->receive_tag == MPI_ANY_TAG)
-        record->receive_tag = status->MPI_TAG;
+/* The same for a call that has returned: wildcards are replaced by the message's source and tag. */
+static Record received(enum operation operation, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
+                       const MPI_Status *status) {
+    Record record = receiving(operation, count, type, from, tag, comm);
+    if (from == MPI_ANY_SOURCE)
+        record.from = world_rank(comm, status->MPI_SOURCE);
+    if (tag == MPI_ANY_TAG)
+        record.receive_tag = status->MPI_TAG;
+    return record;
 }
 
 EXPORT int MPI_Recv(void *buffer, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Status *status) {
@@ -70,10 +73,8 @@ EXPORT int MPI_Recv(void *buffer, int count, MPI_Datatype type, int from, int ta
     Call call = trace_enter();
     int code = PMPI_Recv(buffer, count, type, from, tag, comm, told);
     Record record = {0};
-    if (call.recorded) {
-        record = receiving(OP_recv, count, type, from, tag, comm);
-        note_source(&record, told, comm);
-    }
+    if (call.recorded)
+        record = received(OP_recv, count, type, from, tag, comm, told);
     trace_leave(&call, &record, NULL, 0);
     return code;
 }
@@ -101,8 +102,7 @@ EXPORT int MPI_Sendrecv(const void *out, int out_count, MPI_Datatype out_type, i
         PMPI_Sendrecv(out, out_count, out_type, to, send_tag, in, in_count, in_type, from, receive_tag, comm, told);
     Record record = {0};
     if (call.recorded) {
-        record = receiving(OP_sendrecv, in_count, in_type, from, receive_tag, comm);
-        note_source(&record, told, comm);
+        record = received(OP_sendrecv, in_count, in_type, from, receive_tag, comm, told);
         record.to = world_rank(comm, to);
         record.send_tag = send_tag;
         record.sent = bytes_of(out_count, out_type);
@@ -119,8 +119,7 @@ EXPORT int MPI_Sendrecv_replace(void *buffer, int count, MPI_Datatype type, int 
     int code = PMPI_Sendrecv_replace(buffer, count, type, to, send_tag, from, receive_tag, comm, told);
     Record record = {0};
     if (call.recorded) {
-        record = receiving(OP_sendrecv, count, type, from, receive_tag, comm);
-        note_source(&record, told, comm);
+        record = received(OP_sendrecv, count, type, from, receive_tag, comm, told);
         record.to = world_rank(comm, to);
         record.send_tag = send_tag;
         record.sent = record.received;
@@ -135,10 +134,8 @@ EXPORT int MPI_Probe(int from, int tag, MPI_Comm comm, MPI_Status *status) {
     Call call = trace_enter();
     int code = PMPI_Probe(from, tag, comm, told);
     Record record = {0};
-    if (call.recorded) {
-        record = receiving(OP_probe, 0, MPI_DATATYPE_NULL, from, tag, comm);
-        note_source(&record, told, comm);
-    }
+    if (call.recorded)
+        record = received(OP_probe, 0, MPI_DATATYPE_NULL, from, tag, comm, told);
     trace_leave(&call, &record, NULL, 0);
     return code;
 }
