@@ -26,7 +26,7 @@ MAKEFILE = "Makefile"
 #: Parts that most studies need, the slowest to build first. A study names further ones (Source.programs()), built during set-up.
 USUAL = ("simulator", "coll", "bench", "probe")
 #: Time without output (s) after which the number of compiled files is reported; on a terminal it is updated in one line.
-SILENCE_S, ON_TERMINAL_S = 4.5, 0.5
+SILENCE_S, ON_TERMINAL_S = 4.0, 0.5
 
 
 def all_parts() -> list[str]:
