@@ -225,6 +225,15 @@ def test_a_fresh_checkout_answers_from_the_measured_machines_that_come_with_it(c
     assert done.returncode == 2 and "--collective: unknown collective 'brodcast'; known: allgather," in done.stderr
 
 
+def test_a_checkout_that_cannot_be_written_answers(checkout: Checkout):
+    """Nobody can create files in /sys: nothing is cached."""
+    (checkout.folder / "results").mkdir()
+    (checkout.folder / "results" / "imports").symlink_to("/sys/kernel")
+    asked = ("--collective", "allreduce", "--nodes", "512", "--ppn", "1", "--mapping", "node", "--size", "16KiB")
+    done = must(checkout.collstudy("advise", *asked))
+    assert "Atlas: Leonardo Booster, measured (study leonardo):" in done.stdout
+
+
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [

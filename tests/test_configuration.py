@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 
 import pytest
-from conftest import TINY, Checkout, csv_rows, must
+import yaml
+from collstudy.calibration.costs import FORWARD, LONG, SHORT
+from collstudy.study.config import Configuration
+from conftest import ROOT, TINY, Checkout, csv_rows, must
 
 THIN = """
 kind: simulated
@@ -41,6 +44,33 @@ def test_unknown_study(checkout: Checkout) -> None:
     done = checkout.collstudy("status", "tinny")
     assert done.returncode == 2
     assert "config/studies/tinny.yaml does not exist (did you mean 'tiny'?); known: " in done.stderr
+
+
+def test_a_missing_file_of_a_fixed_name_has_no_other_name(checkout: Checkout) -> None:
+    (checkout.folder / "config" / "config.yaml").unlink()
+    done = checkout.collstudy("status")
+    assert done.returncode == 2 and done.stderr == "error: config/config.yaml: no such file\n"
+
+
+def test_a_misspelt_parameter_of_a_calibration_is_an_error_of_the_machine(checkout: Checkout) -> None:
+    machine = checkout.folder / "config" / "machines" / "thin.yaml"
+    machine.write_text(machine.read_text().replace("send_1: ", "send_one: "))
+    done = checkout.collstudy("status", "tiny")
+    assert done.returncode == 2
+    assert "unknown key 'send_one' in calibration.start (did you mean 'send_1'?); known: busy_node, " in done.stderr
+
+
+def test_the_schema_has_the_parameters_of_a_calibration() -> None:
+    schema = yaml.safe_load((ROOT / "workflow/schemas/machine.schema.yaml").read_text())
+    names = schema["properties"]["calibration"]["properties"]["start"]["propertyNames"]["enum"]
+    assert sorted(names) == sorted(SHORT | LONG | FORWARD)
+
+
+def test_a_label_has_no_comma() -> None:
+    """Labels are parts of lists in sentences."""
+    catalogue = Configuration(ROOT / "config").catalogue
+    labels = [one["label"] for of in catalogue.algorithms.values() for one in of.values() if isinstance(one, dict)]
+    assert labels and not [label for label in labels if "," in label]
 
 
 def test_sizes_by_a_factor(checkout: Checkout) -> None:

@@ -50,6 +50,18 @@ def test_the_command_writes_the_draft_and_names_the_next_step(checkout: Checkout
     assert done.stderr.endswith("next: complete the study by hand, then ./study run theirs\n")
 
 
+def test_a_machine_that_has_no_import(checkout: Checkout) -> None:
+    checkout.write("measured/bcast_core.csv", "Algorithm,Processes,Size,Latency (us)\nchain,2,1,0.2\n")
+    drafted = ("import", "measured", "--name", "theirs", "--machine")
+    done = checkout.collstudy(*drafted, "thin")
+    assert done.returncode == 2 and not (checkout.folder / "config/studies/theirs.yaml").exists()
+    assert done.stderr.startswith("error: --machine: thin is of kind simulated; an import needs kind imported; known: ")
+    done = must(checkout.collstudy(*drafted, "orfeo-thn"))
+    assert (
+        "config/machines/orfeo-thn.yaml does not exist yet (did you mean 'orfeo-thin'?): kind: imported" in done.stderr
+    )
+
+
 def test_the_draft_of_named_algorithms(tmp_path: Path) -> None:
     header = "Algorithm,Allocation,Processes,MessageSize,Latency"
     (tmp_path / "reduce_a.csv").write_text(

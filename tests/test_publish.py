@@ -86,7 +86,8 @@ def test_package(checkout: Checkout) -> None:
     assert names == [author["name"] for author in zenodo["creators"]]
     assert cited["version"] == codemeta["version"] == zenodo["version"] == parts["./"]["version"]
     assert str(cited["date-released"]) == codemeta["dateModified"] == zenodo["publication_date"]
-    assert "./study run tiny" in (package / "ARTIFACT.md").read_text()
+    appendix = (package / "ARTIFACT.md").read_text()
+    assert appendix.count("`./study run tiny ") == 1 and "\n### A tiny study (tiny)\n" in appendix
     # The package is a checkout with complete cells: nothing is measured there.
     (package / ".study").symlink_to(checkout.folder / ".study")
     environment = {**os.environ, "PYTHONPATH": str(package / "workflow")}

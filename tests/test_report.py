@@ -347,6 +347,23 @@ def test_table_of_long_texts_goes_on_over_pages(made):
     assert first < last
 
 
+def test_cells_are_counted_in_words():
+    def shown(*status: str) -> str:
+        cells = f"data.frame(status = c({', '.join(map(repr, status))}), algorithm = 'a')"
+        code = f'source("R/report.R"); show_status(list(cells = {cells}, simulated = FALSE))'
+        text = must(finish(["Rscript", "-e", code], cwd=ROOT / "report")).stdout
+        return " ".join(text.replace("\\", "").split())
+
+    assert "The study has one configuration; it was measured." in shown("measured")
+    assert "All 2 configurations of the study were measured." in shown("measured", "measured")
+    assert "1 of 2 configurations has no usable number, or none at some sizes (missing). @sec" in shown(
+        "measured", "missing"
+    )
+    assert "2 of 2 configurations have no usable number, or none at some sizes: 1 failed and 1 missing. @sec" in shown(
+        "failed", "missing"
+    )
+
+
 def test_the_section_that_judged_decisions_refer_to_is_there():
     """Sampling may be replayed without decisions: its sentences are claims, to which the appendix refers."""
     said = 'data.frame(section = "tuning", order = 1, text = "Half of the grid suffices.", claim = TRUE)'

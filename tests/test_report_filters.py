@@ -199,3 +199,20 @@ def test_figures_of_the_pdf_are_between_the_headings_of_their_chapter(tmp_path: 
     assert place["chapter one"] < place["first"] < place["chapter two"], place
     assert place["chapter one"] < place["second"] < place["chapter two"], place
     assert place["chapter two"] < place["third"] < place["chapter three"], place
+
+
+@pytest.mark.parametrize(("rows", "lines", "broken"), [(6, 5, True), (6, 1, False), (30, 1, True)])
+def test_a_tall_table_of_the_pdf_goes_on_over_pages(tmp_path: Path, rows: int, lines: int, broken: bool) -> None:
+    """Also one of few rows; a low one is moved to the next page as a whole."""
+    typst = pytest.importorskip("typst")
+    shutil.copy2(ROOT / "report" / "theme" / "typst-template.typ", tmp_path)
+    text = " \\ ".join("a" * lines)
+    cells = "".join(f"[#at({row}){text}]," for row in range(rows))
+    (tmp_path / "document.typ").write_text(
+        '#import "typst-template.typ": study-report, table-block\n'
+        "#let at(row) = context [#metadata((row, here().page())) <at>]\n#show: study-report.with(title: [x])\n"
+        f"#v(19.5cm)\n#figure(kind: table, caption: [y], table-block[#table(columns: 1, table.header[z], {cells})])\n"
+    )
+    found = [element["value"] for element in json.loads(typst.query(str(tmp_path / "document.typ"), "<at>"))]
+    assert [row for row, _ in found] == [*range(rows)]
+    assert len({page for _, page in found}) == 1 + broken

@@ -35,6 +35,16 @@ def test_unknown_command_and_option() -> None:
     assert done.returncode == 2 and "arguments after -- are passed to snakemake" in done.stderr
 
 
+def test_wrong_arguments_are_told_before_anything_is_compiled(checkout: Checkout) -> None:
+    checkout.copied_setup()
+    source = checkout.folder / "workflow" / "native" / "probe" / "collprobe.c"
+    source.write_text(source.read_text() + "/* changed */\n")
+    for arguments in (["what-ran"], ["tune", "--limt", "5", "--", "mpirun", "true"], ["reanalyse", "--all"]):
+        done = study(checkout.folder, *arguments)
+        assert done.returncode == 2 and done.stderr.startswith("usage: ./study"), done.stderr
+        assert "setup: " not in done.stderr + done.stdout
+
+
 def test_a_misspelt_part_or_table_is_named_before_anything_is_set_up() -> None:
     for command in ("test", "bench"):
         done = study(ROOT, command, "lnt")

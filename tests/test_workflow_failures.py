@@ -32,6 +32,17 @@ def test_a_damaged_cell_is_set_aside_and_measured_again(checkout: Checkout) -> N
     assert len(list((checkout.folder / "results" / "cells").rglob("*.damaged-*"))) == 2
 
 
+def test_a_full_disk_is_named_by_the_rules_that_copy(checkout: Checkout) -> None:
+    copy = checkout.write(
+        "bin/cp", "#!/bin/bash\necho \"cp: error writing '${@: -1}': No space left on device\" >&2\nexit 1\n"
+    )
+    copy.chmod(0o755)
+    path = {"PATH": f"{checkout.folder / 'bin'}:{os.environ['PATH']}"}
+    done = checkout.snakemake("--", MEASURED, environment=path)
+    assert done.returncode != 0
+    assert "cp: error writing 'results/tiny/pending.txt': No space left on device" in done.stdout + done.stderr
+
+
 @pytest.fixture
 def faulty(checkout: Checkout) -> Checkout:
     launcher = checkout.write("bin/smpirun", FAULTY.format(real=shutil.which("smpirun")))

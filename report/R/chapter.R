@@ -287,14 +287,15 @@ show_status <- function(study) {
   }
   if (nrow(bad) == 0) {
     done <- if (study$simulated) "simulated" else "measured"
-    one <- nrow(cells) == 1
-    return(paragraph(if (one) "The" else paste("All", with_separators(nrow(cells))), " configuration", if (!one) "s", " of the study ",
-      if (one) "was " else "were ", done, "."))
+    if (nrow(cells) == 1) return(paragraph("The study has one configuration; it was ", done, "."))
+    return(paragraph("All ", with_separators(nrow(cells)), " configurations of the study were ", done, "."))
   }
   counts <- table(bad$status)
+  words <- status_word(names(counts))
   callout("warning", "Configurations without a number", paste0(
-    format(nrow(bad), big.mark = ","), " of ", format(nrow(cells), big.mark = ","),
-    " configurations have no usable number, or none at some sizes: ", collanalysis::and_list(paste(counts, status_word(names(counts)))),
+    with_separators(nrow(bad)), " of ", with_separators(nrow(cells)), " configurations ", if (nrow(bad) == 1) "has" else "have",
+    " no usable number, or none at some sizes",
+    if (length(counts) == 1) paste0(" (", words, ")") else paste0(": ", collanalysis::and_list(paste(with_separators(counts), words))),
     ". @sec-cells lists them with their reasons."
   ))
 }

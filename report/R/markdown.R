@@ -7,7 +7,7 @@ one_line <- function(x) trimws(gsub("[[:space:]]+", " ", enc2utf8(as.character(x
 md <- function(x) {
   x <- ifelse(is.na(x), "", one_line(x))
   # A number and its unit stay together.
-  x <- gsub("([0-9]) (%|\u00b5s|B|KiB|MiB|GiB)\\b|([0-9]) (%)", "\\1\\3\u00a0\\2\\4", x, perl = TRUE)
+  x <- gsub("([0-9]) (%|\u00b5s|ms|s|B|KiB|MiB|GiB)\\b|([0-9]) (%)", "\\1\\3\u00a0\\2\\4", x, perl = TRUE)
   cite(escape_markup(x))
 }
 

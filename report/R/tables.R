@@ -211,12 +211,8 @@ cut_note <- function(rows, most, file) {
 emit_rows <- function(table, labels, raw, headers) {
   wide <- ncol(table) > 7 || sum(nchar(headers)) > 80
   emit("::: {.table-scroll", if (nrow(table) > 30) " .long", "}")
-  # A short table stays in one piece; one that does not fit on a page would be printed over itself.
-  long <- nrow(table) > 8 || sum(nchar(unlist(table)), na.rm = TRUE) > 2500
-  emit(typst_only(paste0(
-    "#block(width: 100%, breakable: ", if (long) "true" else "false", ")[",
-    if (wide) "#set text(size: 8.8pt); #set table(inset: (x: 3.5pt, y: 3pt))"
-  )))
+  small <- if (wide) "#set text(size: 8.8pt); #set table(inset: (x: 3.5pt, y: 3pt))"
+  emit(typst_only(paste0("#table-block[", small)))
   emit(paste(pipe_table(table, labels, raw, headers), collapse = "\n"))
   emit(typst_only("]"))
   emit(":::")

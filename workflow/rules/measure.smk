@@ -3,7 +3,8 @@
 IMPORT_SOURCES = stage_sources("import", ["workflow/collstudy/sources/importing"])
 
 
-# Copies the staged files of the plan to their targets if they have changed.
+# Copies the staged files of the plan to their targets if they have changed. Errors reach the terminal with tee: on a full disk,
+# the log is empty.
 rule describe_study:
     input:
         staged=STAGE.folder / "{study}" / "{file}",
@@ -14,7 +15,7 @@ rule describe_study:
     wildcard_constraints:
         file=r"study\.json|program\.json|sampling/grid\.csv",
     shell:
-        "cp {input.staged:q} {output:q} 2> {log:q}"
+        "cp {input.staged:q} {output:q} 2>&1 | tee {log:q} >&2"
 
 
 # The cells of a program are known only after its trace.
@@ -80,7 +81,7 @@ rule note_sources:
     # The analysis waits for it.
     priority: 1
     shell:
-        "cp {input.staged:q} {output:q} 2> {log:q}"
+        "cp {input.staged:q} {output:q} 2>&1 | tee {log:q} >&2"
 
 
 # One rule per study, because the number of blocks depends on the store.
@@ -103,7 +104,8 @@ for planned in STUDIES:
                 folder=RESULTS / "blocks",
             shell:
                 "{{ mkdir -p {params.folder:q} && cp {input.staged:q} {output.pending:q}"
-                ' && for block in {output.blocks:q}; do cp {params.staged:q}/"${{block##*/}}" "$block"; done; }} 2> {log:q}'
+                ' && for block in {output.blocks:q}; do cp {params.staged:q}/"${{block##*/}}" "$block" || exit; done; }}'
+                " 2>&1 | tee {log:q} >&2"
 
 
 rule measure_block:

@@ -122,9 +122,9 @@ describe_congestion <- function(results) {
       filter(.data$interval == worst$interval, .data$bytes > 0) |>
       slice_max(.data$bytes, n = 1, with_ties = FALSE)
     paste0(
-      application$label, " (simulated): over the ", format_time(one$makespan_us), " of the replay, a message takes ",
+      application$label, " (simulated): over the ", format_us(one$makespan_us), " of the replay, a message takes ",
       format_us(one$latency_us), " on average, and ", format_us(one$unloaded_us),
-      " on an empty network; in the worst interval, at ", format_time(worst$start_us), ", it takes ",
+      " on an empty network; in the worst interval, at ", format_us(worst$start_us), ", it takes ",
       format_number(worst$latency_us / worst$unloaded_us), " times as long as on an empty network",
       if (nrow(cause)) paste0(" (most bytes belong to ", operation_class(cause$operation), ")"),
       ". The busiest link uses ", format_pct(one$peak_load_pct), " of its bandwidth in its busiest interval of ",
@@ -157,8 +157,6 @@ describe_alternatives <- function(results) {
     )
   }))
 }
-
-format_time <- function(us) if (us < 1e4) format_us(us) else paste(format_number(us / 1000), "ms")
 
 signed_pct <- function(x) {
   if (is.na(x)) return("nothing that can be compared")

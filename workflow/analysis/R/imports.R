@@ -17,15 +17,17 @@ read_import <- function(results) {
   )
 }
 
-#' import-checks.csv with the labels of algorithms; of a study that an older version imported, with the names of its
-#' columns of today
+#' import-checks.csv with the labels of algorithms and \u00b5s instead of us; of a study that an older version imported,
+#' with the names of its columns of today
 #' @noRd
 read_checks <- function(file, study) {
   checks <- readr::read_csv(file, col_types = readr::cols(.default = "c"), progress = FALSE)
   was <- c(how_sure = "confidence", done = "action")
   old <- names(checks) %in% names(was)
   names(checks)[old] <- was[names(checks)[old]]
-  mutate(checks, across(c("where", "found"), function(text) label_series(text, study)))
+  mutate(checks, across(c("where", "found"), function(text) {
+    gsub("([0-9]) us\\b", "\\1 \u00b5s", label_series(text, study), perl = TRUE)
+  }))
 }
 
 #' Texts of findings with collectives and algorithms in words: "bcast binary_tree" -> "broadcast, Binary tree"

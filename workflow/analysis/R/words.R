@@ -76,7 +76,13 @@ format_number <- function(x, digits = 3) {
 #' @noRd
 format_count <- function(x) format_number(as.numeric(as.character(x)), 15)
 
-format_us <- function(x) paste(format_number(x), "\u00b5s")
+#' Times in sentences and captions: \u00b5s up to 10 ms, ms up to 1 s, then s; tables and axes are in \u00b5s
+#' @noRd
+format_us <- function(x) {
+  size <- abs(signif(x, 3))
+  unit <- ifelse(size < 1e4 | is.na(x), "\u00b5s", ifelse(size < 1e6, "ms", "s"))
+  paste(format_number(x / c("\u00b5s" = 1, ms = 1e3, s = 1e6)[unit]), unit)
+}
 
 format_pct <- function(x) {
   paste0(ifelse(abs(x) < 10, formatC(x, 1, format = "f"), formatC(x, 0, format = "f", big.mark = ",")), " %")

@@ -24,6 +24,9 @@ def parser() -> argparse.ArgumentParser:
     program = os.environ.get("COLLSTUDY_PROGRAM", "python -m collstudy")
     top = argparse.ArgumentParser(prog=program, description=__doc__)
     top.add_argument("--results", type=Path, help="results folder (default: `results` of config/config.yaml)")
+    top.add_argument(
+        "--check-arguments", action="store_true", help="check the arguments of the command, and do not run it"
+    )
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for group in GROUPS:
         group.add_commands(commands)
@@ -35,6 +38,8 @@ def main(argv: list[str] | None = None) -> int:
     exit status 2, Ctrl-C exit status 130.
     """
     arguments = parser().parse_args(argv)
+    if arguments.check_arguments:
+        return 0
     try:
         return arguments.run(arguments) or 0
     except StudyError as error:

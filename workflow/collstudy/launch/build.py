@@ -25,8 +25,8 @@ NATIVE = ROOT / "workflow" / "native"
 MAKEFILE = "Makefile"
 #: Parts that most studies need, the slowest to build first. A study names further ones (Source.programs()), built during set-up.
 USUAL = ("simulator", "coll", "bench", "probe")
-#: Time without output (s) after which the current product is reported again.
-SILENCE_S = 4.5
+#: Time without output (s) after which the number of compiled files is reported; on a terminal it is updated in one line.
+SILENCE_S, ON_TERMINAL_S = 4.0, 0.5
 
 
 def all_parts() -> list[str]:
@@ -67,11 +67,14 @@ def build(names: Iterable[str] | None = None, parts: Iterable[str] | None = None
 
 
 class _Progress(threading.Thread):
-    """Progress report of builds on standard error: each program once, and the current product again after a pause."""
+    """Progress report of builds on standard error: one line for each, and the number of compiled files after a pause."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
-        self.last, self.when, self.over = "", time.monotonic(), threading.Event()
+        self.when, self.over, self.terminal = time.monotonic(), threading.Event(), sys.stderr.isatty()
+        #: Compiled and all files of each build that is running.
+        self.done: dict[str, int] = {}
+        self.all: dict[str, int] = {}
 
     def __enter__(self) -> _Progress:
         self.start()
@@ -79,16 +82,32 @@ class _Progress(threading.Thread):
 
     def __exit__(self, *_: object) -> None:
         self.over.set()
+        self.join()
+        if self.terminal:
+            self._write("\r\033[K")
 
     def run(self) -> None:
         while not self.over.wait(0.5):
-            if self.last and time.monotonic() - self.when > SILENCE_S:
-                self.say(f"still {self.last}")
+            if time.monotonic() - self.when < (ON_TERMINAL_S if self.terminal else SILENCE_S):
+                continue
+            if running := [f"{name} {self.done[name]}/{files}" for name, files in [*self.all.items()]]:
+                text = f"setup: compiled files: {', '.join(running)}"
+                width = shutil.get_terminal_size().columns - 1
+                self._write(f"\r{text[:width]}\033[K" if self.terminal else f"{text}\n")
+
+    def begin(self, name: str, parts: Iterable[str], files: int) -> None:
+        """Report a build for the MPI library *name*."""
+        self.say(f"compiling for {name}: {', '.join(parts)} ({files} file{'s' * (files != 1)})")
+        self.done[name], self.all[name] = 0, files
 
     def say(self, text: str) -> None:
-        """Write one line in a single call, because builds run concurrently."""
+        """Write a line."""
+        self._write("\r\033[K" * self.terminal + f"setup: {text}\n")
+
+    def _write(self, text: str) -> None:
+        """Write in a single call, because builds run concurrently."""
         self.when = time.monotonic()
-        sys.stderr.write(f"setup: {text}\n")
+        sys.stderr.write(text)
         sys.stderr.flush()
 
 
@@ -134,17 +153,18 @@ def _build_parts(
     # make does not support blanks in names: with relative paths, the checkout's path may contain them.
     command = ["make", f"-j{os.cpu_count() or 1}", "--no-print-directory", "-C", NATIVE, f"MPICC={compiler}"]
     command += [f"OUT={os.path.relpath(target, NATIVE)}", *variables, *changed]
+    planned = subprocess.run(
+        [*command, "--dry-run"], capture_output=True, text=True, errors="replace", env=environment, check=False
+    )
+    progress.begin(target.name, changed, sum(map(_compiles, planned.stdout.splitlines())))
     output: deque[str] = deque(maxlen=60)
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", env=environment
     ) as process:
         for line in process.stdout or ():
             output.append(line)
-            product = _product(line)
-            if product:
-                progress.last = f"compiling for {target.name}: {product}"
-                if not product.endswith(".o"):
-                    progress.say(progress.last)
+            progress.done[target.name] += _compiles(line)
+    progress.all.pop(target.name)
     if process.returncode != 0:
         raise StudyError(f"make with {compiler} failed:\n{''.join(output)}")
     for part in changed:
@@ -165,13 +185,9 @@ def built(target: Path, part: str) -> str | None:
         return None
 
 
-def _product(line: str) -> str | None:
-    """Return the product (program, library or object) of a compiler command that make prints; None for other lines."""
+def _compiles(line: str) -> bool:
+    """Return whether a line of make is the command of a compiler, with the option -o."""
     try:
-        words = shlex.split(line)
+        return "-o" in shlex.split(line)[:-1]
     except ValueError:
-        return None
-    if "-o" not in words[:-1]:
-        return None
-    path = Path(words[words.index("-o") + 1])
-    return f"{path.parent.name}/{path.name}"
+        return False

@@ -216,7 +216,7 @@ def measured_seconds(results: Path, study: str) -> float:
 
 
 def artifact(results: Path, studies: list[str]) -> str:
-    """Return the artifact appendix: claim, figure, command, expected time."""
+    """Return the artifact appendix: command and expected time of each study, and its claims with their figures."""
     lines = [
         "# Artifact appendix", "",
         "Unpack `data-package.zip`; in its folder `data-package`:", "",
@@ -225,14 +225,16 @@ def artifact(results: Path, studies: list[str]) -> str:
         "  `results/`; set-up takes 1 to 5 minutes once, each study about a minute)",
         "- **measure again** on your own machine and compare: `./study run STUDY -- --config results=again`, then",
         "  `./study compare results again` (on a cluster: add `--profile slurm`, and write your machine file: `./study probe`)", "",
-        "| claim (study) | figure | command | expected time of measuring again |", "|---|---|---|---|",
+        "| study | command | expected time of measuring again |", "|---|---|---|",
     ]  # fmt: skip
+    claims = ["", "## Claims and their figures"]
     for name in studies:
         document = read_study(results / name)
         figures = [(row["id"], row["title"]) for row in read_csv(results / name / "figures" / "index.csv")]
         seconds = measured_seconds(results, name)
         time = clock(seconds) if seconds else "imported data: nothing to measure"
-        for identifier, title in figures or [("", document["title"])]:
-            command = f"`./study run {name} -- --config results=again`" if seconds else "`./study reanalyse`"
-            lines.append(f"| {title.replace('|', '/')} ({name}) | {identifier} | {command} | {time} |")
-    return "\n".join(lines) + "\n"
+        command = f"`./study run {name} -- --config results=again`" if seconds else "`./study reanalyse`"
+        study = f"{document['title'].replace('|', '/')} ({name})"
+        lines.append(f"| {study} | {command} | {time} |")
+        claims += ["", f"### {study}", "", *(f"- {title}: `{identifier}`" for identifier, title in figures)]
+    return "\n".join([*lines, *claims]) + "\n"

@@ -17,6 +17,8 @@ from collstudy.base.paths import SCHEMAS, SETUP
 
 #: Suffix of the file with a machine's fitted costs.
 FITTED_SUFFIX = ".fitted.yaml"
+#: Schemas of files whose names the user chooses; all others have fixed names.
+NAMED = ("machine", "study")
 #: Cache of parsed and validated texts by digest: every job reads the same files, and parsing them would take longer
 #: than the rest of a short job. Any file in this folder may be deleted.
 PARSED = SETUP / "documents"
@@ -59,8 +61,7 @@ def read_document(path: Path, schema: str) -> tuple[dict[str, Any], Place]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        siblings = [p.stem for p in path.parent.glob("*.yaml") if not p.name.endswith(FITTED_SUFFIX)]
-        raise StudyError(f"{shown(path)}: no such file{nearest(path.stem, siblings)}{allowed(siblings)}") from None
+        raise StudyError(f"{shown(path)}: no such file{_siblings(path, schema)}") from None
     except UnicodeDecodeError as error:
         raise StudyError(f"{shown(path)}: byte {error.start + 1} is not UTF-8; save the file as UTF-8") from None
     except OSError as error:
@@ -74,6 +75,14 @@ def read_document(path: Path, schema: str) -> tuple[dict[str, Any], Place]:
         _write_cache(text, schema, *known)
     document, lines = known
     return document, Place(path, lines)
+
+
+def _siblings(path: Path, schema: str) -> str:
+    """Return the names that may be meant instead of that of a missing file; "" for a file whose name is fixed."""
+    if schema not in NAMED:
+        return ""
+    siblings = [p.stem for p in path.parent.glob("*.yaml") if not p.name.endswith(FITTED_SUFFIX)]
+    return nearest(path.stem, siblings) + allowed(siblings)
 
 
 @functools.cache

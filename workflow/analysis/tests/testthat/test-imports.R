@@ -87,6 +87,14 @@ test_that("flagged launches and cells of one author alone are in no difference",
   expect_gt(nrow(cells), 0)
 })
 
+test_that("findings have the unit of the other texts", {
+  file <- withr::local_tempfile()
+  writeLines(c("check,where,found,confidence,action", "fast,\"bcast x, 4 us\",two take 0.12 us; us_a,certain,"), file)
+  checks <- read_checks(file, list(algorithms = tibble::tibble()))
+  expect_equal(checks$where, "bcast x, 4 \u00b5s")
+  expect_equal(checks$found, "two take 0.12 \u00b5s; us_a")
+})
+
 test_that("an atlas shows the findings of the studies that it gathers", {
   found <- imported_study(two_authors(1.02), finding("noise", "certain"))$study$folder
   sound <- imported_study(two_authors(1.02), nothing)$study$folder

@@ -1,3 +1,12 @@
 test_that("sizes are told in binary units", {
   expect_equal(label_bytes(c(1, 1024, 1536, 1048576, NA)), c("1 B", "1 KiB", "1.5 KiB", "1 MiB", NA))
 })
+
+test_that("long times are told in ms and s, with three digits", {
+  expect_equal(
+    format_us(c(0.25, 9990, 9999, 55900, 999900, 3030000, -3030000)),
+    c("0.25 \u00b5s", "9,990 \u00b5s", "10 ms", "55.9 ms", "1 s", "3.03 s", "-3.03 s")
+  )
+  expect_equal(format_us(NA_real_), "NA \u00b5s")
+  expect_equal(format_us(numeric()), character())
+})

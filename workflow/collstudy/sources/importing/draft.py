@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from collstudy.base.errors import StudyError, allowed
+from collstudy.base.errors import StudyError, allowed, nearest
 from collstudy.base.lazy import lazy
 from collstudy.base.paths import ROOT
 from collstudy.sources.importing import bare_tables, by_row, csv_files, imb, nccl_tests, omb
@@ -82,9 +82,14 @@ def draft(folder: Path, name: str, machine: str | None, configuration: Configura
         )
     elif machine not in kinds:
         questions.append(
-            f"machine: config/machines/{machine}.yaml does not exist yet: kind: imported, label, and levels with their counts"
+            f"machine: config/machines/{machine}.yaml does not exist yet{nearest(machine, imported)}: kind: imported, label, and "
+            "levels with their counts"
         )
     known = configuration.machine(machine) if machine in kinds else None
+    if known and known.kind != "imported":
+        raise StudyError(
+            f"--machine: {machine} is of kind {known.kind}; an import needs kind imported{allowed(imported)}"
+        )
     entries = [*_pico(folder), *_merged(_grouped(folder, configuration.catalogue, known, questions))]
     if not entries:
         unread = [question for question in questions if not question.startswith("machine: ")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 from pathlib import Path
@@ -9,11 +10,18 @@ from typing import Any
 
 from collstudy.base.files import write_atomically
 
+#: Errors of folders in which this user cannot write.
+READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
+
 
 def write(path: Path, made_of: str, content: Any) -> None:
-    """Write *content* (JSON) to *path*; *made_of* is the digest of its origin."""
+    """Write *content* (JSON) to *path*; *made_of* is the digest of its origin. In a read-only checkout, nothing is cached."""
     text = json.dumps(content, separators=(",", ":"))
-    write_atomically(path, f"{made_of}\n{hashlib.sha256(text.encode()).hexdigest()}\n{text}\n".encode())
+    try:
+        write_atomically(path, f"{made_of}\n{hashlib.sha256(text.encode()).hexdigest()}\n{text}\n".encode())
+    except OSError as problem:
+        if problem.errno not in READ_ONLY:
+            raise
 
 
 def read(path: Path, made_of: str) -> Any:
