@@ -261,7 +261,7 @@ def test_study_without_results_has_a_chapter_that_says_so(made):
 def test_cells_without_numbers_are_listed_with_reasons(made):
     for reason in ("time limit & <crash> of $5_% |", "never launched", "coll/sm ran"):
         assert reason in made["text"]
-    assert "3 of 4 configurations have no usable number" in made["text"]
+    assert "3 of 4 grid cells have no usable number" in made["text"]
     assert "1 not verified" in made["text"] and "unproved" not in made["text"].lower()
     lacking = re.search(r"number of processes\) without a usable number: (.*?); the appendix", made["text"])[1]
     assert sum(int(number) for number in re.findall(r"(\d+) of \d+ on", lacking)) == 6

@@ -179,7 +179,7 @@ repeat_sentence <- function(study) {
   if (study$simulated) {
     return(paste0(
       "A latency is ", loop, ". ", barrier_sentence(unlist(how$barriers)),
-      "The simulation is deterministic, so each configuration is launched once."
+      "The simulation is deterministic, so each grid cell is launched once."
     ))
   }
   launches <- unlist(how$launches %or% 1)
@@ -215,7 +215,7 @@ stop_sentence <- function(study) {
   known <- intersect(names(words), names(stops))
   if (length(known) == 0) return("")
   paste0(" Launching stopped ", collanalysis::and_list(
-    paste0(words[known], " in ", vapply(stops[known], count_of, "", "configuration"))
+    paste0(words[known], " in ", vapply(stops[known], count_of, "", "grid cell"))
   ), ".")
 }
 
@@ -274,7 +274,7 @@ with_separators <- function(counts) vapply(counts, format, "", big.mark = ",", s
 show_status <- function(study) {
   cells <- study$cells
   if (is.null(cells)) {
-    lost <- paste0("The file ", code("cells.csv"), " is missing, so configurations without a number cannot be listed.")
+    lost <- paste0("The file ", code("cells.csv"), " is missing, so grid cells without a number cannot be listed.")
     callout("warning", "No list of cells", lost)
     return(invisible(NULL))
   }
@@ -288,13 +288,13 @@ show_status <- function(study) {
   if (nrow(bad) == 0) {
     done <- if (study$simulated) "simulated" else "measured"
     one <- nrow(cells) == 1
-    return(paragraph(if (one) "The" else paste("All", with_separators(nrow(cells))), " configuration", if (!one) "s", " of the study ",
+    return(paragraph(if (one) "The" else paste("All", with_separators(nrow(cells))), " grid cell", if (!one) "s", " of the study ",
       if (one) "was " else "were ", done, "."))
   }
   counts <- table(bad$status)
-  callout("warning", "Configurations without a number", paste0(
+  callout("warning", "Grid cells without a number", paste0(
     format(nrow(bad), big.mark = ","), " of ", format(nrow(cells), big.mark = ","),
-    " configurations have no usable number, or none at some sizes: ", collanalysis::and_list(paste(counts, status_word(names(counts)))),
+    " grid cells have no usable number, or none at some sizes: ", collanalysis::and_list(paste(counts, status_word(names(counts)))),
     ". @sec-cells lists them with their reasons."
   ))
 }

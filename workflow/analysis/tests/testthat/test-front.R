@@ -37,7 +37,7 @@ test_that("the front page counts what the tables say", {
   )
   expect_equal(front$answer[2], "Measured machine: real (1 node, up to 24 processes, 44 cells).")
   expect_match(front$findings$real, "by 10 % for barrier and 10 % for broadcast")
-  expect_match(front$trust, "^Configurations .* without a usable number: 1 of 2 on real;", all = FALSE)
+  expect_match(front$trust, "^Grid cells .* without a usable number: 1 of 2 on real;", all = FALSE)
 })
 
 test_that("measured machines come first, simulated ones are labelled", {
