@@ -5,7 +5,8 @@
 front_trust <- function(studies, rows) {
   compared <- map_chr(studies, "name") %in% rows$study[!rows$simulated]
   c(
-    front_agreement(studies), front_imported(rows), front_accuracy(studies), front_lacking(studies),
+    front_agreement(studies), front_imported(rows), front_intervals(studies, rows), front_accuracy(studies),
+    front_lacking(studies),
     if (any(map_lgl(studies, function(study) length(study$about$program) > 0))) {
       "A program's time in collectives is that of a traced run; its chapter states the overhead of tracing."
     },
@@ -42,6 +43,21 @@ front_imported <- function(rows) {
     "The measurements on ", and_list(within_text(machines)), " were made by other authors, mostly with one launch ",
     "per cell: the variation between launches is unknown there. The minimum over several noisy latencies is ",
     "biased low, so slow-downs are somewhat overestimated."
+  )
+}
+
+#' Sentences on what the intervals of the rules' gains assume, and what "significantly" means
+#' @noRd
+front_intervals <- function(studies, rows) {
+  pairs <- nrow(front_gains(studies, rows))
+  if (pairs == 0) return(NULL)
+  paste0(
+    "The 95 % intervals of the gains of tuned rules are for the measured mappings. Neighbouring process counts (with ",
+    "the same nearest power of two) do not count as independent; others do.",
+    if (pairs > 1) paste0(
+      " Each interval is that of one pair of machine and collective; \u201csignificantly\u201d refers to the ",
+      "5 % level after Holm's correction for the ", pairs, " pairs."
+    )
   )
 }
 
