@@ -79,28 +79,28 @@ shown_of <- function(study, floats) {
 
 show_cells <- function(studies) {
   cells <- do.call(rbind, lapply(studies, function(s) s$cells[cell_columns]))
-  if (is.null(cells)) return(paragraph("No study has configurations yet."))
+  if (is.null(cells)) return(paragraph("No study has grid cells yet."))
   statuses <- c("measured", "failed", "unproved", "missing")
   counts <- as.data.frame.matrix(table(cells$study, factor(cells$status, union(statuses, unique(cells$status)))))
   screen_only(nrow(counts) > paper_rows, emit_table("tbl-cells", cbind(study = rownames(counts), counts), paste(
-    "Number of configurations by status. A configuration is one algorithm, mapping and number of processes, with all message sizes."
+    "Number of grid cells by status. A grid cell is one algorithm, mapping and number of processes, with all message sizes."
   )))
   if (nrow(counts) > paper_rows) {
     totals <- colSums(counts)
     paper_only(paragraph("The studies have ", collanalysis::and_list(paste(
       format(totals, big.mark = ",", trim = TRUE), ifelse(names(totals) == "unproved", "not verified", names(totals))
-    )), " configurations (algorithm, mapping and number of processes); the HTML pages list them by study."))
+    )), " grid cells (algorithm, mapping and number of processes); the HTML pages list them by study."))
   }
   bad <- cells[cells$status != "measured", ]
-  if (nrow(bad) == 0) return(paragraph("Every configuration was measured or simulated at every size."))
+  if (nrow(bad) == 0) return(paragraph("Every grid cell was measured or simulated at every size."))
   groups <- group_cells(bad)
   if (nrow(groups) > paper_rows) {
     paper_only(paragraph(
-      "Configurations without a usable number at every size: ", format(nrow(bad), big.mark = ","), "; the HTML pages list them with their reasons."
+      "Grid cells without a usable number at every size: ", format(nrow(bad), big.mark = ","), "; the HTML pages list them with their reasons."
     ))
   }
   screen_only(nrow(groups) > paper_rows, emit_table("tbl-cells-without", groups, paste(
-    "Configurations without a usable number at every size, and the reason. One row covers all process counts with the",
+    "Grid cells without a usable number at every size, and the reason. One row covers all process counts with the",
     "same reason; each study's", code("cells.csv"), "has a row for each."
   ), labels = do.call(c, lapply(studies, algorithm_labels)), whole = 300))
 }
@@ -146,7 +146,7 @@ show_files <- function(report) {
   if (stored == 0) return(invisible(NULL))
   paragraph(
     "In addition, ", code(file.path(report$results_label, "cells")), " has ", count_of(stored, "file"), ", one for ",
-    "each launched configuration: its definition, and every launch with its command, environment, versions and numbers."
+    "each launched grid cell: its definition, and every launch with its command, environment, versions and numbers."
   )
 }
 

@@ -179,7 +179,7 @@ repeat_sentence <- function(study) {
   if (study$simulated) {
     return(paste0(
       "A latency is ", loop, ". ", barrier_sentence(unlist(how$barriers)),
-      "The simulation is deterministic, so each configuration is launched once."
+      "The simulation is deterministic, so each grid cell is launched once."
     ))
   }
   launches <- unlist(how$launches %or% 1)
@@ -215,7 +215,7 @@ stop_sentence <- function(study) {
   known <- intersect(names(words), names(stops))
   if (length(known) == 0) return("")
   paste0(" Launching stopped ", collanalysis::and_list(
-    paste0(words[known], " in ", vapply(stops[known], count_of, "", "configuration"))
+    paste0(words[known], " in ", vapply(stops[known], count_of, "", "grid cell"))
   ), ".")
 }
 
@@ -274,7 +274,7 @@ with_separators <- function(counts) vapply(counts, format, "", big.mark = ",", s
 show_status <- function(study) {
   cells <- study$cells
   if (is.null(cells)) {
-    lost <- paste0("The file ", code("cells.csv"), " is missing, so configurations without a number cannot be listed.")
+    lost <- paste0("The file ", code("cells.csv"), " is missing, so grid cells without a number cannot be listed.")
     callout("warning", "No list of cells", lost)
     return(invisible(NULL))
   }
@@ -287,13 +287,13 @@ show_status <- function(study) {
   }
   if (nrow(bad) == 0) {
     done <- if (study$simulated) "simulated" else "measured"
-    if (nrow(cells) == 1) return(paragraph("The study has one configuration; it was ", done, "."))
-    return(paragraph("All ", with_separators(nrow(cells)), " configurations of the study were ", done, "."))
+    if (nrow(cells) == 1) return(paragraph("The study has one grid cell; it was ", done, "."))
+    return(paragraph("All ", with_separators(nrow(cells)), " grid cells of the study were ", done, "."))
   }
   counts <- table(bad$status)
   words <- status_word(names(counts))
-  callout("warning", "Configurations without a number", paste0(
-    with_separators(nrow(bad)), " of ", with_separators(nrow(cells)), " configurations ", if (nrow(bad) == 1) "has" else "have",
+  callout("warning", "Grid cells without a number", paste0(
+    with_separators(nrow(bad)), " of ", with_separators(nrow(cells)), " grid cells ", if (nrow(bad) == 1) "has" else "have",
     " no usable number, or none at some sizes",
     if (length(counts) == 1) paste0(" (", words, ")") else paste0(": ", collanalysis::and_list(paste(with_separators(counts), words))),
     ". @sec-cells lists them with their reasons."

@@ -106,7 +106,7 @@ show_studies <- function(report) {
   if (many) paper_only(paragraph("Each of the ", length(report$studies), " chapters begins with its study's question and answer."))
 }
 
-#' "- **Title** (Section 2; measured, imported; 1,234 configurations): what it found."
+#' "- **Title** (Section 2; measured, imported; 1,234 grid cells): what it found."
 study_line <- function(study, report) {
   facts <- c(paste0("@sec-", study$id), kind_of_numbers(study), if (NROW(study$cells) > 0) cells_words(study))
   answer <- study$silent %or% report$front$findings[[study$name]]
@@ -119,8 +119,8 @@ study_line <- function(study, report) {
 
 cells_words <- function(study) {
   measured <- sum(study$cells$status == "measured")
-  if (measured == nrow(study$cells)) return(count_of(measured, "configuration"))
-  paste(format(measured, big.mark = ",", trim = TRUE), "of", count_of(nrow(study$cells), "configuration"))
+  if (measured == nrow(study$cells)) return(count_of(measured, "grid cell"))
+  paste(format(measured, big.mark = ",", trim = TRUE), "of", count_of(nrow(study$cells), "grid cell"))
 }
 
 kind_of_numbers <- function(study) {

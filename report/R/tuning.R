@@ -4,7 +4,8 @@
 show_regret <- function(study) {
   table <- read_table(file.path(study$folder, "tables", "tuning-regret.csv"))
   if (is.null(table) || nrow(table) == 0) return(invisible(NULL))
-  table <- table[c(
+  # Both halves together only serve the front page.
+  table <- table[table$split != "both halves", c(
     "collective", "split", "mapping", "policy", "geometric_mean_pct", "mean_pct", "median_pct", "p90_pct", "p99_pct",
     "max_pct", "cells"
   )]

@@ -10,9 +10,9 @@
 #' @noRd
 advise_front <- function(studies, rows) {
   gains <- front_gains(studies, rows)
-  kept <- filter(gains, .data$gain_low_pct <= 0)
+  kept <- filter(gains, !.data$clear)
   untested <- anti_join(rows[!rows$simulated, ], gains, by = c("study", "collective"))
-  gains <- filter(gains, .data$gain_low_pct > 0) |>
+  gains <- filter(gains, .data$clear) |>
     arrange(.data$simulated, desc(.data$gain_low_pct))
   if (nrow(gains) == 0) return(NULL)
   best <- gains[1, ]
@@ -66,15 +66,12 @@ advise_default <- function(kept) {
 front_mappings <- function(study, collective) {
   found <- filter(
     study$regret, .data$policy == "tuned", .data$collective == .env$collective, .data$mapping != "all",
-    !is.na(.data$gain_pct)
-  )
-  if (n_distinct(found$mapping) < 2) return("")
-  found <- found |>
-    group_by(.data$mapping) |>
-    summarise(saved = -100 * expm1(-stats::weighted.mean(log1p(.data$gain_pct / 100), .data$cells))) |>
-    arrange(desc(.data$saved))
+    .data$split == both_halves, !is.na(.data$gain_pct)
+  ) |>
+    arrange(desc(.data$gain_pct))
+  if (nrow(found) < 2) return("")
   paste0(" Mapped ", and_list(paste0(
-    label_mapping(found$mapping, study$about), c(" they save ", rep(" ", nrow(found) - 1)), format_pct(found$saved)
+    label_mapping(found$mapping, study$about), c(" they save ", rep(" ", nrow(found) - 1)), format_saved(found$gain_pct)
   )), ".")
 }
 
@@ -103,12 +100,10 @@ front_verified <- function(studies) {
     groups <- rows |>
       group_by(.data$mapping, .data$processes) |>
       summarise(gain = mean(log(.data$speedup)), .groups = "drop")
-    n <- nrow(groups)
-    half <- if (n > 1) stats::qt(0.975, n - 1) * stats::sd(groups$gain) / sqrt(n) else NA_real_
+    clustered <- clustered_error(groups$gain, groups$mapping, groups$processes)
     tibble(
       machine = front_machine(study), simulated = study$simulated, cells = nrow(rows),
-      gain_pct = 100 * expm1(mean(groups$gain)), gain_low_pct = 100 * expm1(mean(groups$gain) - half),
-      gain_high_pct = 100 * expm1(mean(groups$gain) + half)
+      gain_interval(mean(groups$gain), clustered$error, clustered$degrees)
     )
   })
   if (nrow(found) == 0) return(NULL)

@@ -40,17 +40,57 @@ front_overall <- function(rows, studies, alone = TRUE) {
   longer <- format_pct(pooled$geometric_mean_pct)[order]
   on <- paste0(" on ", within_text(pooled$label))[order]
   fastest <- paste(" longer than the fastest", if (all(rows$simulated)) "simulated" else "measured", "algorithm")
-  each <- paste0(longer, c(fastest, rep(" longer", length(on) - 1)), on)
+  medians <- map_chr(split_machines(rows), function(part) spell_range(part$median_pct))[order]
+  several <- if (anyDuplicated(rows$machine)) "medians of the collectives " else "median "
+  each <- paste0(
+    longer, c(fastest, rep(" longer", length(on) - 1)), on, " (", c(several, rep("", length(on) - 1)), medians, ")"
+  )
   default <- front_default(studies[map_chr(studies, "name") %in% rows$study])
-  share <- unique(sub(" %", "", format_pct(range(pooled$slower_pct))))
   paste0(
     if (alone) paste0(front_verdict(range(pooled$slower_pct)), sub("^The ", "the ", default)) else default,
-    " takes ", and_list(each), " (geometric mean", if (length(on) > 1) "s", ").",
+    " takes ", and_list(each), ", in ", if (length(on) > 1) "geometric means." else "the geometric mean.",
     if (alone) paste0(
-      " It is more than 5 % slower in ", paste(share, collapse = " to "), " % of the cells",
+      " It is more than 5 % slower in ", spell_range(pooled$slower_pct), " of the cells",
       if (length(on) > 1) ", depending on the machine",
       ". A cell is one combination of collective, process mapping, process count and message size."
-    )
+    ),
+    paste(map_chr(split_machines(rows)[order], front_dominant, studies), collapse = "")
+  )
+}
+
+#' "12 to 18 %", or "12 %" if both ends are the same
+#' @noRd
+spell_range <- function(pct) {
+  ends <- unique(format_pct(range(pct)))
+  if (length(ends) == 1) ends else paste(sub(" %", "", ends[1]), "to", ends[2])
+}
+
+#' Sentence on the collective and mapping that makes up most of the mean of a machine; empty if none does
+#'
+#' @param rows Rows of the front page of one machine.
+#' @param studies List from [read_front_study()].
+#' @noRd
+front_dominant <- function(rows, studies) {
+  parts <- map_dfr(seq_len(nrow(rows)), function(i) {
+    study <- studies[[match(rows$study[i], map_chr(studies, "name"))]]
+    found <- study$by_mapping
+    # Tables of older versions may lack what is needed.
+    if (!all(c("cells", "default_geometric_mean_pct") %in% names(found))) return(NULL)
+    found <- found[found$collective == rows$collective[i] & !is.na(found$default_geometric_mean_pct), ]
+    mapped <- if (nrow(found) > 1) paste0(" mapped ", label_mapping(found$mapping, study$about)) else ""
+    tibble(what = paste0(collective_word(found$collective), mapped), cells = found$cells,
+      pct = found$default_geometric_mean_pct)
+  })
+  if (nrow(parts) < 2) return("")
+  # The mean is that of the logarithms.
+  part <- parts$cells * log1p(parts$pct / 100)
+  most <- which.max(part)
+  share <- 100 * parts$cells[most] / sum(parts$cells)
+  if (part[most] <= sum(part) / 2 || share >= 50) return("")
+  paste0(
+    " On ", within_text(plain_machine(rows$machine[1])), ", ", parts$what[most], " (", format_pct(share),
+    " of the cells) makes up most of the mean: there the default takes ", format_pct(parts$pct[most]),
+    " longer, in the other cells ", format_pct(pooled_regret(parts$pct[-most], parts$cells[-most])), "."
   )
 }
 

@@ -5,7 +5,8 @@
 front_trust <- function(studies, rows) {
   compared <- map_chr(studies, "name") %in% rows$study[!rows$simulated]
   c(
-    front_agreement(studies), front_imported(rows), front_accuracy(studies), front_lacking(studies),
+    front_agreement(studies), front_imported(rows), front_intervals(studies, rows), front_accuracy(studies),
+    front_lacking(studies),
     if (any(map_lgl(studies, function(study) length(study$about$program) > 0))) {
       "A program's time in collectives is that of a traced run; its chapter states the overhead of tracing."
     },
@@ -45,6 +46,21 @@ front_imported <- function(rows) {
   )
 }
 
+#' Sentences on what the intervals of the rules' gains assume, and what "significantly" means
+#' @noRd
+front_intervals <- function(studies, rows) {
+  pairs <- nrow(front_gains(studies, rows))
+  if (pairs == 0) return(NULL)
+  paste0(
+    "The 95 % intervals of the gains of tuned rules are for the measured mappings. Neighbouring process counts (with ",
+    "the same nearest power of two) do not count as independent; others do.",
+    if (pairs > 1) paste0(
+      " Each interval is that of one pair of machine and collective; \u201csignificantly\u201d refers to the ",
+      "5 % level after Holm's correction for the ", pairs, " pairs."
+    )
+  )
+}
+
 front_accuracy <- function(studies) {
   found <- map_dfr(studies, function(study) {
     if (is.null(study$accuracy)) return(NULL)
@@ -69,7 +85,7 @@ front_lacking <- function(studies) {
     filter(.data$lacking > 0)
   if (nrow(found) == 0) return(NULL)
   paste0(
-    "Configurations (algorithm, mapping and number of processes) without a usable number: ", and_list(paste0(
+    "Grid cells (algorithm, mapping and number of processes) without a usable number: ", and_list(paste0(
       format_number(found$lacking, 6), " of ", format_number(found$selected, 6), " on ", within_text(found$machine)
     )), "; the appendix lists the reasons."
   )

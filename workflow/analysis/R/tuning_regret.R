@@ -4,7 +4,7 @@
 #'
 #' @param results List from [read_results()].
 #' @param collective Name of a collective.
-#' @param firsts The splits ([split_tuning()]).
+#' @param firsts The splits ([split_tuning()]); several are also judged together (split `both_halves`).
 #' @return Tibble: collective, policy (default, best-single: the algorithm other than the default with the smallest
 #'   geometric mean of regret on the deciding counts, tuned), algorithm (of best-single), split, mapping (or "all"), and
 #'   the columns of [summarise_slowdown()] and of [summarise_gains()].
@@ -12,9 +12,12 @@
 summarise_regret <- function(results, collective, firsts = 1:2) {
   counts <- tuning_counts(results$medians, collective)
   if (length(counts) < 4) return(no_regret())
-  bind_rows(no_regret(), map(firsts, function(first) {
+  halves <- map(firsts, function(first) {
     split <- split_tuning(counts, first)
-    rows <- policy_cells(results, collective, split)
+    mutate(policy_cells(results, collective, split), split = paste0("decided at ", spell_counts(split$decide)))
+  })
+  together <- if (length(firsts) > 1) list(mutate(bind_rows(halves), split = both_halves))
+  bind_rows(no_regret(), map(c(halves, together), function(rows) {
     bind_rows(mutate(rows, mapping = "all"), rows) |>
       group_by(.data$policy, .data$mapping) |>
       summarise(
@@ -23,17 +26,22 @@ summarise_regret <- function(results, collective, firsts = 1:2) {
       ) |>
       tidyr::unpack("regret") |>
       left_join(summarise_gains(rows), by = c("policy", "mapping")) |>
-      mutate(collective = .env$collective, split = paste0("decided at ", spell_counts(split$decide)))
+      mutate(collective = .env$collective, split = rows$split[1])
   }))
 }
 
+#' The split of all process counts, each half judged with the rules that the other one decided
+#' @noRd
+both_halves <- "both halves"
+
 #' Additional time of the default over each policy, with 95 % intervals
 #'
-#' Neighbouring sizes of one process count and mapping are correlated, so each such group counts as one observation: the
-#' mean over its cells of the logarithm of the ratio. The interval is that of the mean over the groups (Student's t).
+#' Neighbouring sizes of one process count and mapping are correlated, so each such group counts as one value: the mean
+#' over its cells of the logarithm of the ratio. The interval is that of the mean over the groups ([clustered_error()]).
 #'
 #' @param rows Tibble from [policy_cells()].
-#' @return Tibble: policy, mapping (or "all"), groups, gain_pct, gain_low_pct, gain_high_pct (95 %; NA with one group).
+#' @return Tibble: policy, mapping (or "all"), groups, degrees (of freedom), gain_pct, gain_low_pct, gain_high_pct
+#'   (95 %; NA without a degree of freedom).
 #' @noRd
 summarise_gains <- function(rows) {
   default <- filter(rows, .data$policy == "default") |>
@@ -41,17 +49,43 @@ summarise_gains <- function(rows) {
   groups <- filter(rows, .data$policy != "default") |>
     inner_join(default, by = c("mapping", "processes", "size_bytes")) |>
     group_by(.data$policy, .data$mapping, .data$processes) |>
-    summarise(gain = mean(log(.data$default / .data$slowdown)), .groups = "drop")
+    summarise(gain = mean(log(.data$default / .data$slowdown)), .groups = "drop") |>
+    mutate(of = .data$mapping)
   bind_rows(mutate(groups, mapping = "all"), groups) |>
     group_by(.data$policy, .data$mapping) |>
     summarise(
-      groups = n(), half = if (n() > 1) stats::qt(0.975, n() - 1) * stats::sd(.data$gain) / sqrt(n()) else NA_real_,
-      gain = mean(.data$gain), .groups = "drop"
+      groups = n(), clustered_error(.data$gain, .data$of, .data$processes), gain = mean(.data$gain), .groups = "drop"
     ) |>
     transmute(
-      .data$policy, .data$mapping, .data$groups, gain_pct = 100 * expm1(.data$gain),
-      gain_low_pct = 100 * expm1(.data$gain - .data$half), gain_high_pct = 100 * expm1(.data$gain + .data$half)
+      .data$policy, .data$mapping, .data$groups, .data$degrees, gain_interval(.data$gain, .data$error, .data$degrees)
     )
+}
+
+#' Standard error of a mean over mappings and process counts
+#'
+#' Neighbouring process counts (those with the same nearest power of two) have the same trees and rules, so their gains
+#' are correlated: those of one mapping are a cluster. The mappings are not a sample of all mappings, so only the
+#' variation within each of them counts. With one mapping and one value in each cluster, the error is that of the mean
+#' of independent values.
+#'
+#' @param values Gains by mapping and process count.
+#' @return Tibble of one row: error (NA without a degree of freedom), degrees (of freedom: clusters - mappings).
+#' @noRd
+clustered_error <- function(values, mapping, processes) {
+  apart <- values - stats::ave(values, mapping)
+  sums <- tapply(apart, paste(mapping, 2^round(log2(processes))), sum)
+  degrees <- length(sums) - n_distinct(mapping)
+  error <- if (degrees > 0) sqrt(length(sums) / degrees * sum(sums^2)) / length(values) else NA_real_
+  tibble(error = error, degrees = degrees)
+}
+
+#' Mean gain (logarithm) in percent, with its 95 % interval (Student's t)
+#' @noRd
+gain_interval <- function(gain, error, degrees) {
+  half <- stats::qt(0.975, pmax(degrees, 1)) * error
+  tibble(
+    gain_pct = 100 * expm1(gain), gain_low_pct = 100 * expm1(gain - half), gain_high_pct = 100 * expm1(gain + half)
+  )
 }
 
 no_regret <- function() {
@@ -59,7 +93,7 @@ no_regret <- function() {
     collective = character(), policy = character(), algorithm = character(), split = character(),
     mapping = character(), geometric_mean_pct = numeric(), mean_pct = numeric(), median_pct = numeric(),
     p90_pct = numeric(), p99_pct = numeric(), max_pct = numeric(), cells = integer(), groups = integer(),
-    gain_pct = numeric(), gain_low_pct = numeric(), gain_high_pct = numeric()
+    degrees = integer(), gain_pct = numeric(), gain_low_pct = numeric(), gain_high_pct = numeric()
   )
 }
 

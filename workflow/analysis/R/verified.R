@@ -72,7 +72,7 @@ describe_regret <- function(folder) {
   path <- file.path(folder, "tables", "tuning-regret.csv")
   if (!file.exists(path)) return(character())
   rows <- readr::read_csv(path, show_col_types = FALSE, progress = FALSE)
-  rows <- rows[rows$mapping == "all", ]
+  rows <- rows[rows$mapping == "all" & rows$split != both_halves, ]
   first <- distinct(rows, .data$collective, .data$split)
   study <- read_study(folder)
   map_chr(seq_len(nrow(first)), function(i) {

@@ -176,6 +176,9 @@ test_that("regret by hand", {
   expect_equal(all$geometric_mean_pct[match(c("default", "best-single", "tuned"), all$policy)], c(30, 0, 0))
   expect_equal(all$algorithm[all$policy == "best-single"], "linear")
   expect_equal(all$cells, rep(6L * 7L, 3))
+  both <- summarise_regret(with_rows(lawful(c(default = 1.3, linear = 1, chain = 1.1))), "bcast")
+  both <- both[both$split == both_halves & both$mapping == "all", ]
+  expect_equal(c(both$cells, both$groups[both$policy == "tuned"]), c(rep(12L * 7L, 3), 12L))
 })
 
 test_that("verification by hand: regret over the fastest known, speed-up over the changed cells", {
