@@ -351,12 +351,12 @@ def test_cells_are_counted_in_words():
         text = must(finish(["Rscript", "-e", code], cwd=ROOT / "report")).stdout
         return " ".join(text.replace("\\", "").split())
 
-    assert "The study has one configuration; it was measured." in shown("measured")
-    assert "All 2 configurations of the study were measured." in shown("measured", "measured")
-    assert "1 of 2 configurations has no usable number, or none at some sizes (missing). @sec" in shown(
+    assert "The study has one grid cell; it was measured." in shown("measured")
+    assert "All 2 grid cells of the study were measured." in shown("measured", "measured")
+    assert "1 of 2 grid cells has no usable number, or none at some sizes (missing). @sec" in shown(
         "measured", "missing"
     )
-    assert "2 of 2 configurations have no usable number, or none at some sizes: 1 failed and 1 missing. @sec" in shown(
+    assert "2 of 2 grid cells have no usable number, or none at some sizes: 1 failed and 1 missing. @sec" in shown(
         "failed", "missing"
     )
 
