@@ -49,12 +49,12 @@ front_overall <- function(rows, studies, alone = TRUE) {
   paste0(
     if (alone) paste0(front_verdict(range(pooled$slower_pct)), sub("^The ", "the ", default)) else default,
     " takes ", and_list(each), ", in ", if (length(on) > 1) "geometric means." else "the geometric mean.",
-    paste(map_chr(split_machines(rows)[order], front_dominant, studies), collapse = ""),
     if (alone) paste0(
       " It is more than 5 % slower in ", spell_range(pooled$slower_pct), " of the cells",
       if (length(on) > 1) ", depending on the machine",
       ". A cell is one combination of collective, process mapping, process count and message size."
-    )
+    ),
+    paste(map_chr(split_machines(rows)[order], front_dominant, studies), collapse = "")
   )
 }
 
@@ -89,7 +89,7 @@ front_dominant <- function(rows, studies) {
   if (part[most] <= sum(part) / 2 || share >= 50) return("")
   paste0(
     " On ", within_text(plain_machine(rows$machine[1])), ", ", parts$what[most], " (", format_pct(share),
-    " of the cells) makes up most of this: there the default takes ", format_pct(parts$pct[most]),
+    " of the cells) makes up most of the mean: there the default takes ", format_pct(parts$pct[most]),
     " longer, in the other cells ", format_pct(pooled_regret(parts$pct[-most], parts$cells[-most])), "."
   )
 }
