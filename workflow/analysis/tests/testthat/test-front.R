@@ -164,8 +164,8 @@ test_that("the collective and mapping that makes up most of a mean is named", {
   )))
   rows <- tibble::tibble(machine = "M", study = "s", collective = c("bcast", "reduce"))
   expect_equal(front_dominant(rows, studies), paste0(
-    " On M, broadcast mapped node (10 % of the cells) makes up most of the mean: there the default takes 300 % longer, ",
-    "in the other cells ", format_pct(pooled_regret(c(2, 5), c(40, 50))), "."
+    " On M, broadcast mapped node (10 % of the cells) makes up most of the mean: there the default takes 300 % ",
+    "longer, in the other cells ", format_pct(pooled_regret(c(2, 5), c(40, 50))), "."
   ))
   studies[[1]]$by_mapping$default_geometric_mean_pct <- c(2, 20, 5)
   expect_equal(front_dominant(rows, studies), "")
