@@ -252,6 +252,11 @@ def test_exchanges_must_be_such_algorithms_and_measured(checkout: Checkout) -> N
         calibrate_plain(checkout, described)
     with pytest.raises(StudyError, match="allreduce linear of 4 ranks does not consist of exchanges"):
         calibrate_plain(checkout, described.replace("recursive_doubling, ring", "linear"))
+    ring = described.replace("recursive_doubling, ring", "ring")
+    with pytest.raises(StudyError, match="largest_bytes: the study has no vectors of at most 512 bytes"):
+        calibrate_plain(checkout, ring.replace("1048576", "512"))
+    with pytest.raises(StudyError, match="allocations: .*runs.csv has no run with 8 processes; known: 4"):
+        calibrate_plain(checkout, ring.replace("[4]", "[4, 8]"))
 
 
 def test_pairs_of_a_study_are_part_of_its_ladder(checkout: Checkout) -> None:

@@ -155,6 +155,9 @@ def test_ranks_are_on_the_nodes_of_real_runs(checkout: Checkout) -> None:
     table = checkout.write("runs.csv", "run,processes,per_node,nodes\na,2,1,1 0\nb,4,2,0-1\nc,2,1,0-1\n")
     text = TINY.replace("    sizes:", f"    allocations: {table}\n    sizes:")
     found = {cell.processes: cell for cell in cells_of(checkout, text)}
+    # A run notices a change of the table, wherever it is.
+    source = Project(checkout.folder / "config", checkout.folder / "results").source("tiny")
+    assert source.inputs() == [table] and source.folders() == [str(table)]
     assert found[2].hosts == {"ranks": [1, 0]} and found[4].hosts == {"ranks": [0, 0, 1, 1]}
     machine = read_machine("thin", lambda name: ROOT / f"config/machines/{name}.yaml")
     assert [core.node for core in found[2].place(machine)] == [1, 0]
@@ -164,12 +167,12 @@ def test_ranks_are_on_the_nodes_of_real_runs(checkout: Checkout) -> None:
             r"line 10: sweeps.0.allocations: .*runs.csv has no run with 8 processes; known: 2, 4",
         ),
         (text.replace("processes:", "processes_per_node:"), "allocations: the table gives the node of each rank"),
-        (text.replace(str(table), "nowhere.csv"), "nowhere.csv: not a table of allocations"),
+        (text.replace(str(table), "nowhere.csv"), "allocations: .*nowhere.csv does not exist"),
     ):
         with pytest.raises(StudyError, match=message):
             cells_of(checkout, wrong)
     checkout.write("runs.csv", "run,processes,per_node,nodes\na,2,1,0 2\nb,4,2,0-1\n")
-    with pytest.raises(StudyError, match="runs.csv has node 2; machine thin has the nodes 0 to 1"):
+    with pytest.raises(StudyError, match="runs.csv has node 2; the machine has the nodes 0 to 1"):
         cells_of(checkout, text)
 
 

@@ -19,6 +19,9 @@ extrapolated_by_simulation <- function(results, measured) {
     filter(.data$algorithm != "default", .data$processes > limit) |>
     select(all_of(keys), latency_us = "measured_us", predicted_us = "simulated_us") |>
     mutate(fitted_up_to = limit, model = "simulated")
+  # Without a run that is small enough, only the simulation predicts.
+  known <- counted_cells(measured)$rows$processes
+  if (!any(known <= limit)) return(simulated)
   bind_rows(simulated, semi_join(extrapolate(measured, limit), simulated, by = keys))
 }
 

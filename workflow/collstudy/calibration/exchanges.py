@@ -14,11 +14,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from collstudy.base.errors import StudyError
-from collstudy.base.paths import ROOT
 from collstudy.calibration.costs import fitted_machine
 from collstudy.calibration.fitting import Request, alone_values
 from collstudy.calibration.measured import Data, Key
-from collstudy.study.allocations import Allocations, nodes_by_processes
+from collstudy.study.allocations import read_allocations
 from collstudy.study.exchanges import Step, steps_of
 from collstudy.study.machines import Machine
 from collstudy.study.placement import Core, place
@@ -134,7 +133,12 @@ def fit_exchanges(machine: Machine, data: Data, block: Mapping[str, Any], where:
 
     Raises StudyError for algorithms whose steps are not known.
     """
-    allocations = Allocations(block["allocations"], nodes_by_processes(ROOT / block["allocations"]))
+    if not data.cells:
+        raise StudyError(
+            f"{where}: calibration.largest_bytes: the study has no vectors of at most {block['largest_bytes']} bytes"
+        )
+    at = f"{where}: calibration.allocations"
+    allocations = read_allocations(block["allocations"], block["processes"], machine.nodes, at)
     rows, measured = [], []
     for (collective, name, _, processes, size), us in data.cells.items():
         steps = [

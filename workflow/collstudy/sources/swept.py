@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import functools
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from collstudy.base.errors import StudyError
+from collstudy.base.paths import ROOT
 from collstudy.launch.toolchain import simulator_version
 from collstudy.sources.decisions import decisions
 from collstudy.sources.edges import Launched, of_cells
@@ -52,6 +54,15 @@ class SweptSource(Source):
         for cell in shapes.values():
             cell.place(self.study.machine)
         return cells
+
+    def inputs(self) -> list[Path]:
+        """Return the tables of real runs on whose nodes ranks are placed."""
+        tables = [sweep.allocations.path for sweep in self.study.sweeps if sweep.allocations]
+        return [ROOT / path for path in dict.fromkeys(tables)]
+
+    def folders(self) -> list[str]:
+        """Return these tables, which may be outside the checkout."""
+        return [str(path) for path in self.inputs()]
 
     def cells(self) -> list[Cell]:
         """Return the cells to measure."""

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from collstudy.base.errors import StudyError
+from collstudy.base.errors import StudyError, allowed
 from collstudy.base.files import to_csv, write_atomically
+from collstudy.base.paths import ROOT
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,8 @@ def read_nodes(path: Path) -> dict[tuple[str, int], tuple[int, ...]]:
     Raises StudyError for an invalid table.
     """
     found: dict[tuple[str, int], tuple[int, ...]] = {}
+    if not path.exists():
+        raise StudyError(f"{path} does not exist")
     try:
         for row in csv.DictReader(io.StringIO(path.read_text(encoding="utf-8-sig"))):
             ends = [part.partition("-")[::2] for part in row["nodes"].split()]
@@ -65,9 +68,22 @@ def read_nodes(path: Path) -> dict[tuple[str, int], tuple[int, ...]]:
     return found
 
 
-def nodes_by_processes(path: Path) -> dict[int, tuple[int, ...]]:
-    """Return the node of each rank, by number of processes: those of the first run with as many. Raises StudyError."""
+def read_allocations(path: str, processes: Iterable[int], nodes: int, where: str) -> Allocations:
+    """Return the node of each rank for these numbers of *processes*: those of the first run with as many.
+
+    *path* starts at the checkout. Raises StudyError, which begins with *where*, if the table lacks a run, or has a node that a machine
+    of so many *nodes* lacks.
+    """
+    try:
+        runs = read_nodes(ROOT / path)
+    except StudyError as error:
+        raise StudyError(f"{where}: {error}") from None
     found: dict[int, tuple[int, ...]] = {}
-    for (_, processes), nodes in read_nodes(path).items():
-        found.setdefault(processes, nodes)
-    return found
+    for (_, count), placed in runs.items():
+        found.setdefault(count, placed)
+    wanted = list(processes)
+    if lacking := [count for count in wanted if count not in found]:
+        raise StudyError(f"{where}: {path} has no run with {lacking[0]} processes" + allowed(found))
+    if (last := max(max(found[count]) for count in wanted)) >= nodes:
+        raise StudyError(f"{where}: {path} has node {last}; the machine has the nodes 0 to {nodes - 1}")
+    return Allocations(path, {count: found[count] for count in wanted})

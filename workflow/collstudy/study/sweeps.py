@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from collstudy.base.errors import StudyError, allowed
-from collstudy.base.paths import ROOT
-from collstudy.study.allocations import Allocations, nodes_by_processes
+from collstudy.study.allocations import Allocations, read_allocations
 from collstudy.study.catalogue import Catalogue, names_of
 from collstudy.study.document import Place
 from collstudy.study.machines import Machine
@@ -227,12 +226,7 @@ def _allocations(
         raise StudyError(
             f"{at}: the table gives the node of each rank; use processes instead of levels or processes_per_node"
         )
-    nodes = nodes_by_processes(ROOT / path)
-    if lacking := [count for count in processes if count not in nodes]:
-        raise StudyError(f"{at}: {path} has no run with {lacking[0]} processes" + allowed(nodes))
-    if (last := max(max(nodes[count]) for count in processes)) >= machine.nodes:
-        raise StudyError(f"{at}: {path} has node {last}; machine {machine.name} has the nodes 0 to {machine.nodes - 1}")
-    return Allocations(path, {count: nodes[count] for count in processes})
+    return read_allocations(path, processes, machine.nodes, str(at))
 
 
 def _sizes(raw: dict[str, Any], where: Place) -> tuple[int, ...] | None:

@@ -104,4 +104,7 @@ test_that("a simulation fitted to few nodes is judged on more, next to the model
   expect_match(said[2], "the simulation predicts 28 cells on 64 to 256 nodes with an error of 20 %")
   expect_match(said[3], "the median error is 20 % \\(simulation\\)")
   expect_true("accuracy-extrapolation" %in% ids(figures_accuracy(results)))
+  # Without a run that is small enough, there is nothing to fit the models to.
+  results$study$analysis$compare$fitted_up_to <- 2
+  expect_equal(unique(extrapolated_by_simulation(results, read_compared(results))$model), "simulated")
 })
