@@ -322,5 +322,13 @@ def test_library_rules_say_where_ranks_are():
     ]  # fmt: skip
 
 
+def test_library_rules_of_indistinguishable_counts_are_those_of_the_largest():
+    (found,) = placements(decisions({47: {1: "default"}, 48: {1: "linear"}}))
+    text = writers.library_rules(found, CATALOGUE, [], CONFIG.machine("thin"), {"bcast": [47, 48]})
+    assert numbers_in(text) == [
+        ["bcast", "2", "24", "1", "->", "ompi_linear"], ["bcast", "2", "24", "*", "->", "default"],
+    ]  # fmt: skip
+
+
 def test_a_file_of_other_content_is_another_cell():
     assert Rules("a").to_json() != Rules("b").to_json()

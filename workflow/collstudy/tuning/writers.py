@@ -203,24 +203,21 @@ def library_rules(
     """Return COLL_RULES of the collectives library, with the nodes and ranks per node of the placement; see its README.md.
 
     *own_default* is the default of a simulation. Process counts that the library cannot distinguish (same nodes, and same
-    ranks per node rounded up) share the rules of the first.
+    ranks per node rounded up) share the rules of the largest, which fills the nodes: of 47 and 48 ranks on 2 nodes, those of 48.
     """
     cycle = list(catalogue.mappings[placement.mapping]["cycle"])
     lines = [f"# {text}" for text in header]
     for collective, table in placement.tables.items():
-        seen = set()
-        for count in counts[collective]:
-            cores = place(machine, cycle, placement.nodes, count, None)
-            nodes = len({core.node for core in cores})
-            scope = (nodes, -(-count // nodes))
-            if scope in seen:
-                continue
-            seen.add(scope)
+        largest = {}
+        for count in sorted(counts[collective]):
+            nodes = len({core.node for core in place(machine, cycle, placement.nodes, count, None)})
+            largest[nodes, -(-count // nodes)] = count
+        for (nodes, per_node), count in largest.items():
             rules = table[max(entry for entry in table if entry <= count)]
             for rule, after in zip(rules, [*rules[1:], None], strict=True):
                 most = "*" if after is None else after.size - 1
                 name = own_default if rule.algorithm == "default" else _library_name(catalogue, collective, rule)
-                lines.append(f"{collective} {scope[0]} {scope[1]} {most} -> {name} # {count} processes{_gain(rule)}")
+                lines.append(f"{collective} {nodes} {per_node} {most} -> {name} # {count} processes{_gain(rule)}")
     return "\n".join(lines) + "\n"
 
 
