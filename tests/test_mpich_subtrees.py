@@ -11,7 +11,7 @@ from collstudy.base.errors import StudyError
 from collstudy.tuning import emission, trees
 from collstudy.tuning.readers.dispatch import read
 from collstudy.tuning.rules import Placement, Rule, selected
-from test_tuning import CONFIG, STUDY, decisions, placements
+from test_tuning import STUDY, decisions, placements
 from test_tuning_files import CATALOGUE, converted, explained, faults, known, written
 
 #: Subtrees of MPICH itself that these files call.
@@ -173,7 +173,7 @@ def test_files_are_converted_to_named_subtrees_and_back(tmp_path: Path) -> None:
 def test_a_study_of_mpich_gets_named_subtrees_beside_its_trees(tmp_path: Path) -> None:
     study = {**STUDY, "provenance": {**STUDY["provenance"], "mpi": "mpich", "mpi_version": "5.0.2"}}
     found = placements(decisions({4: {1: "binomial", 1024: "default"}}))
-    emission.emit(study, found, CATALOGUE, CONFIG.machine("thin"), tmp_path, write_trees=lambda *_: None)
+    emission.emit(study, found, CATALOGUE, tmp_path, write_trees=lambda *_: None)
     text = (tmp_path / "mpich-5.1-core-n2.json").read_text()
     assert said(text, "bcast", 4, 8)[0] == "MPIR_Bcast_intra_binomial"
     assert said(text, "bcast", 4, 1024)[0] == "bcast-intra-auto"

@@ -42,7 +42,7 @@ def folder(tmp_path: Path) -> Path:
         for p in ((2, 4) if nodes == 1 else (4, 8))
     ]
     measured = {(row.mapping, row.nodes, row.processes, row.nodes) for row in rows}
-    emission.emit(STUDY, placements(rows), CONFIG.catalogue, CONFIG.machine("thin"), tuning, NUMBERS, measured=measured)
+    emission.emit(STUDY, placements(rows), CONFIG.catalogue, tuning, NUMBERS, measured=measured)
     fake_mpirun(tmp_path, "5.0.11")
     return tuning
 

@@ -127,10 +127,39 @@ def test_segments_and_fan_out_are_candidates_from_the_decision_to_the_advice(che
         )
 
 
+def verifies(cells, decided):
+    """Return a source that verifies decisions for simulated *cells*."""
+    source = object.__new__(verifying.VerifyingSource)
+    source.study, source.context = CONFIG.study("tuning"), SimpleNamespace(catalogue=CONFIG.catalogue)
+    source.document, source.grid, source.placements = {"simulated": True}, cells, rules.placements(decisions(decided))
+    return source
+
+
 def test_without_a_default_arm_there_is_nothing_to_verify(cell):
-    cells = [replace(cell, algorithm="linear")]
-    fake = SimpleNamespace(grid=cells, placements=rules.placements(decisions({8: {1: "default"}})))
-    assert verifying.VerifyingSource.pairs(fake) == []
+    assert verifies([replace(cell, algorithm="linear")], {8: {1: "default"}}).pairs() == []
+
+
+def test_all_sweeps_of_a_collective_are_verified(cell):
+    cells = [
+        replace(cell, processes=count, sizes=(size, size))
+        for size, counts in ((64, (8, 48)), (512, (48,)))
+        for count in counts
+    ]
+    pairs = verifies(cells, {8: {64: "linear"}, 48: {64: "linear", 512: "chain"}}).pairs()
+    found = {(pair.processes, pair.default.sizes, pair.on_grid) for pair in pairs}
+    assert found == {
+        (8, (64, 64), True), (28, (64, 64), False), (48, (64, 64), True), (48, (512, 512), True),
+    }  # fmt: skip
+
+
+def test_ranks_per_node_are_those_of_the_sweep(cell):
+    cells = [replace(cell, processes=2 * count, per_node=count, sizes=(1, 1)) for count in (1, 4)]
+    pairs = verifies(cells, {2: {1: "linear"}, 8: {1: "chain"}}).pairs()
+    for pair in pairs:
+        assert {pair.default.per_node, pair.tuned.per_node} == {-(-pair.processes // 2)}
+        scopes = [line.split()[1:3] for line in pair.tuned.selection.text.splitlines()]
+        assert scopes[0] == ["2", "1"] and scopes[-1] == ["2", "4"], pair.tuned.selection.text
+    assert [pair.processes for pair in pairs] == [2, 8, 5]
 
 
 def verified(placement, processes, size, default, tuned):

@@ -160,7 +160,14 @@ def emitted(folder, nodes, mpi=None):
     (found,) = placements(decisions({4: {1: "pipeline", 1024: "default"}}, nodes=nodes))
     library = library_of(mpi, CATALOGUE, NUMBERS)
     emission.emit(
-        {**STUDY, "provenance": how}, [found], CATALOGUE, CONFIG.machine("thin"), folder, None, library.write, mpi.build
+        {**STUDY, "provenance": how},
+        [found],
+        CATALOGUE,
+        folder,
+        None,
+        library.write,
+        mpi.build,
+        {("core", nodes, 4, 1)},
     )
     return found
 
@@ -193,7 +200,7 @@ def test_a_study_of_intel_mpi_gets_what_intel_mpi_reads_and_nothing_else(tmp_pat
         "collectives": {"iallreduce": {"processes": [4]}},
         "provenance": {**STUDY["provenance"], "mpi": "impi"},
     }
-    emission.emit(study, found, CATALOGUE, CONFIG.machine("thin"), tmp_path)
+    emission.emit(study, found, CATALOGUE, tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {"README.md", "intel-core-n2.sh"}
     assert pasted(tmp_path, "mpirun") == ['export TUNING="$PWD"', '. "$TUNING/intel-core-n2.sh" && mpirun ./program']
 
@@ -315,7 +322,7 @@ def test_mpich_only_where_one_algorithm_serves_all_sizes():
 
 def test_library_rules_say_where_ranks_are():
     (found,) = placements(decisions({4: {1: "binomial", 8: "default"}, 48: {1: "linear", 8: "default"}}))
-    text = writers.library_rules(found, CATALOGUE, [], CONFIG.machine("thin"), {"bcast": [4, 48]})
+    text = writers.library_rules(found, CATALOGUE, [], {"bcast": [(4, 1), (48, 2)]})
     assert numbers_in(text) == [
         ["bcast", "1", "4", "7", "->", "ompi_binomial"], ["bcast", "1", "4", "*", "->", "default"],
         ["bcast", "2", "24", "7", "->", "ompi_linear"], ["bcast", "2", "24", "*", "->", "default"],
@@ -324,7 +331,7 @@ def test_library_rules_say_where_ranks_are():
 
 def test_library_rules_of_indistinguishable_counts_are_those_of_the_largest():
     (found,) = placements(decisions({47: {1: "default"}, 48: {1: "linear"}}))
-    text = writers.library_rules(found, CATALOGUE, [], CONFIG.machine("thin"), {"bcast": [47, 48]})
+    text = writers.library_rules(found, CATALOGUE, [], {"bcast": [(47, 2), (48, 2)]})
     assert numbers_in(text) == [
         ["bcast", "2", "24", "1", "->", "ompi_linear"], ["bcast", "2", "24", "*", "->", "default"],
     ]  # fmt: skip

@@ -63,7 +63,7 @@ class Tuner:
             return []
         folder = self.folder / "tuning"
         emission.emit(
-            self.document, found, self.catalogue, self.study.machine, folder, self.numbers(),
+            self.document, found, self.catalogue, folder, self.numbers(),
             self.library.write if self.library else None, self.installed and self.installed.build,
             self.source.shapes(),
         )  # fmt: skip

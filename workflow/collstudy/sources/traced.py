@@ -20,6 +20,7 @@ from collstudy.study.catalogue import Catalogue
 from collstudy.study.cells import Versions, library_text, machine_identity, variable
 from collstudy.study.description import Application, ReplayPlan, Study, Traced
 from collstudy.study.machines import Machine
+from collstudy.study.placement import place
 from collstudy.study.traces import REPLAY_IDENTITY, TRACE_IDENTITY, Replay, Trace
 from collstudy.study.work import Work, content_digest
 from collstudy.tuning.rules import Placement, placements, read_decisions
@@ -214,8 +215,15 @@ def decided(plan: ReplayPlan, context: Context) -> Decided | None:
     if not found:
         return None
     ours = in_library(catalogue, found[0])
-    counts = {name: sorted({row.processes for row in chosen if row.collective == name}) for name in ours.tables}
-    rules = library_rules(ours, catalogue, [], machine, counts, "ompi_default")
+    cycle = catalogue.mappings[plan.mapping]["cycle"]
+    used = {
+        count: len({core.node for core in place(machine, cycle, machine.nodes, count, None)})
+        for count in {row.processes for row in chosen}
+    }
+    shapes = {
+        name: {(row.processes, used[row.processes]) for row in chosen if row.collective == name} for name in ours.tables
+    }
+    rules = library_rules(ours, catalogue, [], shapes, "ompi_default")
     # If no rule applies, as for another rank count, use the default of a replay without decisions.
     for name in ours.tables:
         default = catalogue.algorithms[name]["default"]

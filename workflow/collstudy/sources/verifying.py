@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
@@ -146,39 +146,48 @@ class VerifyingSource(SweptSource):
 
     def pairs(self) -> list[Pair]:
         """Return the pairs of cells to compare."""
-        cells = [cell for cell in self.grid if cell.algorithm == "default"]
         pairs = []
         for placement in self.placements:
-            for collective in placement.tables:
-                like = [
-                    c
-                    for c in cells
-                    if (c.collective, c.mapping, c.nodes) == (collective, placement.mapping, placement.nodes)
-                ]
-                if not like:
-                    continue
-                texts = (
-                    {"library": self._library_text(placement)}
-                    if self.document["simulated"]
-                    else texts_of(self.document, placement, self.folder / "tuning")
-                )
-                for count, counted in verified_counts(sorted({cell.processes for cell in like})):
-                    for sizes, sized in size_ranges(like[0].sizes):
-                        cell = replace(like[0], processes=count, per_node=None, sizes=sizes)
-                        pairs.append(Pair(placement, collective, count, counted and sized, *arms(cell, texts, 1)))
+            compared = [found for collective in placement.tables for found in self._compared(placement, collective)]
+            if not compared:
+                continue
+            texts = (
+                {"library": self._library_text(placement, [cell for cell, _ in compared])}
+                if self.document["simulated"]
+                else texts_of(self.document, placement, self.folder / "tuning")
+            )
+            pairs += [
+                Pair(placement, cell.collective, cell.processes, on_grid, *arms(cell, texts, 1))
+                for cell, on_grid in compared
+            ]
         return pairs
 
-    def _library_text(self, placement: Placement) -> str:
-        counts = {
-            name: sorted(
-                {count for count, _ in verified_counts(sorted(self.document["collectives"][name]["processes"]))}
-            )
-            for name in placement.tables
-        }
-        text = writers.library_rules(
-            placement, self.context.catalogue, [], self.study.machine, counts,
-            "ompi_default" if self.document["simulated"] else "default",
-        )  # fmt: skip
+    def _compared(self, placement: Placement, collective: str) -> Iterator[tuple[Cell, bool]]:
+        """Yield the default's cells to verify, and whether they were measured for the decisions: of each sweep, which is the cells
+        that differ only in their numbers of processes, some measured numbers and some between them.
+        """
+        sweeps: dict[str, dict[int, Cell]] = {}
+        for cell in self.grid:
+            if (cell.algorithm, cell.collective) == ("default", collective) and (cell.mapping, cell.nodes) == (
+                placement.mapping, placement.nodes,
+            ):  # fmt: skip
+                like = replace(cell, processes=0, per_node=cell.per_node and 0, hosts=None)
+                sweeps.setdefault(like.digest, {})[cell.processes] = cell
+        for measured in sweeps.values():
+            for count, counted in verified_counts(sorted(measured)):
+                next_larger = measured[min(own for own in measured if own >= count)]
+                per_node = next_larger.per_node and -(-count // next_larger.nodes)
+                for sizes, sized in size_ranges(next_larger.sizes):
+                    cell = replace(next_larger, processes=count, per_node=per_node, sizes=sizes)
+                    yield cell, counted and sized
+
+    def _library_text(self, placement: Placement, cells: list[Cell]) -> str:
+        shapes: dict[str, set[tuple[int, int]]] = {}
+        for cell in cells:
+            nodes = len({core.node for core in cell.place(self.study.machine)})
+            shapes.setdefault(cell.collective, set()).add((cell.processes, nodes))
+        placement = replace(placement, tables={name: placement.tables[name] for name in shapes})
+        text = writers.library_rules(placement, self.context.catalogue, [], shapes, "ompi_default")
         return "".join(line.split(" #")[0] + "\n" for line in text.splitlines())
 
     def verified(self, pair: Pair) -> Iterable[Verified]:

@@ -13,7 +13,6 @@ from collstudy.launch import mpich
 from collstudy.launch.rulesfile import rules_arguments
 from collstudy.store.measurements import read_measurements
 from collstudy.study.catalogue import Catalogue
-from collstudy.study.machines import Machine
 from collstudy.study.openmpi_numbers import NUMBERS
 from collstudy.tuning import nccl, trees
 from collstudy.tuning.rules import Placement, han_default, own_version
@@ -68,7 +67,7 @@ def header_of(study: dict[str, Any], placement: Placement) -> list[str]:
 
 
 def emit(
-    study: dict[str, Any], found: list[Placement], catalogue: Catalogue, machine: Machine, folder: Path,
+    study: dict[str, Any], found: list[Placement], catalogue: Catalogue, folder: Path,
     numbers: dict[str, dict[str, int]] | None = None, write_trees: Callable[[Placement, Path], None] | None = None,
     built: Path | None = None, measured: Iterable[tuple[str, int, int, int]] = (),
 ) -> None:  # fmt: skip
@@ -86,7 +85,8 @@ def emit(
     for placement in found:
         if mpi == "mpich" and write_trees:
             write_trees(placement, rules_path(folder, mpi, placement))
-        for path, text in _texts(study, placement, catalogue, machine, folder, numbers, bool(write_trees)).items():
+        texts = _texts(study, placement, catalogue, folder, numbers, bool(write_trees), set(measured))
+        for path, text in texts.items():
             write_atomically(path, text.encode())
     if mpi not in ("mpich", "impi"):
         entries = shapes(study, found, catalogue, set(measured))
@@ -97,8 +97,8 @@ def emit(
 
 
 def _texts(
-    study: dict[str, Any], placement: Placement, catalogue: Catalogue, machine: Machine, folder: Path,
-    numbers: dict[str, dict[str, int]], with_trees: bool,
+    study: dict[str, Any], placement: Placement, catalogue: Catalogue, folder: Path, numbers: dict[str, dict[str, int]],
+    with_trees: bool, measured: set[tuple[str, int, int, int]],
 ) -> dict[Path, str]:  # fmt: skip
     """Return the files of a placement that this project writes itself, by path."""
     mpi = study["provenance"]["mpi"]
@@ -110,9 +110,11 @@ def _texts(
     own = rules_path(folder, mpi, placement)
     texts = {}
     if (ours := in_library(catalogue, placement)).tables:
-        counts = {name: sorted(study["collectives"][name]["processes"]) for name in placement.tables}
+        here = {shape[2:] for shape in measured if shape[:2] == (placement.mapping, placement.nodes)}
+        counts = {name: study["collectives"][name]["processes"] for name in ours.tables}
+        counted = {name: [shape for shape in here if shape[0] in own] for name, own in counts.items()}
         default = "ompi_default" if study["simulated"] else "default"
-        texts[_library_path(folder, placement)] = library_rules(ours, catalogue, header, machine, counts, default)
+        texts[_library_path(folder, placement)] = library_rules(ours, catalogue, header, counted, default)
     if mpi == "mpich":
         return texts | (
             {_subtrees_path(folder, placement): trees.subtrees_text(placement, catalogue)} if with_trees else {}

@@ -8,6 +8,7 @@ own unit. Outside the measured sizes and processes a file selects the library's 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -15,8 +16,6 @@ from collstudy.base.errors import StudyError
 from collstudy.launch.rulesfile import parameter_line
 from collstudy.study.catalogue import Catalogue, names_of
 from collstudy.study.cells import library_text
-from collstudy.study.machines import Machine
-from collstudy.study.placement import place
 from collstudy.tuning.rules import (
     COLLECTIVE_IDS,
     HAN,
@@ -28,6 +27,7 @@ from collstudy.tuning.rules import (
     first_byte,
     merge_counts,
     radix_of,
+    selected_rules,
 )
 
 #: Catalogue's name -> number of the same algorithm in Intel MPI (I_MPI_ADJUST_*), where there is one.
@@ -196,24 +196,20 @@ def library_rules(
     placement: Placement,
     catalogue: Catalogue,
     header: list[str],
-    machine: Machine,
-    counts: dict[str, list[int]],
+    shapes: dict[str, Iterable[tuple[int, int]]],
     own_default: str = "default",
 ) -> str:
-    """Return COLL_RULES of the collectives library, with the nodes and ranks per node of the placement; see its README.md.
+    """Return COLL_RULES of the collectives library; see its README.md.
 
-    *own_default* is the default of a simulation. Process counts that the library cannot distinguish (same nodes, and same
-    ranks per node rounded up) share the rules of the largest, which fills the nodes: of 47 and 48 ranks on 2 nodes, those of 48.
+    *shapes* has, by collective, the process counts and the nodes that they use. *own_default* is the default of a simulation.
+    Process counts that the library cannot distinguish (same nodes, and same ranks per node rounded up) share the rules of the
+    largest, which fills the nodes: of 47 and 48 ranks on 2 nodes, those of 48.
     """
-    cycle = list(catalogue.mappings[placement.mapping]["cycle"])
     lines = [f"# {text}" for text in header]
     for collective, table in placement.tables.items():
-        largest = {}
-        for count in sorted(counts[collective]):
-            nodes = len({core.node for core in place(machine, cycle, placement.nodes, count, None)})
-            largest[nodes, -(-count // nodes)] = count
+        largest = {(nodes, -(-count // nodes)): count for count, nodes in sorted(shapes[collective])}
         for (nodes, per_node), count in largest.items():
-            rules = table[max(entry for entry in table if entry <= count)]
+            rules = selected_rules(table, count)
             for rule, after in zip(rules, [*rules[1:], None], strict=True):
                 most = "*" if after is None else after.size - 1
                 name = own_default if rule.algorithm == "default" else _library_name(catalogue, collective, rule)
