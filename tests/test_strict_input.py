@@ -109,6 +109,7 @@ def test_every_study_and_machine_of_the_checkout_is_right() -> None:
         ("machine: mine", "machine: mine\nlaunches: {ci_width_pct: 1e400}", ["line 5", "1e400 is not a finite number"]),
         ("machine: mine", "machine: mine\nlaunches: {min: 5, max: 3}", ["line 5: launches.max: 3 is smaller"]),
         ("[2, 4]", "[2, 49]", ["sweeps.0.processes", "49", "48 cores", "mine"]),
+        ("[2, 4]", "[1, 4]", ["line 9: sweeps.0.processes", "1 is too few; a collective needs at least 2 ranks"]),
         ("[2, 4]", "{from: 4, to: 2}", ["sweeps.0.processes is empty"]),
         ("[2, 4]", "[]", ["sweeps.0.processes is empty"]),
         ("{from: 1, to: 1024}", "{from: 1024, to: 1}", ["sweeps.0.sizes is empty"]),

@@ -210,6 +210,10 @@ def _ranks(raw: dict[str, Any], machine: Machine, where: Place) -> tuple[tuple[i
         raise StudyError(
             f"{where / key}: {processes[-1]} is more than the {limit} cores of {what} of machine {machine.name}"
         )
+    fewest = processes[0] * (nodes[0] if per_node else 1)
+    if fewest < 2 and raw["collective"] not in APPLICATIONS:
+        what = "1 per node on 1 node" if per_node else "1"
+        raise StudyError(f"{where / key}: {what} is too few; a collective needs at least 2 ranks")
     return nodes, processes, per_node
 
 
