@@ -427,13 +427,6 @@ def test_top_makefile_builds_where_paths_have_blanks(tmp_path):
     assert "-o" not in again.stdout.split()  # nothing is compiled again
 
 
-@pytest.mark.skipif(shutil.which("clang-format") is None, reason="clang-format is not on PATH")
-def test_sources_are_formatted():
-    sources = sorted([*SOURCES.glob("*.c"), *SOURCES.glob("*.h")])
-    command = ["clang-format", "--dry-run", "--Werror", *sources]
-    must(finish(command))
-
-
 def test_buffers_are_as_large_as_the_largest_message_that_is_sent(
     programs: Path, platform: Path, tmp_path: Path
 ) -> None:

@@ -3,29 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from collstudy.calibration.exchanges import CROSSING, counts_of
 from collstudy.sources.edges import EXCHANGE_COLUMNS, Launched, exchanges
-from collstudy.study.exchanges import EXCHANGES, Step, steps_of
+from collstudy.study.exchanges import EXCHANGES, Step, messages, steps_of
 from collstudy.study.patterns import PATTERNS
+from collstudy.study.placement import Core
 
 COUNTS = (2, 3, 4, 6, 7, 8, 12, 16, 20)
-
-
-def messages(step: Step, p: int) -> list[tuple[int, int]]:
-    """Return (sender, receiver) for each message of a step, as defined in docs/files.md."""
-    folded = range(step.pairs)
-    aside = {"even": [2 * i + 1 for i in folded], "odd": [2 * i for i in folded]}.get(
-        step.stays, [p - step.pairs + i for i in folded]
-    )
-    stay = {"even": [2 * i for i in folded], "odd": [2 * i + 1 for i in folded]}.get(step.stays, list(folded))
-    part = [rank for rank in range(p) if rank not in aside]
-    senders = range(len(part)) if step.first is None else range(step.first, (step.last or 0) + 1, step.every or 1)
-    return {
-        "next": [(rank, (rank + 1) % p) for rank in range(p)],
-        "bit": [(part[i], part[i ^ (step.distance or 0)]) for i in senders] if step.partner == "bit" else [],
-        "stay": list(zip(aside, stay, strict=True)),
-        "aside": list(zip(stay, aside, strict=True)),
-        "both": list(zip([*aside, *stay], [*stay, *aside], strict=True)),
-    }[step.partner]
 
 
 def own(collective: str, algorithm: str, p: int) -> list[Step]:
@@ -111,6 +95,13 @@ def test_small_calls_are_made_of_others() -> None:
     for (collective, algorithm), _ in EXCHANGES.items():
         for step in steps_of(collective, algorithm, {}, 12):
             assert (step.partner == "call") == any(step.call)
+
+
+@pytest.mark.parametrize(("p", "crossing"), [(16, 2), (12, 1.5)])
+def test_messages_between_groups_are_counted_by_who_sends_to_whom(p: int, crossing: float) -> None:
+    """With 12 ranks, 1, 3, 5, 7 and 8 to 11 take part: half of the second step's messages cross, and all of the third's."""
+    placed = [Core((rank // 4, rank % 4), rank, 0) for rank in range(p)]
+    assert counts_of(own("allreduce", "recursive_doubling", p), 64, placed)[CROSSING] == crossing
 
 
 def test_the_table_has_what_models_of_the_launches_need() -> None:

@@ -245,8 +245,6 @@ def test_a_machine_of_another_kind(config: Path, text: str, expected: list[str])
         ("  forward", "  share: {ccx: 1}\n  forward", ["line 13: simulation.share.ccx", "no level 'ccx'"]),
         ("  forward", "  waited_us: {core: [[64, 1], [1, 1]]}\n  forward", ["line 13: simulation.waited_us.core.1", "ascending"]),
         ("{core: [[1, 0.01], [64, 0.04]], ", "{", ["delay_us lacks the innermost level 'core'"]),
-        ("  eager", "  latency_factor: abc\n  eager", ["line 8", "simulation.latency_factor is 'abc'", "size:factor"]),
-        ("  eager", "  bandwidth_factor: 0:1;x\n  eager", ["simulation.bandwidth_factor", "size:factor"]),
         ("  eager", "  smpi: {smpi/init: 1 2}\n  eager", ["simulation.smpi.smpi/init is '1 2'", "without blanks"]),
     ],
 )  # fmt: skip

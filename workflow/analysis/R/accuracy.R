@@ -76,7 +76,7 @@ summarise_accuracy <- function(compared) {
   choice <- bind_rows(choice, mutate(choice, mapping = "all")) |>
     group_by(.data$collective, .data$mapping) |>
     summarise(
-      winner_agreement_pct = 100 * mean(.data$agrees),
+      winner_agreement_pct = 100 * mean(.data$chosen == .data$fastest),
       geometric_mean_regret_pct = 100 * expm1(mean(log1p(.data$regret_pct / 100))), .groups = "drop"
     ) |>
     mutate(algorithm = "all")
@@ -101,7 +101,7 @@ whole <- function(compared) {
     ungroup()
 }
 
-#' For each cell: is the fastest algorithm the same in simulation and measurement, and the regret of the simulated one
+#' For each cell: the algorithm that the simulation chooses, the one measured as fastest, and the regret of the choice
 #' @noRd
 choose_by_simulation <- function(compared) {
   compared |>
@@ -109,7 +109,7 @@ choose_by_simulation <- function(compared) {
     group_by(.data$collective, .data$mapping, .data$processes, .data$size_bytes) |>
     filter(n() > 1) |>
     summarise(
-      agrees = which.min(.data$simulated_us) == which.min(.data$measured_us),
+      chosen = .data$algorithm[which.min(.data$simulated_us)], fastest = .data$algorithm[which.min(.data$measured_us)],
       regret_pct = 100 * (.data$measured_us[which.min(.data$simulated_us)] / min(.data$measured_us) - 1),
       rank_correlation = rank_correlation(.data$simulated_us, .data$measured_us), .groups = "drop"
     )

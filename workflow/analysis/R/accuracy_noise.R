@@ -91,16 +91,11 @@ summarise_noise <- function(compared, measured) {
 #'   share_pct (of the logarithm of all regret of the collective).
 #' @noRd
 summarise_mistakes <- function(compared) {
-  compared |>
-    filter(.data$algorithm != "default") |>
-    group_by(.data$collective, .data$mapping, .data$processes, .data$size_bytes) |>
-    filter(n() > 1) |>
-    summarise(
-      chosen = .data$algorithm[which.min(.data$simulated_us)], fastest = .data$algorithm[which.min(.data$measured_us)],
-      cost = log(.data$measured_us[which.min(.data$simulated_us)] / min(.data$measured_us)), .groups = "drop"
-    ) |>
+  choose_by_simulation(compared) |>
     group_by(.data$collective) |>
-    mutate(share = if (sum(.data$cost) > 0) .data$cost / sum(.data$cost) else 0) |>
+    mutate(
+      cost = log1p(.data$regret_pct / 100), share = if (sum(.data$cost) > 0) .data$cost / sum(.data$cost) else 0
+    ) |>
     filter(.data$cost > 0) |>
     group_by(.data$collective, .data$mapping, .data$chosen, .data$fastest) |>
     summarise(

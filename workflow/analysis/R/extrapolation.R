@@ -1,5 +1,7 @@
 # Extrapolation from few nodes to many: message costs are fitted to all algorithms and collectives on few nodes
-# together, and predict the latencies on more nodes. One rank per node.
+# together, and predict the latencies on more nodes. One rank per node. These costs of calls are not the costs of a
+# simulated machine (workflow/collstudy/calibration/exchanges.py): there are none for first messages to a partner and
+# for new pages there, and the simulator adds its own.
 
 #' The steps of an algorithm: messages that every rank sends, and the distance to the receiver
 #'
@@ -12,9 +14,10 @@
 #' @noRd
 steps_of_call <- function(study, mpi, collective, algorithm, processes, size) {
   steps <- exchange_of(study, mpi, collective, variant_of(study, collective, algorithm), processes)
-  steps <- steps[steps$partner != "call", ]
-  if (NROW(steps) == 0 || is.na(size)) return(NULL)
-  mutate(steps[c("distance", "times", "combines")], bytes = .env$size * .env$steps$share)
+  if (is.na(size)) return(NULL)
+  steps <- steps[steps$from_bytes <= size & size < steps$to_bytes & steps$partner != "call", ]
+  if (NROW(steps) == 0) return(NULL)
+  mutate(steps, bytes = .env$size * .data$share)
 }
 
 #' Size of the temporary vectors whose pages are new in each call: glibc returns vectors above 32 MiB to the system when
@@ -47,7 +50,7 @@ count_messages <- function(study, collective, algorithm, mapping, processes, siz
   steps <- steps_of_call(study, mpi_of(study, collective, mapping), collective, algorithm, processes, size)
   place <- place_ranks(study, collective, mapping, processes)
   if (is.null(steps) || is.null(place)) return(NULL)
-  crossing <- map_dbl(steps$distance, function(distance) crossing_share(study, place, distance))
+  crossing <- map_dbl(seq_len(nrow(steps)), function(i) crossing_share(study, place, steps[i, ]))
   ends <- c(0, byte_ranges)
   ranges <- map_dbl(seq_along(byte_ranges), function(i) {
     sum(steps$times * pmax(pmin(steps$bytes, ends[i + 1]) - ends[i], 0))
@@ -59,14 +62,15 @@ count_messages <- function(study, collective, algorithm, mapping, processes, siz
   )
 }
 
-#' Share of the ranks whose partner is in a different unit of the outermost level
+#' Share of the messages of a step that go to a different unit of the outermost level
 #' @noRd
-crossing_share <- function(study, place, distance) {
-  remember(study, paste("crossing", nrow(place), distance, rlang::hash(place[, 1]), sep = "\r"), function() {
-    rank <- seq_len(nrow(place)) - 1
-    partner <- if (distance == 1) (rank + 1) %% nrow(place) else bitwXor(rank, distance)
-    there <- partner < nrow(place)
-    mean(place[there, 1] != place[partner[there] + 1, 1])
+crossing_share <- function(study, place, step) {
+  # In a neighbour exchange, each rank sends to the next and to the previous rank in turn.
+  if (step$partner == "neighbour") step$partner <- "next"
+  who <- step[c("partner", "distance", "first", "last", "every", "stays", "pairs")]
+  remember(study, paste("crossing", rlang::hash(list(who, place[, 1])), sep = "\r"), function() {
+    ends <- ends_of(step, nrow(place))
+    mean(place[ends$from + 1, 1] != place[ends$to + 1, 1])
   })
 }
 
@@ -77,7 +81,7 @@ crossing_share <- function(study, place, distance) {
 #' @param latency Vector (us).
 #' @return Named vector: cost in us per unit of each column.
 #' @noRd
-fit_counts <- function(counts, latency) {
+fit_call_costs <- function(counts, latency) {
   scale <- pmax(apply(counts, 2, max), 1e-12)
   scaled <- sweep(counts, 2, scale, "/")
   weight <- 1 / latency
@@ -130,7 +134,7 @@ fitting_limits <- function(results) {
 extrapolate <- function(results, fit_up_to) {
   cells <- counted_cells(results)
   fitted <- cells$rows$processes <= fit_up_to
-  cost <- fit_counts(cells$counts[fitted, , drop = FALSE], cells$rows$latency_us[fitted])
+  cost <- fit_call_costs(cells$counts[fitted, , drop = FALSE], cells$rows$latency_us[fitted])
   cells$rows$model_us <- drop(cells$counts %*% cost)
   known <- cells$rows[fitted, ]
   beyond <- cells$rows[!fitted, ]
@@ -172,7 +176,7 @@ summarise_message_costs <- function(results) {
   cells <- counted_cells(results)
   map_dfr(fitting_limits(results), function(limit) {
     fitted <- cells$rows$processes <= limit
-    cost <- fit_counts(cells$counts[fitted, , drop = FALSE], cells$rows$latency_us[fitted])
+    cost <- fit_call_costs(cells$counts[fitted, , drop = FALSE], cells$rows$latency_us[fitted])
     tibble(fitted_up_to = limit, term = names(cost), cost_ns = 1000 * unname(cost), cells = sum(fitted))
   })
 }

@@ -25,7 +25,6 @@ from __future__ import annotations
 import datetime
 import hashlib
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +54,7 @@ def studies_of_machine(configuration: Configuration, name: str) -> list[str]:
     return list(dict.fromkeys(named))
 
 
-def calibrate(configuration: Configuration, name: str, results: Path, say: Callable[[str], None] = print) -> None:
+def calibrate(configuration: Configuration, name: str, results: Path) -> None:
     """Fit machine *name*; write `calibration/<name>.csv` (measured and simulated) to *results*, and the fit beside the machine's file.
 
     Raises StudyError.
@@ -82,7 +81,7 @@ def calibrate(configuration: Configuration, name: str, results: Path, say: Calla
         known, not_fitted = data.cells, NOT_IN_A_LADDER
     elif "study" in block:
         data = Data(ladder, cells)
-        fitted, requests = fit_study(machine, data, block, simulator, say)
+        fitted, requests = fit_study(machine, data, block, simulator)
         known, not_fitted = data.cells, list(FIXED)
         if not block.get("search", True):
             about["search"] = "none: the starting values"

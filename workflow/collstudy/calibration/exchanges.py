@@ -3,7 +3,10 @@
 In a ring, or in recursive doubling, all ranks send and receive at the same time, step by step. The time of a call is the sum over
 its steps of the time of a message, as a mean over the ranks, because messages of one step cross different levels. The model has one
 cost per message, one that is added between groups, one per byte for each range of message sizes (`ENDS`), and one per byte that is
-reduced; none is negative. It is fitted to all cells together (`fit`).
+reduced; none is negative. It is fitted to all cells together (`fit_exchange_costs`).
+
+This is not the message model of extrapolations (workflow/analysis/R/extrapolation.R), which predicts calls, not messages, and has costs
+that a simulated machine has not: of the first message to a partner, and of new pages for long vectors.
 """
 
 from __future__ import annotations
@@ -18,13 +21,13 @@ from collstudy.calibration.costs import fitted_machine
 from collstudy.calibration.fitting import Request, alone_values
 from collstudy.calibration.measured import Data, Key
 from collstudy.study.allocations import read_allocations
-from collstudy.study.exchanges import Step, steps_of
+from collstudy.study.exchanges import Step, messages, steps_of
 from collstudy.study.machines import Machine
 from collstudy.study.placement import Core, place
 
 #: Ends (bytes) of the ranges of message sizes with a cost per byte of their own; the last range is open.
 ENDS = (2**11, 2**14, 2**17, 2**20)
-#: Position of the costs in a row of `counts_of` and in the result of `fit`, and the number of costs.
+#: Position of the costs in a row of `counts_of` and in the result of `fit_exchange_costs`, and the number of costs.
 MESSAGE, CROSSING, FIRST_RANGE, REDUCED = 0, 1, 2, 3 + len(ENDS)
 COSTS = REDUCED + 1
 #: Rounds of the reweighted fit, and sweeps over the costs in each round.
@@ -40,11 +43,7 @@ def _bytes_by_range(size: float) -> list[float]:
 def _crossing(step: Step, placed: Sequence[Core]) -> float:
     """Return the share of the messages of a step that go to another unit of the outermost level."""
     units = [core.coordinates[0] for core in placed]
-    distance = step.distance or 1
-    if step.partner in ("next", "neighbour"):
-        pairs = [(rank, (rank + distance) % len(units)) for rank in range(len(units))]
-    else:
-        pairs = [(rank, rank ^ distance) for rank in range(len(units)) if rank ^ distance < len(units)]
+    pairs = messages(step, len(units))
     return sum(units[one] != units[other] for one, other in pairs) / len(pairs)
 
 
@@ -78,11 +77,8 @@ def _non_negative(rows: Sequence[Sequence[float]], wanted: Sequence[float]) -> l
     return costs
 
 
-def fit(rows: Sequence[Sequence[float]], measured: Sequence[float]) -> list[float]:
-    """Return non-negative costs (us) that make the sum of |log(predicted / measured)| small, by reweighted least squares.
-
-    The same fit as that of the message model of extrapolations (workflow/analysis/R/extrapolation.R, fit_counts).
-    """
+def fit_exchange_costs(rows: Sequence[Sequence[float]], measured: Sequence[float]) -> list[float]:
+    """Return non-negative costs (us) that make the sum of |log(predicted / measured)| small, by reweighted least squares."""
     most = [max(column) or 1.0 for column in zip(*rows, strict=True)]
     scaled = [[value / scale for value, scale in zip(row, most, strict=True)] for row in rows]
     weights = [1 / us for us in measured]
@@ -152,7 +148,7 @@ def fit_exchanges(machine: Machine, data: Data, block: Mapping[str, Any], where:
         ranks = {"ranks": list(allocations.nodes[processes])}
         rows.append(counts_of(steps, size or 0, place(machine, (), machine.nodes, processes, None, ranks)))
         measured.append(us)
-    costs = fit(rows, measured)
+    costs = fit_exchange_costs(rows, measured)
     ladder = ladder_of(costs, machine, block["largest_bytes"])
     fitted = fitted_machine(machine, Data(ladder, {}), alone_values(ladder), block["eager_limit_bytes"])
     if costs[REDUCED] > 0:

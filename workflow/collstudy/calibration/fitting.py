@@ -148,18 +148,18 @@ def requests_for(block: dict[str, Any], eager: int) -> tuple[list[Request], list
 
 
 def fit_study(
-    machine: Machine, data: Data, block: dict[str, Any], simulator: Simulator, say: Callable[[str], None]
+    machine: Machine, data: Data, block: dict[str, Any], simulator: Simulator
 ) -> tuple[Machine, list[Request]]:
     """Fit the machine to a ladder and a study's collectives; return it with the fitted points."""
     short_start, long_start, fixed = starts(machine, block)
 
     def cost_of(eager: int, requests: list[Request]) -> _Cost:
-        return _Cost(simulator, machine, data, short_start | long_start | fixed, requests, eager, say)
+        return _Cost(simulator, machine, data, short_start | long_start | fixed, requests, eager)
 
     eager = block.get("eager_limit_bytes") or min(
         LIMITS, key=lambda limit: cost_of(limit, [each for part in requests_for(block, limit) for each in part])({})
     )
-    say(f"eager limit: {eager} bytes")
+    print(f"eager limit: {eager} bytes")
     short, long = requests_for(block, eager)
     values = short_start | long_start | fixed
     for which, requests in ((short_start, short), (long_start, long)):
@@ -256,10 +256,9 @@ class _Cost:
     values: dict[str, float]
     requests: list[Request]
     eager: int
-    say: Callable[[str], None]
 
     def __call__(self, part: dict[str, float]) -> float:
         trial = fitted_machine(self.machine, self.data, self.values | part, self.eager)
         found = misfit(self.simulator.all(trial, self.requests), self.data.cells)
-        self.say(f"{found:.4f} " + " ".join(f"{key}={value:.3g}" for key, value in part.items()))
+        print(f"{found:.4f} " + " ".join(f"{key}={value:.3g}" for key, value in part.items()))
         return found

@@ -58,15 +58,14 @@ class Outcome:
     problem: str
 
 
-def launcher_of(words: list[str], environment: Mapping[str, str] | None = None) -> Launcher:
+def launcher_of(words: list[str]) -> Launcher:
     """Return the launcher in a command. Raises StudyError if there is none."""
     position = next((at for at, word in enumerate(words) if Path(word).name in LAUNCHERS), None)
     if position is None:
         raise StudyError(
             f"{' '.join(words) or 'no command'}: no MPI launcher in the command; known: {', '.join(LAUNCHERS)}"
         )
-    path = (environment or os.environ).get("PATH", os.defpath)
-    found = shutil.which(words[position], path=path)
+    found = shutil.which(words[position])
     if not found:
         raise StudyError(f"{words[position]}: not found")
     if Path(found).name == "srun":

@@ -24,8 +24,6 @@ DEFAULTS: dict[str, Any] = {
     "receive_overhead_us": 0.0,
     "eager_limit_bytes": 65536,
     "async_small_bytes": 0,
-    "latency_factor": "0:1",
-    "bandwidth_factor": "0:1",
 }
 
 
@@ -102,8 +100,7 @@ def options_of(machine: Machine, mpi: str, algorithms: dict[str, str]) -> list[s
         settings["network/model"] = "CM02"
         settings["smpi/async-small-thresh"] = values["eager_limit_bytes"]
     else:
-        settings["smpi/lat-factor"] = values["latency_factor"]
-        settings["smpi/bw-factor"] = values["bandwidth_factor"]
+        settings |= {"smpi/lat-factor": "0:1", "smpi/bw-factor": "0:1"}
         if "core_gb_s" in machine.simulation:
             # With the FATPIPE links of platform_xml(), the lazy updates of SimGrid 3.32 are wrong by up to a fifth.
             settings["network/optim"] = "Full"

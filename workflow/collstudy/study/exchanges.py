@@ -191,3 +191,25 @@ def steps_of(collective: str, algorithm: str, parameters: Parameters, processes:
     """Return the steps of an algorithm; [] if they are unknown or the algorithm does not support this number of ranks."""
     known = EXCHANGES.get((collective, algorithm))
     return known(processes, parameters) if known and processes > 1 else []
+
+
+def messages(step: Step, p: int) -> list[tuple[int, int]]:
+    """Return sender and receiver of each message of a step; of two repetitions of a neighbour exchange, those to the next rank (as many
+    go the other way).
+    """
+    pairs = range(step.pairs)
+    even, odd = [2 * i for i in pairs], [2 * i + 1 for i in pairs]
+    low = ([*pairs], [p - step.pairs + i for i in pairs])
+    stay, aside = {"even": (even, odd), "odd": (odd, even)}.get(step.stays, low)
+    if step.partner == "bit":
+        part = sorted({*range(p)} - {*aside})
+        numbers = (
+            range(p - step.pairs) if step.first is None else range(step.first, (step.last or 0) + 1, step.every or 1)
+        )
+        return [(part[i], part[i ^ (step.distance or 0)]) for i in numbers]
+    to_next = [([*range(p)], [*range(1, p), 0])]
+    ends = {
+        "next": to_next, "neighbour": to_next, "stay": [(aside, stay)], "aside": [(stay, aside)],
+        "both": [(aside, stay), (stay, aside)],
+    }[step.partner]  # fmt: skip
+    return [pair for senders, receivers in ends for pair in zip(senders, receivers, strict=True)]

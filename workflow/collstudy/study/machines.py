@@ -16,10 +16,7 @@ from collstudy.study.document import Place, read_document, shown
 from collstudy.study.names import MPIS
 
 #: Keys of a machine's `simulation` that are replaced by costs fitted by level and size.
-REPLACED_BY_FIT = (
-    "send_overhead_us", "receive_overhead_us", "async_small_bytes", "latency_factor", "bandwidth_factor",
-    "bandwidth_by_level",
-)  # fmt: skip
+REPLACED_BY_FIT = ("send_overhead_us", "receive_overhead_us", "async_small_bytes", "bandwidth_by_level")
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,21 @@ test_that("an algorithm's steps are its messages", {
   expect_null(of("barrier", "tree", 10, NA))
 })
 
+test_that("messages between groups are counted by who sends to whom", {
+  levels <- list(list(name = "group", count = 4), list(name = "node", count = 4), list(name = "core", count = 1))
+  grid <- expand.grid(algorithm = c("recursive_doubling", "ring"), processes = c(12, 16), stringsAsFactors = FALSE)
+  rows <- dplyr::mutate(toy_rows("allreduce", grid$algorithm, grid$processes, 64, 1), nodes = .data$processes)
+  study <- read_results(make_study(rows, levels = levels))$study
+  count <- function(...) count_messages(study, "allreduce", ..., 64)
+  # Of 16 ranks, those at distances 4 and 8 are in another group.
+  expect_equal(count("recursive_doubling", "core", 16)[["crossing"]], 2)
+  # Of 12 ranks, 1, 3, 5, 7 and 8 to 11 take part: half of the second step's messages cross, and all of the third's.
+  expect_equal(count("recursive_doubling", "core", 12)[["crossing"]], 1.5)
+  expect_equal(count("ring", "core", 16)[["crossing"]], 30 / 4)
+  # With fewer bytes than ranks, Open MPI runs another algorithm instead of the ring.
+  expect_null(count_messages(study, "allreduce", "ring", "core", 16, 8))
+})
+
 test_that("known costs are found on few nodes and predict many", {
   cost <- function(counts) {
     known <- c(messages = 2, crossing = 1, bytes_to_2048 = 1e-3, bytes_to_16384 = 5e-4)
