@@ -1,0 +1,111 @@
+"""The likely meaning of a table's columns, and the words in them."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from collstudy.sources.importing import csv_files
+from collstudy.sources.importing.convert import size_of
+from collstudy.sources.importing.file_names import algorithm_in
+from collstudy.sources.importing.strict import Refused
+from collstudy.sources.importing.words import (
+    COLLECTIVE,
+    field_of,
+    mapping_named,
+    plain,
+    size_unit_of,
+    unit_of,
+    without_unit,
+)
+from collstudy.study.catalogue import Catalogue
+
+
+def columns_of(
+    header: tuple[str, ...], where: str, collective: str | None, catalogue: Catalogue, questions: list[str]
+) -> dict[str, Any]:
+    """Return the columns of the fields, or the columns of a wide table, and units of times and sizes other than us and bytes."""
+    columns, units, rest = {}, set(), []
+    entry: dict[str, Any] = {}
+    for name in header:
+        unit = unit_of(name)
+        field = field_of(name)
+        if field and field not in columns:
+            columns[field] = name
+            if unit and field.endswith("latency_us"):
+                units.add(unit)
+            if field == "size_bytes" and (size_unit := size_unit_of(name)):
+                entry["size_unit"] = size_unit
+        else:
+            rest.append(name)
+    if not columns and len(header) == 1:
+        columns["latency_us"] = rest.pop()
+        questions.append(f"{where}: whether the column {columns['latency_us']!r} is the time")
+    times = wide(rest, columns, collective, catalogue) if "latency_us" not in columns else {}
+    for field, of in times.items():
+        units |= {unit for name in of if (unit := unit_of(name))}
+        questions.append(f"{where}: whether the columns {', '.join(of)} are times by {field}")
+    questions += [
+        f"{where}: the meaning of the column {name!r}"
+        for name in rest
+        if name and plain(name) not in COLLECTIVE and not any(name in of for of in times.values())
+    ]
+    if not units:
+        questions.append(f"{where}: the unit of the times; us is assumed")
+    entry |= {"wide": times} if times else {}
+    return {"columns": columns} | entry | ({"unit": units.pop()} if len(units) == 1 and units != {"us"} else {})
+
+
+def wide(
+    names: list[str], columns: dict[str, str], collective: str | None, catalogue: Catalogue
+) -> dict[str, dict[str, Any]]:
+    """For columns of times, return the field whose values their names contain, with the value of each column; {} if there is none."""
+    found: dict[str, dict[str, Any]] = {"algorithm": {}, "mapping": {}, "processes": {}, "size_bytes": {}}
+    for name in names:
+        word = without_unit(name)
+        if collective and (algorithm := algorithm_in(word, collective, catalogue)):
+            found["algorithm"][name] = algorithm
+        if (mapping := mapping_named(word, catalogue)) != "?":
+            found["mapping"][name] = mapping
+        if ranks := re.fullmatch(r"(?:np|p|n)?[_ =]?(\d+)", word, re.IGNORECASE):
+            found["processes"][name] = int(ranks.group(1))
+        try:
+            found["size_bytes"][name] = size_of(word)
+        except Refused:
+            continue
+    # Numbers are sizes, unless there is a column of sizes.
+    order = ("algorithm", "mapping", *(("processes",) if "size_bytes" in columns else ("size_bytes", "processes")))
+    return next(({field: found[field]} for field in order if field not in columns and len(found[field]) >= 2), {})
+
+
+@dataclass
+class Words:
+    """Distinct words in the columns of names and of times, by the word in the column of the collective ("" without such a column)."""
+
+    column: str
+    by_collective: dict[str, dict[str, set[str]]]
+    rows: int = 0
+    uneven: int = 0
+
+
+def words_in(
+    paths: list[Path], header: tuple[str, ...], columns: dict[str, str], times: list[str], first: int
+) -> Words:
+    """Return the distinct words in the columns of names and of *times*, from record *first* on."""
+    fields = [(field, header.index(columns[field])) for field in ("algorithm", "mapping") if field in columns]
+    fields += [("latency_us", header.index(name)) for name in times]
+    said = next((name for name in header if plain(name) in COLLECTIVE), "")
+    found = Words(said, {})
+    for path in paths if header else ():
+        for _, row in itertools.islice(csv_files.records(path), first, None):
+            found.rows += 1
+            if len(row) != len(header):
+                found.uneven += 1
+                continue
+            words = found.by_collective.setdefault(row[header.index(said)].strip() if said else "", {})
+            for field, at in fields:
+                words.setdefault(field, set()).add(row[at].strip())
+    return found

@@ -1,0 +1,289 @@
+"""The likely entry of a study's `files` for a group of files, and what to ask about it."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+from collstudy.base.errors import StudyError, allowed
+from collstudy.sources.importing import by_row, omb
+from collstudy.sources.importing.columns import columns_of, words_in
+from collstudy.sources.importing.file_names import algorithm_in, told_by_names
+from collstudy.sources.importing.files import from_name
+from collstudy.sources.importing.grouping import Group
+from collstudy.sources.importing.strict import read_text
+from collstudy.sources.importing.words import algorithm_named, collective_in, mapping_named
+from collstudy.study.catalogue import Catalogue
+from collstudy.study.machines import Machine
+from collstudy.study.names import POINT_TO_POINT, SIZED
+
+#: Fields that a row needs.
+NEEDED = ("algorithm", "mapping", "processes", "size_bytes", "latency_us")
+#: Fields by which the rows of a cell may differ.
+TIMES = {"latency_us", "min_latency_us", "max_latency_us", "iterations", "bandwidth_mb_s"}
+#: A number with a decimal comma, perhaps with points between thousands.
+COMMA = re.compile(r"(\d+|\d{1,3}(\.\d{3})+)?(,\d+)?([eE][+-]?\d+)?", re.ASCII)
+
+
+def pico_entries(folder: Path) -> list[dict[str, Any]]:
+    """Return the entry for PICO's archives: folders or archives named by date, with metadata beside them."""
+    runs = [
+        path
+        for path in sorted(folder.iterdir())
+        if re.fullmatch(r"\d{4}(_\d\d){2}_.*", path.name.removesuffix(".tar.gz"))
+    ]
+    metadata = sorted(folder.glob("*_metadata.csv"))
+    if not runs or not metadata:
+        return []
+    ending = ".tar.gz" if runs[0].name.endswith(".tar.gz") else ""
+    return [
+        {
+            "path": f"{folder}/20*{ending}",
+            "format": "pico",
+            "metadata": str(metadata[0]),
+            "where": {"gpu_awareness": "no"},
+        }
+    ]
+
+
+def entries_of(
+    group: Group, catalogue: Catalogue, machine: Machine | None, questions: list[str]
+) -> list[dict[str, Any]]:
+    """Return the entries of a group of files: one, or one for each collective that a column of the files names."""
+    if group.kind == "nccl-tests":
+        return [{"path": group.pattern, "format": group.kind, "collective": group.collective}]
+    entry = _read_as(group, catalogue, questions)
+    columns = entry.get("columns", {})
+    names = [from_name(path, entry) for path in group.paths]
+    questions += [f"{group.where}: {text}" for text in told_by_names(group.pattern, group.paths, names)]
+    from_names = {
+        field: {given[field] for given in names if field in given}
+        for field in ("algorithm", "mapping")
+        if field not in columns
+    }
+    times = [
+        *columns.get("latency_us", "").splitlines(),
+        *(name for of in entry.get("wide", {}).values() for name in of),
+    ]
+    words = words_in(group.paths, group.header, columns, times, group.first_row)
+    if words.uneven:
+        have = "has" if words.uneven == 1 else "have"
+        questions.append(
+            f"{group.where}: {words.uneven} of {words.rows} rows {have} another number of fields than the header"
+        )
+    named = {text: collective_in(text, catalogue) for text in words.by_collective if text}
+    several = _collectives(entry, named, words.column, group, catalogue, questions)
+    entries = []
+    for one in several:
+        values: dict[str, set[str]] = defaultdict(set, {field: set(of) for field, of in from_names.items()})
+        for text, found in words.by_collective.items():
+            if len(several) < 2 or named.get(text) == one:
+                for field, of in found.items():
+                    values[field] |= of
+        mine = entry | {"collective": one, **({"columns": {**columns}} if columns else {})}
+        where = f"{group.where}: {one}" if len(several) > 1 else group.where
+        entries.append(_named(mine, values, where, catalogue, questions))
+    missing = _missing(entries, group.kind, columns)
+    told = _count_rows(entries, missing, group, columns, machine, questions)
+    _ask_for_fields(entries, [field for field in missing if field not in told], group.where, questions)
+    return entries
+
+
+def _read_as(group: Group, catalogue: Catalogue, questions: list[str]) -> dict[str, Any]:
+    """Return how the files are read: pattern, format, or columns with their units."""
+    entry: dict[str, Any] = {"path": group.pattern, "collective": group.collective or "?"}
+    if group.kind in ("omb", "imb"):
+        entry["format"] = group.kind
+        said = _collective_of_names(group, catalogue)
+        if said and said != group.collective:
+            questions.append(f"{group.where}: output of {group.collective}, although the names of the files say {said}")
+        return entry
+    if group.kind == "bare":
+        entry["header"] = list(group.header)
+        said = (
+            "its only column is the time, in us"
+            if len(group.header) == 1
+            else f"its columns are {', '.join(group.header)}, in us and bytes"
+        )
+        questions.append(f"{group.where}: no header line; whether {said}")
+    return entry | columns_of(group.header, group.where, group.collective, catalogue, questions)
+
+
+def _collective_of_names(group: Group, catalogue: Catalogue) -> str | None:
+    """Return the collective in the names of the files themselves, not of their folders."""
+    return collective_in(Path(group.pattern).name.replace("{algorithm}", "_"), catalogue)
+
+
+def _collectives(
+    entry: dict[str, Any], named: dict[str, str | None], column: str, group: Group, catalogue: Catalogue, questions: list[str]
+) -> list[str]:  # fmt: skip
+    """Return the collectives of the entries, and record in *entry* the *column* that names several; *named* has the collective of each
+    of its words.
+    """
+    if strange := sorted(text for text, of in named.items() if of is None):
+        questions.append(
+            f"{group.where}: the column {column!r} has {', '.join(strange[:5])}, which names no collective"
+        )
+    several = sorted({of for of in named.values() if of})
+    if len(several) > 1:
+        entry["columns"]["collective"] = column
+    if several:
+        return several
+    if group.collective is None:
+        questions.append(f"{group.where}: collective")
+    elif group.kind not in ("omb", "imb") and not _collective_of_names(group, catalogue):
+        questions.append(f"{group.where}: whether the collective is {group.collective}, as a folder's name says")
+    return [entry["collective"]]
+
+
+def _named(
+    entry: dict[str, Any], values: dict[str, set[str]], where: str, catalogue: Catalogue, questions: list[str]
+) -> dict[str, Any]:
+    """Return the entry with the meaning of the *values* of its fields: algorithms, mappings, decimal commas."""
+    _name_algorithms(entry, values["algorithm"], where, catalogue, questions)
+    strange = sorted(values["mapping"] - set(catalogue.mappings))
+    if strange:
+        entry["mappings"] = {text: mapping_named(text, catalogue) for text in strange}
+        if unknown := [text for text, ours in entry["mappings"].items() if ours == "?"]:
+            questions.append(f"{where}: the mappings {', '.join(unknown)}" + allowed(catalogue.mappings))
+    if commas := sorted(text for text in values["latency_us"] if "," in text):
+        if all(map(COMMA.fullmatch, values["latency_us"])):
+            entry["decimal"] = "comma"
+        else:
+            questions.append(f"{where}: the commas in {commas[0]!r}; numbers must not have separators of thousands")
+    return entry
+
+
+def _missing(entries: list[dict[str, Any]], kind: str, columns: dict[str, str]) -> list[str]:
+    """Return the fields that neither the columns nor the name of the files give."""
+    entry = entries[0]
+    given = {*columns, *entry.get("wide", {}), *(("latency_us",) if "wide" in entry else ())}
+    given |= set(re.findall(r"\{(\w+)\}", entry["path"]))
+    given |= {"processes"} if {"nodes", "processes_per_node"} <= given else set()
+    given |= {"latency_us"} if "bandwidth_mb_s" in given else set()
+    if kind in ("omb", "imb") or entry["collective"] not in SIZED:
+        given |= {"size_bytes"}
+    if kind in ("omb", "imb"):
+        given |= {"latency_us"}
+    if kind == "imb":
+        given |= {"processes"}
+    if entry["collective"] in POINT_TO_POINT:
+        given |= {"algorithm", "processes"}
+    return [field for field in NEEDED if field not in given]
+
+
+def _count_rows(
+    entries: list[dict[str, Any]], missing: list[str], group: Group, columns: dict[str, str], machine: Machine | None,
+    questions: list[str],
+) -> set[str]:  # fmt: skip
+    """Propose `by_row` for *missing* sizes and processes if the numbers of rows fit, and ask about it. Returns the fields that were
+    proposed or asked for.
+    """
+    outputs = 0
+    if group.kind == "omb":
+        titles = [[omb.titled(line) for line in read_text(path).splitlines()] for path in group.paths]
+        outputs = max(of.count(entries[0]["collective"]) for of in titles)
+    wanted = {"size_bytes", "processes"} & {*missing}
+    if (
+        len(entries) > 1
+        or entries[0]["collective"] == "?"
+        or group.kind == "imb"
+        or (group.kind == "omb" and outputs < 2)
+    ):
+        wanted = set()
+    # A file has one cell if its columns and rows give no field.
+    single = group.kind in ("csv", "bare") and columns.keys() <= TIMES and "wide" not in entries[0] and not wanted
+    try:
+        tables = [
+            by_row.of_output(path, entries[0]["collective"]) if group.kind == "omb"
+            else by_row.of_table(path, group.header, columns, group.first_row)
+            for path in group.paths if wanted or single
+        ]  # fmt: skip
+    except StudyError as problem:
+        questions.append(str(problem))
+        return set()
+    rows = by_row.numbers(one.rows for one in tables)
+    if single and rows != "1":
+        questions.append(
+            f"{group.where}: whether the {rows} rows of a file are launches, or single calls (`rows: iterations`)"
+        )
+    # A column that is not understood may have the values.
+    understood = {*columns.values(), *(name for of in entries[0].get("wide", {}).values() for name in of), ""}
+    proposal = by_row.propose(wanted, tables, machine) if {*group.header} <= understood else None
+    if proposal:
+        entries[0]["by_row"] = proposal.rules
+        questions.append(f"{group.where}: whether the {rows} rows of a file are {proposal.assumed}")
+        return {*proposal.rules}
+    hint = "; with --machine, process counts that fit its cores are proposed"
+    if outputs > 1:
+        questions.append(
+            f"{group.where}: whether the {outputs} outputs in a file are launches of the same cells; if not, `by_row` or a file for each"
+            + hint * (machine is None and "processes" in wanted)
+        )
+        return set()
+    questions += [
+        f"{group.where}: {field}; it can be set in `constants` or `by_row` (a file has {rows} row{'s' * (rows != '1')})"
+        + hint * (machine is None and field == "processes")
+        for field in sorted(wanted)
+    ]
+    return wanted
+
+
+def _ask_for_fields(entries: list[dict[str, Any]], missing: list[str], where: str, questions: list[str]) -> None:
+    """Ask for the *missing* fields."""
+    for field in missing:
+        how = " or `by_row`" * (field in ("processes", "size_bytes"))
+        questions.append(
+            f"{where}: latency_us, the column of the times" if field == "latency_us"
+            else f"{where}: {field}; it can be set in `constants`{how}"
+        )  # fmt: skip
+        # An algorithm whose name is missing is not necessarily the default.
+        if field == "algorithm":
+            for one in entries:
+                one["constants"] = {"algorithm": "?"}
+
+
+def _name_algorithms(
+    entry: dict[str, Any], named: set[str], where: str, catalogue: Catalogue, questions: list[str]
+) -> None:
+    """Record in the entry what the algorithms' names mean, and ask about unknown ones."""
+    collective = entry["collective"]
+    if named and all(re.fullmatch(r"\d+", text) for text in named):
+        entry["algorithms"] = "numbers"
+        questions.append(f"{where}: whether the algorithms {', '.join(sorted(named))} are Open MPI's numbers")
+    elif named and collective != "?":
+        entry["algorithms"] = {text: algorithm_in(text, collective, catalogue) or "?" for text in sorted(named)}
+        questions += [
+            f"{where}: whether the algorithm {text} is {ours}"
+            for text, ours in entry["algorithms"].items()
+            if ours != "?" and not algorithm_named(text, collective, catalogue)
+        ]
+        questions += [
+            f"{where}: whether {text} is Open MPI's component of that name, or another algorithm"
+            for text, ours in entry["algorithms"].items()
+            if "component" in catalogue.algorithms[collective].get(ours, {}).get("openmpi", {})
+        ]
+        if unknown := [text for text, ours in entry["algorithms"].items() if ours == "?"]:
+            questions.append(
+                f"{where}: the algorithms {', '.join(unknown)}" + allowed(catalogue.algorithms[collective])
+            )
+
+
+def merged(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Merge entries with the same pattern that differ only in the names of their columns; a list of names means the first that
+    a file has.
+    """
+    found: list[dict[str, Any]] = []
+    for entry in entries:
+        rest = {name: value for name, value in entry.items() if name != "columns"}
+        same = next((one for one in found if {name: of for name, of in one.items() if name != "columns"} == rest), None)
+        if same is None or {*same.get("columns", {})} != {*entry.get("columns", {})}:
+            found.append(entry)
+            continue
+        for field, name in entry.get("columns", {}).items():
+            names = same["columns"][field] if isinstance(same["columns"][field], list) else [same["columns"][field]]
+            if name not in names:
+                same["columns"][field] = [*names, name]
+    return found
