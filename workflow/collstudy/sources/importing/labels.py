@@ -370,8 +370,9 @@ def stayed_on_the_node(table: Table, machine: Machine) -> Iterator[Finding]:
     """Find mappings across nodes with times of a single node."""
     if machine.nodes < 2:
         return
-    two_small = (table.processes == 2) & (table.sizes <= 64)
-    within = (table.processes > 1) & (table.processes <= machine.cores_per_node)
+    several = table.cells[:, 0] > 1
+    two_small = several & (table.processes == 2) & (table.sizes <= 64)
+    within = several & (table.processes > 1) & (table.processes <= machine.cores_per_node)
     for series, mine in table.columns():
         source, collective, algorithm, parameters, mapping = series
         if not _leaves_at_two(mapping):
