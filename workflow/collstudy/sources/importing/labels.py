@@ -308,7 +308,7 @@ def files_disagree(timed: Launches) -> Iterator[Finding]:
             "files disagree", (series,),
             f"the times of {' and '.join(sorted(names))} differ by {percent(middle / 100)} (median; 90th percentile "
             f"{high:.1f} %; {cells:,} cells){more}, yet count as launches of the same cells: are the machines and settings the same?"
-            + f" {min(every)} is one of each pair" * (len(pairs) > 1 and len(every) == 1),
+            + f" {', '.join(every)} is one of each pair" * (len(pairs) > 1 and len(every) == 1),
             "likely",
         )  # fmt: skip
 
