@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from collstudy.sources.importing import checks
 from collstudy.sources.importing.labels import agreement_of
-from made_rows import MACHINE, SIZES, changed, depth, found, scaled, sound
+from collstudy.sources.importing.series import Launches
+from made_rows import MACHINE, SIZES, Rows, changed, depth, found, scaled, sound
 
 
 def test_sound_data_are_not_accused() -> None:
@@ -472,3 +473,85 @@ def test_a_default_that_always_chooses_an_algorithm_accuses_nobody() -> None:
     assert "wrong algorithm" not in found(gathers + default)
     linear = [row | {"algorithm": "linear"} for row in default]
     assert "wrong algorithm" in found([row for row in gathers if row["algorithm"] == "binomial"] + linear + default)
+
+
+def ring(source: str = "", latency: float = 1.9, seed: int = 3) -> Rows:
+    """Return a ring allreduce: twice as many steps as ranks, each with a latency, and pieces of the message."""
+    rng = random.Random(seed)
+    rows = sound(source, algorithms=("linear",))
+    return [
+        row | {"algorithm": "ring", "collective": "allreduce"} | scaled(us * rng.gauss(1, 0.05) / row["latency_us"])(row)
+        for row in rows if row["mapping"] == "node"
+        for us in [2 * (row["processes"] - 1) * (latency + row["size_bytes"] / row["processes"] / 12000)]
+    ]  # fmt: skip
+
+
+def test_rings_of_many_ranks_are_not_accused() -> None:
+    """Their time is that of their many small messages, up to large sizes."""
+    assert "times do not depend on size" not in found(ring())
+    assert "times do not depend on size" in found([row for row in ring(latency=90) if row["processes"] <= 16])
+
+
+def test_one_number_of_ranks_whose_times_do_not_depend_on_size() -> None:
+    faulty = changed(
+        sound(), lambda row: (row["algorithm"], row["mapping"], row["processes"]) == ("chain", "core", 32),
+        lambda row: scaled(7 / row["latency_us"])(row),
+    )  # fmt: skip
+    (finding,) = found(faulty)["times do not depend on size"]
+    assert finding.where == "bcast chain, by core" and "at 32 ranks" in finding.found
+
+
+@pytest.mark.parametrize("factor", [1e3, 1e-3])
+@pytest.mark.parametrize("field, value", [("processes", 2), ("processes", 16), ("processes", 48), ("size_bytes", 4096)])
+def test_one_number_of_ranks_or_bytes_in_another_unit(factor: float, field: str, value: int) -> None:
+    faulty = changed(
+        sound(), lambda row: (row["algorithm"], row["mapping"], row[field]) == ("chain", "core", value), scaled(factor)
+    )
+    what = "ranks" if field == "processes" else "bytes"
+    assert [finding for finding in found(faulty)["unit of the times"] if f"at {value:,} {what}" in finding.found]
+
+
+def test_a_number_of_ranks_that_is_another_times_a_constant() -> None:
+    """The two need not be neighbours."""
+    at = {
+        r["size_bytes"]: r for r in sound() if (r["algorithm"], r["mapping"], r["processes"]) == ("chain", "core", 16)
+    }
+    faulty = changed(
+        sound(), lambda row: (row["algorithm"], row["mapping"], row["processes"]) == ("chain", "core", 32),
+        lambda row: scaled(1.9)(at[row["size_bytes"]]),
+    )  # fmt: skip
+    (finding,) = found(faulty)["constant ratio"]
+    assert finding.where == "bcast chain, by core" and "from 16 to 32" in finding.found
+
+
+def test_an_outlier_in_a_small_table() -> None:
+    rows = [row for row in sound() if row["processes"] in (2, 8, 32) and row["size_bytes"] in (4, 1024, 65536)]
+    for at, row in enumerate(rows):
+        faulty = [*rows[:at], row | scaled(2000)(row), *rows[at + 1 :]]
+        assert checks.flag_outliers(Launches(faulty)) == [at], row
+    assert not checks.flag_outliers(Launches(rows))
+
+
+def test_ranks_by_node_that_fit_on_one_node() -> None:
+    """Rows whose number of nodes is one had no second node to go to."""
+    core = [row | {"nodes": 1} for row in sound(algorithms=("chain",)) if row["mapping"] == "core"]
+    again = [
+        row | {"nodes": 1, "mapping": "node"}
+        for row in sound(seed=2, algorithms=("chain",))
+        if row["mapping"] == "core"
+    ]
+    within = [row for row in core + again if row["processes"] <= 24]
+    assert "placed on a single node" not in found(within)
+    assert "placed on a single node" in found([row | {"nodes": 2} for row in within])
+
+
+def test_launches_that_disagree_are_one_finding() -> None:
+    """Also if there are many; the file that differs from all others is named."""
+    for slow, pairs in (((3,), 5), ((3, 4), 8)):
+        launches = [
+            row | {"launch": k, "path": f"/run{k}.csv"} | (scaled(2)(row) if k in slow else {})
+            for k in range(1, 7) for row in sound(seed=k, algorithms=("chain",)) if row["mapping"] == "core"
+        ]  # fmt: skip
+        (finding,) = found(launches)["files disagree"]
+        assert f"those of {pairs - 1} more pairs of files by over 20" in finding.found
+        assert finding.found.endswith("run3.csv is one of each pair") == (len(slow) == 1)

@@ -15,12 +15,20 @@ def number(text: str) -> float | None:
     return float(text) if re.fullmatch(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", text.strip(), re.ASCII) else None
 
 
+def has_numbers(text: str) -> bool:
+    """Return whether the first lines of a text are rows of as many numbers, at least two in each."""
+    rows = [line.split() for line in text.splitlines()[:20]]
+    alike = len(rows) > 2 and len(rows[0]) > 1 and len({len(row) for row in rows}) == 1
+    return alike and all(number(field) is not None for row in rows for field in row)
+
+
 def header(records: list[list[str]], collective: str | None, catalogue: Catalogue) -> tuple[str, ...]:
     """Name the columns (fields if the values show them, otherwise `column 1`, ...); () for records that are not a table of times.
 
     Words are algorithms or mappings. The last numbers are the time, with its minimum and maximum if they enclose it. Of the integer
-    columns before these, powers of two from below 64 to at least 64 times the smallest are sizes, numbers from 2 on are process
-    counts, and numbers from 0 to 15 are algorithm numbers. A single column has the times of a known collective.
+    columns before these, powers of two from below 64 to at least 64 times the smallest are sizes (otherwise the numbers from 1024
+    on that are larger than all in other columns), numbers from 2 on are process counts, and numbers from 0 to 15 are algorithm
+    numbers. A single column has the times of a known collective.
     """
     records = [[field.strip() for field in row] for row in records[:LOOKED_AT]]
     if len(records) < 2 or any(len(row) != len(records[0]) for row in records):
@@ -67,6 +75,13 @@ def _name_whole(names: list[str], before: list[int], numbers: dict[int, list[flo
         if min(numbers[index]) < 64 and max(numbers[index]) >= 64 * max(1, min(numbers[index]))
         and all(int(value) & (int(value) - 1) == 0 for value in numbers[index])
     ]  # fmt: skip
+    large = [
+        index for index in before
+        if len(set(numbers[index])) > 2
+        and min(numbers[index]) >= max(1024, *(max(numbers[other]) + 1 for other in before if other != index), 0)
+    ]  # fmt: skip
+    if large and not doubled:
+        names[large[0]] = "size_bytes"
     if doubled:
         names[max(doubled, key=lambda index: max(numbers[index]))] = "size_bytes"
     for index in before:

@@ -8,7 +8,6 @@ errors and report no others.
 from __future__ import annotations
 
 import re
-import statistics
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -52,6 +51,11 @@ FALLING = 3.0
 #: All launches had the same number of ranks if the times at SEVERAL_SIZES or more sizes differ by less than EVEN (median) over rank
 #: counts whose largest is at least MORE_RANKS times the smallest (measured: at most 0.01 for such data, at least 0.05 for others).
 EVEN, MORE_RANKS, SEVERAL_SIZES = 0.03, 8, 5
+#: Where most messages are small for their number of ranks, as in rings, times hardly depend on the size. They are judged for up to
+#: FEW_RANKS ranks, and where messages are faster than FASTEST (bytes per us); at one rank count, if they grow by GROWS beside it.
+FASTEST, GROWS = 1e5, 4.0
+#: The times of a number of ranks, or of a size, are at most this many times those of both neighbours.
+APART = 100.0
 #: Times of another unit are too long at all rank counts up to this multiple of the smallest; disturbed ones only at some.
 FEW_RANKS = 16
 #: From this number of launches on, a cell that is slow in most of them is not an outlier.
@@ -87,7 +91,7 @@ def check(
         found += [
             *same_as_another(table), *not_forced(table), *growth(table, machine), *disagreement(table), *stayed_on_the_node(table, machine),
             *files_disagree(timed), *shifted(table), *_outside(timed), *_flat(table), *even, *multiples(table),
-            *_units(table, machine, {series for finding in even for series in finding.about}),
+            *_units(table, machine, {series for finding in even for series in finding.about}), *_apart(table),
             *_sizes(timed), *_steep(table), *_falling(table), *_noise(table),
         ]  # fmt: skip
         found += copies(Values.of(timed, timed), others)
@@ -162,31 +166,47 @@ def _outside(timed: Launches) -> Iterator[Finding]:
 
 
 def _flat(table: Table) -> Iterator[Finding]:
-    """Find times that do not depend on the message size."""
-    sized = (table.processes > 1) & (table.sizes > 0)
+    """Find times that do not depend on the message size: at most rank counts, or at one while they do at the next smaller and larger."""
     for series, values in table.columns():
-        used = np.flatnonzero(sized & ~np.isnan(values))
-        # Rows are sorted by nodes, processes and size; split them where nodes or processes change.
-        ends = np.flatnonzero((np.diff(table.cells[used, :2], axis=0) != 0).any(axis=1)) + 1
-        flat = total = 0
-        for rows in np.split(used, ends):
-            if len(rows) < 3:
-                continue
-            first, last = table.sizes[rows[0]], table.sizes[rows[-1]]
+        flat: list[bool] = []
+        judged: list[bool] = []
+        alone: list[tuple[int, float]] = []
+        growths: list[tuple[int, float]] = []
+        for ranks, sizes, times in _by_ranks(table, np.where(table.sizes > 0, values, np.nan)):
             # Require sizes from small to large, or only large ones, whose times are proportional to the size.
-            if last < 65536 or last < (8 if first >= 32768 else 256) * first:
+            if len(sizes) < 3 or sizes[-1] < 65536 or sizes[-1] < (8 if sizes[0] >= 32768 else 256) * sizes[0]:
                 continue
-            total += 1
-            third = max(1, len(rows) // 3)
-            times = values[rows].tolist()
+            third = max(1, len(sizes) // 3)
+            growths.append((ranks, float(np.median(times[-third:]) / np.median(times[:third]))))
             # Times with a very wide range are noise.
-            steady = np.quantile(times, 0.9) < 3 * np.quantile(times, 0.1)
-            flat += steady and statistics.median(times[-third:]) < 1.5 * statistics.median(times[:third])
-        if total and flat > total / 3:
-            yield Finding(
-                "times do not depend on size", (series,),
-                f"at {flat} of {total} numbers of ranks the largest sizes take less than 1.5 times as long as the smallest", "certain",
-            )  # fmt: skip
+            flat.append(bool(np.quantile(times, 0.9) < 3 * np.quantile(times, 0.1)) and growths[-1][1] < 1.5)
+            judged.append(ranks <= FEW_RANKS or sizes[-1] / times[-1] > FASTEST)
+        for at in range(1, len(growths) - 1):
+            beside = min(growths[at - 1][1], growths[at + 1][1])
+            alone += [(growths[at][0], beside)] if flat[at] and beside > GROWS else []
+        total = sum(judged)
+        count = sum(a and b for a, b in zip(flat, judged, strict=True))
+        if count > total / 2:
+            text = f"at {count} of {total} numbers of ranks the largest sizes take less than 1.5 times as long as the smallest"
+        elif alone:
+            text = (
+                f"at {alone[0][0]:,} ranks the largest sizes take less than 1.5 times as long as the smallest, with the next smaller and "
+                f"larger numbers of ranks at least {alone[0][1]:.2g} times as long"
+                + f" ({len(alone) - 1} more)"
+                * (len(alone) > 1)
+            )
+        else:
+            continue
+        yield Finding("times do not depend on size", (series,), text, "certain")
+
+
+def _by_ranks(table: Table, values: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+    """Yield rank count, sizes and times of each number of nodes and ranks of a series; without single ranks and unknown values."""
+    used = np.flatnonzero((table.processes > 1) & ~np.isnan(values))
+    # Rows are sorted by nodes, processes and size; split them where nodes or processes change.
+    ends = np.flatnonzero((np.diff(table.cells[used, :2], axis=0) != 0).any(axis=1)) + 1
+    for rows in np.split(used, ends) if len(used) else []:
+        yield int(table.processes[rows[0]]), table.sizes[rows], values[rows]
 
 
 def _even(table: Table) -> Iterator[Finding]:
@@ -250,6 +270,28 @@ def _units(table: Table, machine: Machine, even: set[Series | str]) -> Iterator[
             evidence.append(f"the longest messages imply {moved:.3g} GB/s")
         if evidence:
             yield Finding("unit of the times", (series,), "; ".join(evidence), sure)
+
+
+def _apart(table: Table) -> Iterator[Finding]:
+    """Find numbers of ranks, and sizes, whose times differ from those of both neighbours by a large factor: in another unit."""
+    for series, values in table.columns():
+        ranks, sizes, times = table.grid(np.where(table.processes > 1, values, np.nan))
+        for what, names, of in (("ranks", ranks, times), ("bytes", sizes, times.T)):
+            for at in range(len(names) if len(names) > 2 else 0):
+                one, two = (at - 1, at + 1) if 0 < at < len(names) - 1 else (1, 2) if at == 0 else (at - 1, at - 2)
+                # At the ends both neighbours are on the same side, where times may grow.
+                if abs(one - two) == 1 and not 1 / 4 <= names[two] / max(1, names[at]) <= 4:
+                    continue
+                known = ~np.isnan(of[at] + of[one] + of[two])
+                if known.sum() < 3:
+                    continue
+                ratios = [float(np.median(of[at][known] / of[other][known])) for other in (one, two)]
+                if min(ratios) > APART or max(ratios) < 1 / APART:
+                    yield Finding(
+                        "unit of the times", (series,),
+                        f"at {int(names[at]):,} {what} the times are {ratios[0]:.3g} and {ratios[1]:.3g} times those at "
+                        f"{int(names[one]):,} and {int(names[two]):,} (median of {known.sum()} cells)", "likely",
+                    )  # fmt: skip
 
 
 def _beside_sources(series: Series, table: Table) -> Iterator[str]:
@@ -327,11 +369,8 @@ def _sizes(timed: Launches) -> Iterator[Finding]:
 def _steep(table: Table) -> Iterator[Finding]:
     """Find times of a few bytes that grow as if the sizes were kilobytes, and keep growing: the sizes have another unit."""
     for series, values in table.columns():
-        used = np.flatnonzero((table.processes > 1) & (table.sizes > 0) & ~np.isnan(values))
-        ends = np.flatnonzero((np.diff(table.cells[used, :2], axis=0) != 0).any(axis=1)) + 1
         growths = []
-        for rows in np.split(used, ends) if len(used) else []:
-            sizes, times = table.sizes[rows], values[rows]
+        for _, sizes, times in _by_ranks(table, np.where(table.sizes > 0, values, np.nan)):
             few = (sizes >= 8 * sizes[0]) & (sizes <= FEW_BYTES)
             more = (sizes >= 8 * FEW_BYTES) & (sizes <= 64 * FEW_BYTES)
             if few.any() and more.any():
@@ -408,7 +447,7 @@ def flag_outliers(launches: Launches) -> list[int]:
 
 def _neighbours(logs: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     """Estimate each value from its up to eight neighbours within two steps along either axis: the median of their values, each
-    shifted by the median difference between the two rows (columns) if these have at least four common values; NaN with fewer than
+    shifted by the median difference between the two rows (columns) if these have at least three common values; NaN with fewer than
     two neighbours. A size smaller than a sixteenth is not a neighbour.
     """
     padded = np.pad(logs, 2, constant_values=np.nan)
@@ -421,7 +460,7 @@ def _neighbours(logs: np.ndarray, sizes: np.ndarray) -> np.ndarray:
             smaller = np.pad(sizes, (-j, 0), constant_values=0)[: len(sizes)]
             theirs = np.where(16 * smaller < sizes, np.nan, theirs)
         apart = logs - theirs
-        enough = (~np.isnan(apart)).sum(axis=along, keepdims=True) >= 4
+        enough = (~np.isnan(apart)).sum(axis=along, keepdims=True) >= 3
         said.append(theirs + np.where(enough, nan_medians(apart, along), 0))
     stacked = np.stack(said)
     known = (~np.isnan(stacked)).sum(axis=0) >= 2

@@ -53,10 +53,9 @@ def columns_of(
         for name in rest
         if name and plain(name) not in COLLECTIVE and not any(name in of for of in times.values())
     ]
-    if not units:
-        questions.append(f"{where}: the unit of the times; us is assumed")
     entry |= {"wide": times} if times else {}
-    return {"columns": columns} | entry | ({"unit": units.pop()} if len(units) == 1 and units != {"us"} else {})
+    # us is the default; entries.py asks about "?".
+    return {"columns": columns} | entry | ({"unit": units.pop() if units else "?"} if len(units) < 2 else {})
 
 
 def wide(

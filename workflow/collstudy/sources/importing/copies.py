@@ -48,17 +48,15 @@ def multiples(table: Table) -> Iterator[Finding]:
 
 
 def _rows_in_ratio(names: np.ndarray, times: np.ndarray, series: Series, what: str) -> Iterator[Finding]:
-    """Find neighbouring rows with a constant ratio in a table of times (ranks x sizes, or sizes x ranks)."""
-    found = [
-        (names[row], names[row + 1], 1 / factor, cells)
-        for row, factor, cells in _constant_ratios(times[:-1], times[1:])
-    ]
+    """Find rows with a constant ratio in a table of times (ranks x sizes, or sizes x ranks)."""
+    one, two = np.triu_indices(len(names), 1)
+    found = _constant_ratios(times[one], times[two])
     if found:
-        one, two, factor, cells = found[0]
+        pair, factor, cells = found[0]
         yield Finding(
             "constant ratio", (series,),
-            f"in {len(found)} pairs of successive numbers of {what}; the first: from {int(one)} to {int(two)} the time changes by a "
-            f"factor of {factor:.4g} in {cells:,} cells", "certain",
+            f"in {len(found)} pair{'s' * (len(found) > 1)} of numbers of {what}; the first: from {int(names[one[pair]])} to "
+            f"{int(names[two[pair]])} the time changes by a factor of {1 / factor:.4g} in {cells:,} cells", "certain",
         )  # fmt: skip
 
 

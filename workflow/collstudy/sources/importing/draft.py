@@ -79,7 +79,9 @@ def _known_machine(
     name: str | None, imported: list[str], configuration: Configuration, questions: list[str]
 ) -> Machine | None:
     """Return the machine of the measurements; ask about it if it is not given or has no file."""
-    keys = "kind: imported, label, and levels with their counts"
+    keys = (
+        "kind: imported, label, and levels: [{name: node, count: 2}, {name: socket, count: 2}, {name: core, count: 12}]"
+    )
     if name is None:
         questions.append(
             f"machine: the machine of the measurements; a file of kind imported{allowed(imported)}; "
@@ -98,10 +100,14 @@ def _known_machine(
 
 
 def _by_text(questions: list[str], folder: Path) -> list[str]:
-    """Return each question once, with all patterns (relative to the folder) that it is about."""
+    """Return each question once, with the first patterns (relative to the folder) that it is about."""
     found: dict[str, list[str]] = {}
     for question in questions:
         about = re.fullmatch(rf"{re.escape(str(folder))}/(.* \(\d+ files?\)): (.*)", question)
         patterns = found.setdefault(about.group(2) if about else question, [])
         patterns += [about.group(1)] if about else []
-    return [f"{', '.join(patterns)}: {text}" if patterns else text for text, patterns in found.items()]
+    return [f"{_some(patterns)}: {text}" if patterns else text for text, patterns in found.items()]
+
+
+def _some(patterns: list[str]) -> str:
+    return ", ".join(patterns[:3]) + f" and {len(patterns) - 3} more" * (len(patterns) > 3)

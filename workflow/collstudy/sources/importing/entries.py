@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import statistics
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
 from collstudy.base.errors import StudyError, allowed
-from collstudy.sources.importing import by_row, omb
+from collstudy.sources.importing import bare_tables, by_row, omb
+from collstudy.sources.importing.checks import CACHE_LINE
 from collstudy.sources.importing.columns import columns_of, words_in
 from collstudy.sources.importing.file_names import algorithm_in, told_by_names
 from collstudy.sources.importing.files import from_name
@@ -53,7 +55,9 @@ def entries_of(
 ) -> list[dict[str, Any]]:
     """Return the entries of a group of files: one, or one for each collective that a column of the files names."""
     if group.kind == "nccl-tests":
-        return [{"path": group.pattern, "format": group.kind, "collective": group.collective}]
+        if group.collective is None:
+            questions.append(f"{group.where}: collective")
+        return [{"path": group.pattern, "format": group.kind, "collective": group.collective or "?"}]
     entry = _read_as(group, catalogue, questions)
     columns = entry.get("columns", {})
     names = [from_name(path, entry) for path in group.paths]
@@ -73,6 +77,9 @@ def entries_of(
         questions.append(
             f"{group.where}: {words.uneven} of {words.rows} rows {have} another number of fields than the header"
         )
+    _ask_for_unit(
+        entry, {text for of in words.by_collective.values() for text in of.get("latency_us", ())}, group, questions
+    )
     named = {text: collective_in(text, catalogue) for text in words.by_collective if text}
     several = _collectives(entry, named, words.column, group, catalogue, questions)
     entries = []
@@ -102,13 +109,26 @@ def _read_as(group: Group, catalogue: Catalogue, questions: list[str]) -> dict[s
         return entry
     if group.kind == "bare":
         entry["header"] = list(group.header)
-        said = (
-            "its only column is the time, in us"
-            if len(group.header) == 1
-            else f"its columns are {', '.join(group.header)}, in us and bytes"
-        )
+        said = "its only column is the time" if len(group.header) == 1 else f"its columns are {', '.join(group.header)}"
         questions.append(f"{group.where}: no header line; whether {said}")
     return entry | columns_of(group.header, group.where, group.collective, catalogue, questions)
+
+
+def _ask_for_unit(entry: dict[str, Any], times: set[str], group: Group, questions: list[str]) -> None:
+    """Ask for the unit of the *times* if their header has none, or if they are too short for us; us is not written."""
+    values = [value for text in times if (value := bare_tables.number(text.replace(",", "."))) is not None]
+    middle = statistics.median(values or [1.0])
+    if group.kind == "bare":
+        entry["unit"] = "?"
+    if entry.get("unit") == "?" and 0 < middle < CACHE_LINE:
+        questions.append(
+            f"{group.where}: the unit of the times; most are below {CACHE_LINE:g}, too short for us (`unit: s` or `unit: ms`)"
+        )
+    elif entry.get("unit") == "?":
+        questions.append(f"{group.where}: the unit of the times; us is assumed")
+        del entry["unit"]
+    elif entry.get("unit") == "us":
+        del entry["unit"]
 
 
 def _collective_of_names(group: Group, catalogue: Catalogue) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 from collections import defaultdict
@@ -11,13 +12,24 @@ from pathlib import Path
 from collstudy.sources.importing import nccl_tests
 from collstudy.sources.importing.words import algorithm_like, algorithm_named, collective_in, field_of
 from collstudy.study.catalogue import Catalogue
+from collstudy.study.names import POINT_TO_POINT
 
 #: Endings of files that may be tables.
 TABLES = (".csv", ".tsv", ".dat", ".txt", ".out", ".log")
 #: Fields that a number in a name may be.
 COUNTS = ("processes", "nodes", "processes_per_node", "size_bytes")
+#: Words before a node, a socket or a core that is not a mapping: multi-node, ranks per socket.
+NO_MAPPING = ("single", "multi", "one", "two", "per", "intra", "inter")
+#: Fields whose words say nothing of a number behind them: osu_bw_1, latency_64.
+MEASURED = ("latency_us", "bandwidth_mb_s")
+#: Words before the number of an algorithm.
+ALGORITHM = ("alg", "algo", "algorithm")
 #: Words before the number of a job, or of one of several equal runs.
 RUNS = ("run", "rep", "repeat", "repetition", "launch", "trial", "iter", "job", "jobid", "slurm")
+#: Numbers from 0 or 1 to at least this one are those of runs; Open MPI's algorithms have smaller ones.
+LAST_RUN = 10
+#: A word of a file's path: its depth, and its number within the name.
+Place = tuple[int, int]
 #: What * stands for in place of a date or a number.
 _NUMBERS = r"[\d_\-.:T ]*"
 #: A date, and a time behind it.
@@ -33,21 +45,75 @@ def collective_of(folder: Path, path: Path, catalogue: Catalogue) -> str | None:
     return next((name for name in found if name), None)
 
 
+def numbers_of(folder: Path, paths: list[Path]) -> dict[Path, dict[Place, str]]:
+    """Return the likely meaning of numbers without a word, by the values that they have in files with otherwise equal names: `nodes` and
+    `processes`, if one is always the same multiple of the other, `run`, `fixed`, `digit`, or another one that `varies`.
+    """
+    found: dict[Path, dict[Place, str]] = {path: {} for path in paths}
+    alike: dict[tuple, list[tuple[Path, dict[Place, int]]]] = defaultdict(list)
+    for path in paths:
+        words = [_parts(name) for name in _names_of(folder, path)[0]]
+        key = tuple(re.sub(r"\d+", "#", text) for parts in words for text in [*parts, "/"])
+        alike[key].append((path, {
+            (depth, at): int(parts[at]) for depth, parts in enumerate(words) for at in range(0, len(parts), 2)
+            if parts[at].isdecimal() and not _labelled(parts[at], parts[at - 2] if at else "")
+        }))  # fmt: skip
+    for files in alike.values():
+        places = set.intersection(*(set(numbers) for _, numbers in files))
+        roles = _roles({place: [numbers[place] for _, numbers in files] for place in sorted(places)})
+        for path, _ in files:
+            found[path] = roles
+    return found
+
+
+def _roles(values: dict[Place, list[int]]) -> dict[Place, str]:
+    """Return the meaning of the numbers at each place of the names of some files."""
+    varying = {place: of for place, of in values.items() if len(set(of)) > 1}
+    roles = {place: "varies" if max(of) >= LAST_RUN else "digit" for place, of in varying.items()}
+    for place, of in varying.items():
+        every = sorted(set(of))
+        if every[0] < 2 and every == [*range(every[0], every[-1] + 1)] and every[-1] >= LAST_RUN and len(varying) > 1:
+            roles[place] = "run"
+    for nodes, processes in itertools.permutations((place for place in varying if roles[place] != "run"), 2):
+        ratios = {two / one if one else 0 for one, two in zip(varying[nodes], varying[processes], strict=True)}
+        if len(ratios) == 1 and ratios.pop() > 1 and len(set(varying[nodes])) > 2:
+            roles |= {nodes: "nodes", processes: "processes"}
+    counts = [place for place, role in roles.items() if role in ("varies", "processes")]
+    return roles | {place: "fixed" for place in values.keys() - varying.keys() if counts}
+
+
+def _labelled(text: str, before: str) -> bool:
+    """Return whether the word before a number tells its meaning, or the number is that of a job."""
+    told = before and (_count_of(before) or field_of(before))
+    return _any_run(text, before) or before.lower() in ALGORITHM or bool(told and told not in MEASURED)
+
+
+def _names_of(folder: Path, path: Path) -> tuple[list[str], str]:
+    """Return the names of a path below the folder, the last one without its ending, and that ending."""
+    within = path.relative_to(folder)
+    ending = path.name[len(path.name.removesuffix(".gz").removesuffix(suffix_of(path.name))) :]
+    return [*within.parts[:-1], within.name.removesuffix(ending)], ending
+
+
 def pattern_of(
-    folder: Path, path: Path, catalogue: Catalogue, header: tuple[str, ...] = (), collective: str | None = None
-) -> str:
+    folder: Path, path: Path, catalogue: Catalogue, header: tuple[str, ...] = (), collective: str | None = None,
+    numbers: dict[Place, str] | None = None,
+) -> str:  # fmt: skip
     """Return the file's path with {algorithm}, {mapping}, {processes}, {nodes}, ... in place of their values in the names of file and
-    folders, unless *header* has a column for them, and * in place of dates and of numbers of jobs and runs.
+    folders, unless *header* has a column for them, and * in place of dates and of numbers of jobs and runs. *numbers* is the
+    file's part of numbers_of().
     """
     collective = collective or ""
     known = {field for name in header if (field := field_of(name))}
-    within = path.relative_to(folder)
-    ending = path.name[len(path.name.removesuffix(".gz").removesuffix(suffix_of(path.name))) :]
-    names = [*within.parts[:-1], within.name.removesuffix(ending)]
+    known |= {"processes", "algorithm"} if collective in POINT_TO_POINT else set()
+    names, ending = _names_of(folder, path)
     # In 2nodes_32ppn or n2_ppn32, n is a number of nodes.
     per_node = any(_counted(part)[1] == "processes_per_node" for name in names for part in _parts(name))
     # Start with the file's own name: it is more specific than that of a folder.
-    found = [_fields_in(name, collective, catalogue, known, per_node) for name in reversed(names)]
+    found = [
+        _fields_in(name, collective, catalogue, known, per_node, {at: role for (of, at), role in (numbers or {}).items() if of == depth})
+        for depth, name in reversed([*enumerate(names)])
+    ]  # fmt: skip
     return str(folder.joinpath(*reversed(found))) + re.sub(r"\d+$", "*", ending)
 
 
@@ -62,9 +128,11 @@ def _parts(name: str) -> list[str]:
     return re.split(r"([_\-. ])", _DATE.sub("*", name))
 
 
-def _fields_in(name: str, collective: str, catalogue: Catalogue, known: set[str], per_node: bool) -> str:
+def _fields_in(
+    name: str, collective: str, catalogue: Catalogue, known: set[str], per_node: bool, numbers: dict[int, str]
+) -> str:
     """Replace the parts of a name that are values of a field by {field}; *known* collects the fields. With *per_node*, the names have a
-    number of processes per node.
+    number of processes per node. *numbers* has the meaning of numbers, by their place.
     """
     parts = _parts(name)
     # If a word names the algorithm, r1 is a run, not the algorithm of a reduce.
@@ -84,10 +152,12 @@ def _fields_in(name: str, collective: str, catalogue: Catalogue, known: set[str]
         if _any_run(text, before):
             text = re.sub(r"\d+", "*", text)
         else:
-            first, field, last = _field_of(text, before, letter, collective, catalogue, known)
+            first, field, last = _field_of(text, before, letter, collective, catalogue, known, numbers.get(at, ""))
             if per_node and "n" in (first.lower(), before.lower()):
                 field = "nodes"
-            if field and field not in known:
+            if field == "*" or (field in known and at in numbers and numbers[at] != "fixed"):
+                text = "*"
+            elif field and field not in known:
                 known.add(field)
                 text = f"{first}{{{field}}}{last}"
         result.append(text)
@@ -104,27 +174,31 @@ def _any_run(text: str, before: str) -> bool:
 
 
 def _field_of(
-    text: str, before: str, letter: str, collective: str, catalogue: Catalogue, known: set[str]
+    text: str, before: str, letter: str, collective: str, catalogue: Catalogue, known: set[str], role: str
 ) -> tuple[str, str, str]:
     """Return the field that a word of a name stands for, and the parts of the word before and after the value; no field ("") if it
     stands for none.
 
-    *before* is the word before it; *letter* stands for the collective before the number of an algorithm (b1).
+    *before* is the word before it; *letter* stands for the collective before the number of an algorithm (b1); *role* is the meaning of
+    a number (numbers_of()).
     """
     words = "|".join(filter(None, (re.escape(collective), letter, "broadcast", "alg", "algo", "algorithm", "a")))
     if collective and (found := re.fullmatch(rf"({words})(\d)", text, re.IGNORECASE)):
         return found.group(1), "algorithm", ""
     if text.isdecimal() and before:
-        if before.lower() in ("alg", "algo", "algorithm"):
+        if before.lower() in ALGORITHM:
             return "", "algorithm", ""
-        if field := _count_of(before) or field_of(before):
+        field = _count_of(before) or field_of(before)
+        if field and field not in MEASURED:
             return "", field if field in COUNTS else "", ""
     kept = text[:2] * text.lower().startswith("by")
-    if text.removeprefix(kept).lower() in catalogue.mappings:
+    if text.removeprefix(kept).lower() in catalogue.mappings and before.lower() not in NO_MAPPING:
         return kept, "mapping", ""
+    if role in ("run", "fixed", "nodes", "processes"):
+        return "", {"run": "*", "fixed": ""}.get(role, role), ""
     if text.isdecimal():
         # If there is a column of processes, a single digit is the algorithm's number.
-        numbered = "processes" in known and len(text) == 1 and collective
+        numbered = "processes" in known and len(text) == 1 and collective and role != "varies"
         return "", "algorithm" if numbered else "processes", ""
     if _counted(text)[1]:
         return _counted(text)
@@ -156,10 +230,11 @@ def _count_of(word: str) -> str:
 
 def told_by_names(pattern: str, paths: list[Path], names: list[dict[str, str]]) -> Iterator[str]:
     """Yield what is assumed about the numbers in the names of files with this pattern; *names* has the fields of each file."""
-    found = re.search(r"([A-Za-z]*)[_\-. ]?\{processes\}([A-Za-z]*)", pattern)
-    counts = sorted({name["processes"] for name in names}) if found else []
-    if found and not any(map(_count_of, found.groups())) and all(text.isdecimal() for text in counts):
-        yield f"whether {_some(sorted(counts, key=int))} in the names are numbers of processes"
+    for field in ("nodes", "processes"):
+        found = re.search(rf"([A-Za-z]*)[_\-. ]?\{{{field}\}}([A-Za-z]*)", pattern)
+        counts = sorted({name[field] for name in names}) if found else []
+        if found and not any(map(_count_of, found.groups())) and all(text.isdecimal() for text in counts):
+            yield f"whether {_some(sorted(counts, key=int))} in the names are numbers of {field}"
     if "{size_bytes}" in pattern:
         yield f"whether {_some(sorted({name['size_bytes'] for name in names}))} in the names are message sizes"
     numbers = re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(pattern)).replace(r"\*", _NUMBERS)
@@ -187,7 +262,7 @@ def nccl_pattern(path: Path) -> str:
                 break
         else:
             parts.append(re.sub(r"\d+", "*", part))
-    return str(path.parent / ("".join(parts) + path.suffix))
+    return str(path.parent / ("".join(parts) + re.sub(r"\d+", "*", path.suffix)))
 
 
 def joined(groups: dict[tuple, list[Path]]) -> dict[tuple, list[Path]]:

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import glob
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from collstudy.base.errors import StudyError
 from collstudy.sources.importing import bare_tables, csv_files, imb, nccl_tests, omb
 from collstudy.sources.importing.columns import wide
-from collstudy.sources.importing.file_names import TABLES, collective_of, joined, nccl_pattern, pattern_of, suffix_of
+from collstudy.sources.importing.file_names import (
+    TABLES,
+    Place,
+    collective_of,
+    joined,
+    nccl_pattern,
+    numbers_of,
+    pattern_of,
+    suffix_of,
+)
+from collstudy.sources.importing.files import glob_of
 from collstudy.sources.importing.strict import read_text
 from collstudy.sources.importing.words import field_of
 from collstudy.study.catalogue import Catalogue
@@ -45,18 +56,18 @@ def groups_of(folder: Path, catalogue: Catalogue, questions: list[str]) -> list[
     """Return the files with the same header and the same name pattern, for each collective."""
     groups: dict[tuple, list[Path]] = defaultdict(list)
     unknown: list[str] = []
-    for path in sorted(folder.rglob("*")):
-        if not path.is_file() or path.name.endswith("_metadata.csv"):
-            continue
+    every = [path for path in sorted(folder.rglob("*")) if path.is_file() and not path.name.endswith("_metadata.csv")]
+    numbers = numbers_of(folder, every)
+    for path in every:
         if path.suffix.lower() in SPREADSHEETS:
             questions.append(f"{path}: a spreadsheet is not read; export its sheets as CSV")
-        if suffix_of(path.name).lower() not in TABLES and not _is_output(path):
+        if suffix_of(path.name).lower() not in TABLES and not _is_result(path):
             continue
         if strange := special(str(path)):
             questions.append(f"{path}: {strange}; rename the file")
             continue
         try:
-            found = _kinds(folder, path, catalogue)
+            found = _kinds(folder, path, catalogue, numbers[path])
         except StudyError as problem:
             questions.append(str(problem))
             continue
@@ -69,32 +80,64 @@ def groups_of(folder: Path, catalogue: Catalogue, questions: list[str]) -> list[
             f"{len(unknown)} file{'s' * (len(unknown) > 1)} without a table of times that is recognised: {', '.join(unknown[:5])}"
             + ", ..." * (len(unknown) > 5)
         )
-    return [Group(*key, paths) for key, paths in joined(groups).items()]
+    found = _distinct([Group(*key, paths) for key, paths in joined(groups).items()])
+    read = {str(path) for group in found for path in group.paths}
+    for pattern in sorted({group.pattern for group in found}):
+        others = sorted({*glob.glob(glob_of({"path": pattern}))} - read)
+        if others:
+            questions.append(
+                f"{pattern}: matches {', '.join(others[:3])}{', ...' * (len(others) > 3)} too, whose content is another; move "
+                f"{'them' if len(others) > 1 else 'it'} to another folder"
+            )
+    return found
 
 
-def _kinds(folder: Path, path: Path, catalogue: Catalogue) -> list[tuple]:
-    """Return kind, header, name pattern and collective of a file, for each of its collectives; [] for a file without times.
+def _distinct(groups: list[Group]) -> list[Group]:
+    """Return the groups; if tables with different headers have the same pattern with *, only the largest group keeps it."""
+    found = []
+    for group in groups:
+        same = [one for one in groups if one.pattern == group.pattern and one.kind in ("csv", "bare")]
+        if (
+            len(same) < 2
+            or "*" not in group.pattern
+            or "{" in group.pattern
+            or group is max(same, key=lambda one: len(one.paths))
+        ):
+            found.append(group)
+        else:
+            found += [replace(group, pattern=str(path), paths=[path]) for path in group.paths]
+    return found
 
-    Raises StudyError for a damaged file.
+
+def _kinds(folder: Path, path: Path, catalogue: Catalogue, numbers: dict[Place, str]) -> list[tuple]:
+    """Return kind, header, name pattern and collective of a file, for each of its collectives; [] for a file without times. *numbers*
+    has the meaning of numbers in its name.
+
+    Raises StudyError for a damaged file, and for output of benchmarks that are not imported.
     """
     text = read_text(path)
     named = collective_of(folder, path, catalogue)
+
+    def pattern(header: tuple[str, ...], collective: str | None) -> str:
+        return pattern_of(folder, path, catalogue, header, collective, numbers)
+
     if "# OSU MPI" in text:
-        titles = [name for name in omb.collectives_of(text) if name in omb.KNOWN]
-        return [
-            ("omb", (), pattern_of(folder, path, catalogue, ("size",), name), name)
-            for name in (titles or [named])
-        ]  # fmt: skip
+        titles = omb.collectives_of(text)
+        known = [name for name in titles if name in omb.KNOWN] or ([named] if named else [])
+        if not known:
+            raise StudyError(f"{path}: output of the benchmark {' and '.join(titles) or '?'}, which is not imported")
+        return [("omb", (), pattern(("size",), name), name) for name in known]
     if collectives := imb.collectives_of(text):
         # If a file has several process counts, a number in its name has another meaning.
         several = ("size", "processes") if len(imb.processes_of(text)) > 1 else ("size",)
         return [
-            ("imb", (), pattern_of(folder, path, catalogue, several, collective), collective)
+            ("imb", (), pattern(several, collective), collective)
             for collective in collectives
             if collective in catalogue.algorithms
         ]
-    if collective := nccl_tests.collective_of(text):
-        return [("nccl-tests", (), nccl_pattern(path), collective)]
+    if nccl_tests.is_output(text):
+        programs = nccl_tests.collectives_of(text)
+        return [("nccl-tests", (), nccl_pattern(path), name) for name in ([named] if programs is None else programs)]
     try:
         records = [row for _, row in csv_files.records(path)]
     except StudyError:
@@ -104,7 +147,7 @@ def _kinds(folder: Path, path: Path, catalogue: Catalogue) -> list[tuple]:
     kind, header = "csv", _header(path, records, named, catalogue)
     if not header:
         kind, header = "bare", bare_tables.header(records, named, catalogue)
-    return [(kind, header, pattern_of(folder, path, catalogue, header, named), named)] if header else []
+    return [(kind, header, pattern(header, named), named)] if header else []
 
 
 def special(text: str) -> str:
@@ -113,11 +156,14 @@ def special(text: str) -> str:
     return f"{found} in a path is part of a pattern" if found else ""
 
 
-def _is_output(path: Path) -> bool:
-    """Return whether a file with another ending, such as that of a job's output (.o4711), begins like the output of a benchmark."""
+def _is_result(path: Path) -> bool:
+    """Return whether a file with another ending, such as that of a job's output (.o4711), begins like the output of a benchmark, or a
+    file without ending like a table of numbers.
+    """
     with path.open("rb") as stream:
         start = stream.read(BEGINNING).decode("utf-8", "replace")
-    return "# OSU MPI" in start or imb.BANNER in start or nccl_tests.collective_of(start) is not None
+    table = not path.suffix and bare_tables.has_numbers(start)
+    return table or "# OSU MPI" in start or imb.BANNER.search(start) is not None or nccl_tests.is_output(start)
 
 
 def _header(path: Path, records: list[list[str]], collective: str | None, catalogue: Catalogue) -> tuple[str, ...]:

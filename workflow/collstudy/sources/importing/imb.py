@@ -11,7 +11,8 @@ from collstudy.base.errors import StudyError
 from collstudy.sources.importing.omb import CRASHED
 from collstudy.sources.importing.strict import Problems, read_text
 
-BANNER = "Intel(R) MPI Benchmarks"
+#: Earlier versions have a blank before (R).
+BANNER = re.compile(r"Intel ?\(R\) MPI Benchmarks")
 _BENCHMARK = re.compile(r"# Benchmarking (\S+)")
 _PROCESSES = re.compile(r"# #processes = (\d+)", re.ASCII)
 #: Column of a block -> field. The benchmark's t_avg is the mean over ranks, as with OMB.
@@ -26,7 +27,7 @@ _FIELDS = {
 
 def collectives_of(text: str) -> list[str]:
     """Return the benchmarks of an IMB output, in their order and in lower case; [] for any other text."""
-    return list(dict.fromkeys(name.lower() for name in _BENCHMARK.findall(text))) if BANNER in text else []
+    return list(dict.fromkeys(name.lower() for name in _BENCHMARK.findall(text))) if BANNER.search(text) else []
 
 
 def processes_of(text: str) -> set[str]:

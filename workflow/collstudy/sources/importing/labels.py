@@ -294,15 +294,23 @@ def files_disagree(timed: Launches) -> Iterator[Finding]:
     # Archives of runs may be of many days.
     several = [row for row in rows if len(of[series_of(row)]) > 1 and "run" not in row]
     by_file = Launches([row | {"source": f"{row.get('source') or ''}\0{row['path']}"} for row in several])
+    found: dict[Series, list[tuple[float, float, int, set[str]]]] = {}
     for one, two, cells, middle, high in _agreeing(by_file.medians()) if several else ():
         (source, path), (other, second) = (series[0].split("\0") for series in (one, two))
         if source == other and cells >= 10 and middle / 100 > DISAGREE_MEDIAN:
-            yield Finding(
-                "files disagree", ((source, *one[1:]),),
-                f"the times of {Path(path).name} and {Path(second).name} differ by {percent(middle / 100)} (median; 90th percentile "
-                f"{high:.1f} %; {cells:,} cells), yet count as launches of the same cells: are the machines and settings the same?",
-                "likely",
-            )  # fmt: skip
+            pair = (middle, high, cells, {Path(path).name, Path(second).name})
+            found.setdefault((source, *one[1:]), []).append(pair)
+    for series, pairs in found.items():
+        middle, high, cells, names = max(pairs, key=lambda pair: pair[0])
+        every = set.intersection(*(pair[3] for pair in pairs))
+        more = f", those of {len(pairs) - 1} more pairs of files by over {percent(DISAGREE_MEDIAN)}" * (len(pairs) > 1)
+        yield Finding(
+            "files disagree", (series,),
+            f"the times of {' and '.join(sorted(names))} differ by {percent(middle / 100)} (median; 90th percentile "
+            f"{high:.1f} %; {cells:,} cells){more}, yet count as launches of the same cells: are the machines and settings the same?"
+            + f" {', '.join(every)} is one of each pair" * (len(pairs) > 1 and len(every) == 1),
+            "likely",
+        )  # fmt: skip
 
 
 def shifted(table: Table) -> Iterator[Finding]:
@@ -370,8 +378,9 @@ def stayed_on_the_node(table: Table, machine: Machine) -> Iterator[Finding]:
     """Find mappings across nodes with times of a single node."""
     if machine.nodes < 2:
         return
-    two_small = (table.processes == 2) & (table.sizes <= 64)
-    within = (table.processes > 1) & (table.processes <= machine.cores_per_node)
+    several = table.cells[:, 0] > 1
+    two_small = several & (table.processes == 2) & (table.sizes <= 64)
+    within = several & (table.processes > 1) & (table.processes <= machine.cores_per_node)
     for series, mine in table.columns():
         source, collective, algorithm, parameters, mapping = series
         if not _leaves_at_two(mapping):

@@ -28,16 +28,22 @@ _STARTING = re.compile(r"Collective test starting: (?:.*/)?(\w+?)_perf")
 _ROW = re.compile(r"\s*\d+\s+\d+\s+[a-z]\w*\s")
 
 
-def collective_of(text: str) -> str | None:
-    """Return the collective of an nccl-tests output (recent versions print it); None for other texts."""
-    found = _STARTING.search(text)
-    return PROGRAMS.get(found.group(1)) if found else None
+def is_output(text: str) -> bool:
+    """Return whether a text is output of nccl-tests."""
+    return _STARTING.search(text) is not None or all(part in text for part in ("# nThread ", "# Using devices"))
+
+
+def collectives_of(text: str) -> list[str] | None:
+    """Return the collectives of the programs in an output; None if it has no program's name (before version 2.14)."""
+    programs = _STARTING.findall(text)
+    return list(dict.fromkeys(PROGRAMS[name] for name in programs if name in PROGRAMS)) if programs else None
 
 
 def rows(
     path: Path, entry: dict[str, Any], problems: Problems, known: dict[str, Any]
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield line number and fields of each message size, for the out-of-place calls.
+    """Yield line number and fields of each message size, for the out-of-place calls; programs of other collectives in the file are
+    skipped.
 
     *known* has the fields from the file's name and the constants. The printed size is the larger of the bytes that a rank sends
     and receives. Raises StudyError for incomplete and crashed runs, and if it is unclear what ran.
@@ -46,6 +52,21 @@ def rows(
     for number, line in enumerate(lines, 1):
         if found := _CRASHED.search(line):
             raise StudyError(f"{path}: line {number}: the run ended abnormally ({found.group(0)!r})")
+    starts = [index for index, line in enumerate(lines) if _STARTING.search(line)]
+    starts = starts or [index for index, line in enumerate(lines) if line.startswith("# nThread ")]
+    several = entry["collective"] in (collectives_of("\n".join(lines)) or [])
+    for start, end in zip([0, *starts[1:]], [*starts[1:], len(lines)], strict=True):
+        program = _STARTING.search("\n".join(lines[start:end]))
+        if several and program and PROGRAMS.get(program.group(1)) != entry["collective"]:
+            continue
+        # Empty lines keep the numbers of the others.
+        yield from _run(path, [""] * start + lines[start:end], entry, problems, known)
+
+
+def _run(
+    path: Path, lines: list[str], entry: dict[str, Any], problems: Problems, known: dict[str, Any]
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield line number and fields of each message size of a program's output."""
     collective = entry["collective"]
     ranks, shape = _shape(path, lines)
     chosen = _chosen(path, entry, known, lines)
@@ -107,8 +128,10 @@ def _fault(row: dict[str, str], chosen: dict[str, str], ran: dict[int, set[tuple
 def _shape(path: Path, lines: list[str]) -> tuple[int, dict[str, str]]:
     """Return the number of ranks and the fields of their placement; the mapping only if each host has consecutive ranks."""
     found = [match.groups() for line in lines if (match := _RANK.match(line))]
+    if not found:
+        raise StudyError(f"{path}: contains no output of nccl-tests: no line `# Rank`")
     numbers = [int(rank) for rank, _, _ in found]
-    if numbers != list(range(len(numbers))) or not numbers:
+    if numbers != list(range(len(numbers))):
         raise StudyError(
             f"{path}: the lines `# Rank` do not list each rank once"
             + (": several instances of a program that was built without MPI=1" if numbers.count(0) > 1 else "")

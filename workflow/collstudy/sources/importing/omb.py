@@ -83,5 +83,7 @@ def rows(path: Path, entry: dict[str, Any], problems: Problems) -> Iterator[tupl
     if any(size not in (2 * before, sizes[0]) for before, size in itertools.pairwise(sizes) if before and size):
         problems.note("raw outputs whose sizes do not double", path.name)
     places = [number for number, _ in numbered] if sized else single
-    for line, sample in zip(places, samples, strict=True):
-        yield line, {key: str(value) for key, value in sample.items()}
+    for line, size, sample in zip(places, sizes, samples, strict=True):
+        # Latencies begin with an empty message.
+        if size != 0:
+            yield line, {key: str(value) for key, value in sample.items()}

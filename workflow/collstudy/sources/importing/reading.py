@@ -29,7 +29,7 @@ from collstudy.sources.importing.files import (
     resolve,
 )
 from collstudy.sources.importing.series import Values
-from collstudy.sources.importing.strict import Problems, Refused
+from collstudy.sources.importing.strict import Problems, Refused, read_text
 from collstudy.sources.importing.words import collective_in
 from collstudy.study.catalogue import Catalogue
 from collstudy.study.description import Study
@@ -113,7 +113,7 @@ def _read(study: Study, catalogue: Catalogue, cache: Path | None) -> tuple[list[
     problems = Problems()
     rows: list[dict[str, Any]] = []
     read = 0
-    for entry, path in files_of(study):
+    for entry, path in _own_output(files_of(study), problems):
         _check_entry(entry, path, study, catalogue)
         mine = []
         names: dict[tuple, dict[str, str]] = {}
@@ -151,6 +151,23 @@ def _read(study: Study, catalogue: Catalogue, cache: Path | None) -> tuple[list[
     account |= {"sources": sources} if sources else {}
     account |= {"left_out": left_out} if left_out else {}
     return distinct, account
+
+
+def _own_output(files: list[tuple[dict[str, Any], Path]], problems: Problems) -> list[tuple[dict[str, Any], Path]]:
+    """Return the files without output of other benchmarks than their entry's, unless it has no others: jobs of several benchmarks may
+    have the same names.
+    """
+    kinds: dict[str, Any] = {"omb": omb, "imb": imb, "nccl-tests": nccl_tests}
+    titles = {
+        path: set(kind.collectives_of(read_text(path)) or ())
+        for entry, path in files if (kind := kinds.get(entry.get("format", "")))
+    }  # fmt: skip
+    own = [(entry, path) for entry, path in files if not titles.get(path) or entry.get("collective") in titles[path]]
+    having = [entry for entry, path in own if titles.get(path)]
+    found = [pair for pair in files if pair in own or pair[0] not in having]
+    for path in {path for _, path in files} - {path for _, path in found}:
+        problems.note("raw outputs of other benchmarks", path.name)
+    return found
 
 
 def _raw_rows(
@@ -257,7 +274,7 @@ def _note_short_outputs(rows: list[dict[str, Any]], study: Study, problems: Prob
         names = {path.name for of, path in files if of is entry}
         largest: dict[str, int] = {}
         for row in rows:
-            if row["file"] in names:
+            if row["file"] in names and row["collective"] == entry["collective"]:
                 largest[row["file"]] = max(largest.get(row["file"], 0), row["size_bytes"])
         for name, size in sorted(largest.items()):
             if size < max(largest.values()):

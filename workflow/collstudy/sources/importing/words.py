@@ -67,8 +67,13 @@ def size_unit_of(name: str) -> str | None:
 
 
 def collective_in(text: str, catalogue: Catalogue) -> str | None:
-    """Return the longest name of a collective in a text (also before capitals: bcastEPYC); None if there is none."""
+    """Return the longest name of a collective in a text (also before capitals, bcastEPYC, and as all_reduce or All-to-All); None if
+    there is none.
+    """
     text = re.sub(r"(?<=[a-z])(?=[A-Z]{2})", "_", text).lower().replace("broadcast", "bcast")
+    text = re.sub(r"(?<![a-z])all[-_ ](?=reduce|gather|to)", "all", text)
+    text = re.sub(r"(?<=allto)[-_ ](?=all)", "", text)
+    text = re.sub(r"reduce[- ]?(?=scatter)", "reduce_", text)
     found = [name for name in catalogue.algorithms if re.search(rf"(^|[^a-z]){name}([^a-z]|$)", text)]
     return max(found, key=len) if found else None
 
