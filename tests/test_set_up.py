@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -166,6 +169,40 @@ def test_a_moved_checkout_works_and_builds_nothing_again(checkout: Checkout) -> 
     done = must(finish([sys.executable, "-c", script], env=environment))
     for line in done.stdout.splitlines():
         assert str(ROOT) not in line
+
+
+@pytest.mark.parametrize("ends", ["exit 2", "kill -INT $$", "kill -TERM $$"])
+def test_steps_end_with_a_set_up_that_ends_early(tmp_path: Path, ends: str) -> None:
+    """After a misspelt name or Ctrl-C, a step would write to .study/ beside the next set-up; only apt-get is not interrupted."""
+    script = f"""
+. {shlex.quote(str(ROOT / "envs" / "setup.sh"))}
+start r "R package" bash -c 'sleep 60 & sleep 60'
+start system "Debian packages" sleep 60
+echo ${{process_of[r]}} ${{process_of[system]}}
+{ends}
+attend r
+"""
+    environment = {**os.environ, "ROOT": str(ROOT), "SETUP": str(tmp_path)}
+    done = finish(["bash", "-euc", script], env=environment, timeout=30)
+    ended, system = map(int, done.stdout.split())
+    with contextlib.suppress(ProcessLookupError):
+        # Until its processes are gone.
+        for _ in range(100):
+            os.killpg(ended, 0)
+            time.sleep(0.1)
+        pytest.fail("the step runs on")
+    os.killpg(system, signal.SIGTERM)
+
+
+@pytest.mark.long
+def test_an_interrupted_installation_of_the_r_package_is_repeated(checkout: Checkout) -> None:
+    made = checkout.own_setup("R", "stamps")
+    (made / "stamps").mkdir()
+    for name in ("venv", "uv", "quarto", "r-packages"):
+        (made / "stamps" / name).symlink_to(ROOT / ".study" / "stamps" / name)
+    (made / "R" / "00LOCK-analysis").mkdir(parents=True)
+    must(study(checkout.folder, "setup", "--analysis"))
+    assert [path.name for path in (made / "R").iterdir()] == ["collanalysis"]
 
 
 def test_setup_leaves_what_another_checkout_remembers(tmp_path: Path) -> None:
