@@ -49,6 +49,15 @@ def test_a_set_up_folder_that_cannot_be_written_is_one_message(tmp_path: Path) -
         assert done.stderr == f"error: {tmp_path}/.study cannot be written; set-up needs this folder\n"
 
 
+def test_programs_that_set_up_can_build_need_no_compiler(checkout: Checkout) -> None:
+    """After a module of another MPI library is loaded."""
+    made = checkout.own_setup("build")
+    (made / "build").mkdir()
+    checkout.write("config/studies/here.yaml", local_study("collective: barrier, algorithms: [default]"))
+    done = checkout.collstudy("status", "here")
+    assert "the benchmarks are not built for openmpi (./study setup here builds them" in done.stderr, done.stderr
+
+
 #: Programs that a computer may lack: compilers, R, a simulator, MPI libraries, Slurm; and apt-get, with which root would install them.
 LACKING = re.compile(
     r"(gcc|g\+\+|cc|c\+\+|make|R|Rscript|apt-get|apt|quarto|spack|id|lmp|python.*|pip.*)$|smpi|mpi|orte|ompi|opal|srun|s(batch|acct|queue|info)"
@@ -245,7 +254,7 @@ def test_programs_are_built_for_the_studies_that_need_them(checkout: Checkout) -
     # A run without ./study says what to do.
     done = checkout.snakemake("--config", "studies=factored", "--", "results/factored/measurements.csv")
     assert done.returncode != 0
-    assert "programs are not built for simulated: apps (./study setup factored shows" in done.stdout + done.stderr
+    assert "programs are not built for simulated: apps (./study setup factored builds" in done.stdout + done.stderr
     said = checkout.collstudy("build", "tiny", "factored").stderr
     assert re.fullmatch(r"setup: compiling for simulated: apps \(\d+ files?\)\n(setup: compiled files: .*\n)*", said), (
         said

@@ -131,7 +131,12 @@ class LogHandler(LogHandlerBase):
         if text.startswith("Exiting because a job execution failed"):
             # Lines of other jobs may have been printed since; then repeat the failures.
             return "" if self.failed == [self.last] else "\n".join(self.failed)
-        if event not in (None, LogEvent.ERROR) or text.strip() == "" or text.startswith(ITS_OWN):
+        if (
+            event not in (None, LogEvent.ERROR)
+            or text.strip() == ""
+            or text.startswith(ITS_OWN)
+            or INTERRUPTED.is_set()
+        ):
             return ""
         if text.startswith("WorkflowError:"):
             lines = [line.strip() for line in text.splitlines()[1:] if not line.strip().startswith(ITS_OWN)]
