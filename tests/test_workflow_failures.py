@@ -158,6 +158,28 @@ def test_ctrl_c_while_jobs_are_planned_prints_no_error_of_snakemake(monkeypatch:
     assert shown.line(record) == ""
 
 
+def test_a_run_goes_on_when_its_output_is_cut(checkout: Checkout) -> None:
+    """As with `./study run | head`: every block had ended at its first line of progress, with exit status 0 and nothing measured."""
+    command = [sys.executable, "-m", "collstudy", "run", "--studies", "tiny"]
+    environment = {**os.environ, "PYTHONPATH": str(checkout.folder / "workflow")}
+
+    def cut(*arguments: str) -> int:
+        process = subprocess.Popen(
+            [*command, *arguments],
+            cwd=checkout.folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=environment,
+        )
+        process.stdout.readline()
+        process.stdout.close()
+        return process.wait(timeout=300)
+
+    assert cut("--plan", "--", "--dry-run") == -signal.SIGPIPE
+    assert cut("--", MEASURED) == 0
+    assert len(rows(checkout)) == 4 * 11
+
+
 def test_a_wrong_argument_of_snakemake_is_one_line(checkout: Checkout) -> None:
     done = checkout.collstudy("run", "--", "--nosuch")
     assert done.returncode == 2

@@ -43,7 +43,10 @@ def run(arguments: argparse.Namespace) -> None:
     """Check what a run of these studies would need, and run it. A configuration error is one message before any output of Snakemake."""
     left_out = check_studies(opened(arguments.results), arguments.studies)
     words = []
-    if not arguments.plan:
+    if arguments.plan:
+        # Its output may be cut (`| head`): nothing is lost.
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    else:
         unlock(arguments)
         # For a dry run, Snakemake itself prints what it would do.
         words += ["--logger", "collstudy"]
