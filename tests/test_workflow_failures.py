@@ -146,11 +146,14 @@ def test_ctrl_c_while_modules_are_imported_prints_no_traceback(tmp_path: Path) -
     assert (done.returncode, done.stderr) == (-signal.SIGINT, "")
 
 
-def test_ctrl_c_while_jobs_are_planned_prints_no_error_of_snakemake(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_of_snakemake_that_the_user_caused_are_in_our_words(monkeypatch: pytest.MonkeyPatch) -> None:
     interrupted = threading.Event()
     monkeypatch.setattr("snakemake_logger_plugin_collstudy.INTERRUPTED", interrupted)
     shown = object.__new__(LogHandler)
     shown.__post_init__()
+    text = "Error: Directory cannot be locked. Please make sure that no other Snakemake process"
+    record = logging.makeLogRecord({"msg": text, "levelno": logging.ERROR, "event": LogEvent.ERROR})
+    assert shown.line(record).startswith("error: another run has just started in this folder")
     text = "InputFunctionException in rule measure_block:\nError:\n  KeyboardInterrupt: "
     record = logging.makeLogRecord({"msg": text, "levelno": logging.ERROR, "event": LogEvent.ERROR})
     assert shown.line(record) == text

@@ -139,6 +139,8 @@ class LogHandler(LogHandlerBase):
             or INTERRUPTED.is_set()
         ):
             return ""
+        if text.startswith("Error: Directory cannot be locked"):
+            return "error: another run has just started in this folder; ./study status --watch shows its progress"
         if text.startswith("WorkflowError:"):
             lines = [line.strip() for line in text.splitlines()[1:] if not line.strip().startswith(ITS_OWN)]
             return "error: " + " ".join(lines) if lines else ""
