@@ -104,12 +104,12 @@ apt_install() {
 
 # have PART: whether it is available. A module, Spack or conda may provide it: programs and R packages are tested, not Debian packages.
 have() {
+  # shellcheck disable=SC2046
   case $1 in
     compiler) command -v gcc && command -v make && echo '#include <stdio.h>' | gcc -E -o /dev/null - ;;
     simulator) command -v smpicc && command -v smpirun && command -v g++ ;;
     r) have_r ;;
     applications) command -v lmp ;;
-    # shellcheck disable=SC2046
     *) dpkg-query -W $(packages_of "$1") ;;
   esac > /dev/null 2>&1
 }
@@ -199,7 +199,7 @@ setup_python() {
 
 # setup_uv: uv, which installs all other packages. use_uv passes the settings of pip (index, certificates) to it.
 setup_uv() {
-  local pip setting
+  local pip
   if ! done_before uv "$ROOT/envs/uv.lock"; then
     mapfile -t pip < <(pip_of "$PYTHON")
     rm -rf "$SETUP/uv"
