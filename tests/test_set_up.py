@@ -210,8 +210,12 @@ def test_an_interrupted_installation_of_the_r_package_is_repeated(checkout: Chec
     for name in ("venv", "uv", "quarto", "r-packages"):
         (made / "stamps" / name).symlink_to(ROOT / ".study" / "stamps" / name)
     (made / "R" / "00LOCK-analysis").mkdir(parents=True)
-    must(study(checkout.folder, "setup", "--analysis"))
+    must(study(checkout.folder, "setup", "--analysis", environment={"LC_ALL": "C"}))
     assert [path.name for path in (made / "R").iterdir()] == ["collanalysis"]
+    # Installed in the locale of a container, it writes the names of units like everywhere.
+    said = ["Rscript", "-e", "cat(collanalysis:::format_us(c(2, 2e4)))"]
+    environment = {**os.environ, "R_LIBS": str(made / "R"), "LC_ALL": "C.UTF-8"}
+    assert must(finish(said, env=environment)).stdout == "2 µs 20 ms"
 
 
 def test_setup_leaves_what_another_checkout_remembers(tmp_path: Path) -> None:
