@@ -38,9 +38,22 @@ start() {
   text_of[$name]=$2
   shift 2
   say "${text_of[$name]}"
-  ("$@") > "$SETUP/$name.log" 2>&1 9>&- &
+  # A process group of its own, so that end_steps ends all its processes.
+  set -m
+  ("$@") > "$SETUP/$name.log" 2>&1 < /dev/null 9>&- &
+  set +m
   process_of[$name]=$!
 }
+
+# end_steps: end the running steps when set-up ends early (an error, Ctrl-C): they would write to .study/ beside the next set-up.
+# Those of apt-get go on, because an interrupted dpkg has to be repaired by hand; the next set-up waits for them.
+end_steps() {
+  local name
+  for name in "${!process_of[@]}"; do
+    case $name in python | compiler | system) ;; *) kill -- "-${process_of[$name]}" 2>/dev/null || true ;; esac
+  done
+}
+trap end_steps EXIT
 
 # attend NAME: wait for a step, if started, and return its status. Running steps are named every few seconds.
 attend() {
@@ -91,12 +104,12 @@ apt_install() {
 
 # have PART: whether it is available. A module, Spack or conda may provide it: programs and R packages are tested, not Debian packages.
 have() {
+  # shellcheck disable=SC2046
   case $1 in
     compiler) command -v gcc && command -v make && echo '#include <stdio.h>' | gcc -E -o /dev/null - ;;
     simulator) command -v smpicc && command -v smpirun && command -v g++ ;;
     r) have_r ;;
     applications) command -v lmp ;;
-    # shellcheck disable=SC2046
     *) dpkg-query -W $(packages_of "$1") ;;
   esac > /dev/null 2>&1
 }
@@ -186,7 +199,7 @@ setup_python() {
 
 # setup_uv: uv, which installs all other packages. use_uv passes the settings of pip (index, certificates) to it.
 setup_uv() {
-  local pip setting
+  local pip
   if ! done_before uv "$ROOT/envs/uv.lock"; then
     mapfile -t pip < <(pip_of "$PYTHON")
     rm -rf "$SETUP/uv"
@@ -297,6 +310,8 @@ setup_r() {
 
 # install_r SOURCE...: install the R package of these files.
 install_r() {
+  # R leaves its lock when it is killed.
+  rm -rf "$SETUP/R"/00LOCK-*
   R CMD INSTALL --no-docs --no-test-load --library="$SETUP/R" "$ROOT/workflow/analysis" && remember r "$@"
 }
 
@@ -440,7 +455,9 @@ setup_once() {
 }
 
 # build_programs [--real] [STUDY...]: build C programs; prints each name.
-build_programs() { (cd "$ROOT" && python -m collstudy build "$@") || die "the C programs could not be built; see above"; }
+build_programs() {
+  (cd "$ROOT" && python -m collstudy build "$@") || { [ $? != 130 ] || exit 130; die "the C programs could not be built; see above"; }
+}
 
 write_activate() {
   # The path is computed: a checkout may be moved, or share .study with another one.

@@ -240,7 +240,7 @@ def test_a_checkout_that_cannot_be_written_answers(checkout: Checkout):
         (("--nodes", "0"), "argument --nodes: '0' is not a whole number of 1 or more"),
         (("--ppn", "many"), "argument --ppn: 'many' is not a whole number of 1 or more"),
         (("--nodes", "1", "--ppn", "1"), "a collective needs at least two processes (--nodes times --ppn)"),
-        (("--mapping", "cor"), "--mapping: unknown mapping 'cor'; known: BFNF,"),
+        (("--mapping", "cor"), "--mapping: unknown mapping 'cor' (did you mean 'core'?); known: BFNF,"),
         (("--study", "leonrdo"), "no study 'leonrdo': config/studies/leonrdo.yaml does not exist (did you mean 'leonardo'?)"),
         (("--machine", "thn"), "config/machines/thn.yaml: no such file (did you mean 'thin'?); known: "),
     ],

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -44,6 +47,15 @@ def test_a_set_up_folder_that_cannot_be_written_is_one_message(tmp_path: Path) -
         done = study(tmp_path, command)
         assert done.returncode == 2
         assert done.stderr == f"error: {tmp_path}/.study cannot be written; set-up needs this folder\n"
+
+
+def test_programs_that_set_up_can_build_need_no_compiler(checkout: Checkout) -> None:
+    """After a module of another MPI library is loaded."""
+    made = checkout.own_setup("build")
+    (made / "build").mkdir()
+    checkout.write("config/studies/here.yaml", local_study("collective: barrier, algorithms: [default]"))
+    done = checkout.collstudy("status", "here")
+    assert "the benchmarks are not built for openmpi (./study setup here builds them" in done.stderr, done.stderr
 
 
 #: Programs that a computer may lack: compilers, R, a simulator, MPI libraries, Slurm; and apt-get, with which root would install them.
@@ -168,6 +180,44 @@ def test_a_moved_checkout_works_and_builds_nothing_again(checkout: Checkout) -> 
         assert str(ROOT) not in line
 
 
+@pytest.mark.parametrize("ends", ["exit 2", "kill -INT $$", "kill -TERM $$"])
+def test_steps_end_with_a_set_up_that_ends_early(tmp_path: Path, ends: str) -> None:
+    """After a misspelt name or Ctrl-C, a step would write to .study/ beside the next set-up; only apt-get is not interrupted."""
+    script = f"""
+. {shlex.quote(str(ROOT / "envs" / "setup.sh"))}
+start r "R package" bash -c 'sleep 60 & sleep 60'
+start system "Debian packages" sleep 60
+echo ${{process_of[r]}} ${{process_of[system]}}
+{ends}
+attend r
+"""
+    environment = {**os.environ, "ROOT": str(ROOT), "SETUP": str(tmp_path)}
+    done = finish(["bash", "-euc", script], env=environment, timeout=30)
+    ended, system = map(int, done.stdout.split())
+    with contextlib.suppress(ProcessLookupError):
+        # Until its processes are gone.
+        for _ in range(100):
+            os.killpg(ended, 0)
+            time.sleep(0.1)
+        pytest.fail("the step runs on")
+    os.killpg(system, signal.SIGTERM)
+
+
+@pytest.mark.long
+def test_an_interrupted_installation_of_the_r_package_is_repeated(checkout: Checkout) -> None:
+    made = checkout.own_setup("R", "stamps")
+    (made / "stamps").mkdir()
+    for name in ("venv", "uv", "quarto", "r-packages"):
+        (made / "stamps" / name).symlink_to(ROOT / ".study" / "stamps" / name)
+    (made / "R" / "00LOCK-analysis").mkdir(parents=True)
+    must(study(checkout.folder, "setup", "--analysis", environment={"LC_ALL": "C"}))
+    assert [path.name for path in (made / "R").iterdir()] == ["collanalysis"]
+    # Installed in the locale of a container, it writes the names of units like everywhere.
+    said = ["Rscript", "-e", "cat(collanalysis:::format_us(c(2, 2e4)))"]
+    environment = {**os.environ, "R_LIBS": str(made / "R"), "LC_ALL": "C.UTF-8"}
+    assert must(finish(said, env=environment)).stdout == "2 µs 20 ms"
+
+
 def test_setup_leaves_what_another_checkout_remembers(tmp_path: Path) -> None:
     """A second checkout starts with hard links to the files of the first one."""
     first, second = tmp_path / "first" / "stamps", tmp_path / "second" / "stamps"
@@ -208,7 +258,7 @@ def test_programs_are_built_for_the_studies_that_need_them(checkout: Checkout) -
     # A run without ./study says what to do.
     done = checkout.snakemake("--config", "studies=factored", "--", "results/factored/measurements.csv")
     assert done.returncode != 0
-    assert "programs are not built for simulated: apps (./study setup factored shows" in done.stdout + done.stderr
+    assert "programs are not built for simulated: apps (./study setup factored builds" in done.stdout + done.stderr
     said = checkout.collstudy("build", "tiny", "factored").stderr
     assert re.fullmatch(r"setup: compiling for simulated: apps \(\d+ files?\)\n(setup: compiled files: .*\n)*", said), (
         said

@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -134,6 +135,60 @@ def test_a_run_by_study_says_what_failed_and_nothing_around_it(faulty: Checkout)
         assert words not in printed, printed
 
 
+def test_ctrl_c_while_modules_are_imported_prints_no_traceback(tmp_path: Path) -> None:
+    """Jobs are often at their beginning when a run is interrupted."""
+    (tmp_path / "argparse.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}:{ROOT / 'workflow'}"}
+    done = finish(
+        [sys.executable, "-m", "collstudy", "status"], cwd=ROOT, env=environment,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (-signal.SIGINT, "")
+
+
+def test_errors_of_snakemake_that_the_user_caused_are_in_our_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    interrupted = threading.Event()
+    monkeypatch.setattr("snakemake_logger_plugin_collstudy.INTERRUPTED", interrupted)
+    shown = object.__new__(LogHandler)
+    shown.__post_init__()
+    text = "Error: Directory cannot be locked. Please make sure that no other Snakemake process"
+    record = logging.makeLogRecord({"msg": text, "levelno": logging.ERROR, "event": LogEvent.ERROR})
+    assert shown.line(record).startswith("error: another run has just started in this folder")
+    text = "InputFunctionException in rule measure_block:\nError:\n  KeyboardInterrupt: "
+    record = logging.makeLogRecord({"msg": text, "levelno": logging.ERROR, "event": LogEvent.ERROR})
+    assert shown.line(record) == text
+    interrupted.set()
+    assert shown.line(record) == ""
+
+
+def test_a_run_goes_on_when_its_output_is_cut(checkout: Checkout) -> None:
+    """As with `./study run | head`: every block had ended at its first line of progress, with exit status 0 and nothing measured."""
+    command = [sys.executable, "-m", "collstudy", "run", "--studies", "tiny"]
+    environment = {**os.environ, "PYTHONPATH": str(checkout.folder / "workflow")}
+
+    def cut(*arguments: str) -> int:
+        process = subprocess.Popen(
+            [*command, *arguments],
+            cwd=checkout.folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=environment,
+        )
+        process.stdout.readline()
+        process.stdout.close()
+        return process.wait(timeout=300)
+
+    assert cut("--plan", "--", "--dry-run") == -signal.SIGPIPE
+    assert cut("--", MEASURED) == 0
+    assert len(rows(checkout)) == 4 * 11
+
+
+def test_a_wrong_argument_of_snakemake_is_one_line(checkout: Checkout) -> None:
+    done = checkout.collstudy("run", "--", "--nosuch")
+    assert done.returncode == 2
+    assert done.stderr == "error: arguments after -- (snakemake): unrecognized arguments: --nosuch\n"
+
+
 def test_failed_rules_are_named_again_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:
     def record(text: str = "", **fields: object) -> logging.LogRecord:
         return logging.makeLogRecord({"msg": text, "levelno": logging.ERROR, **fields})
@@ -191,7 +246,7 @@ def test_interrupted_and_started_again(checkout: Checkout) -> None:
         time.sleep(0.1)
     os.killpg(process.pid, signal.SIGINT)
     said = process.communicate(timeout=60)[1]
-    assert process.returncode != 0
+    assert process.returncode == 130
     assert "interrupted: ending the jobs that run" in said.splitlines()
     assert "Traceback" not in said and "_block failed" not in said, said
     kept = cell_files(checkout)

@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from collstudy.base.clock import clock
+from collstudy.base.progress import tell
 from collstudy.plan.blocks import read_block
 from collstudy.study.work import verb
 from snakemake_interface_logger_plugins.base import LogHandlerBase
@@ -76,7 +77,7 @@ class LogHandler(LogHandlerBase):
             text = self.line(record)
             if text:
                 self.last = text
-                print(text, file=sys.stderr, flush=True)
+                tell(text, sys.stderr)
                 self._wait()
 
     def _wait(self) -> None:
@@ -93,7 +94,7 @@ class LogHandler(LogHandlerBase):
             if self.silent:
                 now = time.monotonic()
                 running = "; ".join(f"{does} ({clock(now - since)})" for does, since in self.silent.values())
-                print(f"still {running}", file=sys.stderr, flush=True)
+                tell(f"still {running}", sys.stderr)
             self._wait()
 
     def line(self, record: logging.LogRecord) -> str:
@@ -131,8 +132,15 @@ class LogHandler(LogHandlerBase):
         if text.startswith("Exiting because a job execution failed"):
             # Lines of other jobs may have been printed since; then repeat the failures.
             return "" if self.failed == [self.last] else "\n".join(self.failed)
-        if event not in (None, LogEvent.ERROR) or text.strip() == "" or text.startswith(ITS_OWN):
+        if (
+            event not in (None, LogEvent.ERROR)
+            or text.strip() == ""
+            or text.startswith(ITS_OWN)
+            or INTERRUPTED.is_set()
+        ):
             return ""
+        if text.startswith("Error: Directory cannot be locked"):
+            return "error: another run has just started in this folder; ./study status --watch shows its progress"
         if text.startswith("WorkflowError:"):
             lines = [line.strip() for line in text.splitlines()[1:] if not line.strip().startswith(ITS_OWN)]
             return "error: " + " ".join(lines) if lines else ""

@@ -80,8 +80,9 @@ format_count <- function(x) format_number(as.numeric(as.character(x)), 15)
 #' @noRd
 format_us <- function(x) {
   size <- abs(signif(x, 3))
-  unit <- ifelse(size < 1e4 | is.na(x), "\u00b5s", ifelse(size < 1e6, "ms", "s"))
-  paste(format_number(x / c("\u00b5s" = 1, ms = 1e3, s = 1e6)[unit]), unit)
+  unit <- ifelse(size < 1e4 | is.na(x), 1, ifelse(size < 1e6, 2, 3))
+  # No names: R spells one with a micro sign differently if the package is installed in the C locale.
+  paste(format_number(x / c(1, 1e3, 1e6)[unit]), c("\u00b5s", "ms", "s")[unit])
 }
 
 format_pct <- function(x) {

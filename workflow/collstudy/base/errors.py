@@ -7,9 +7,9 @@ class StudyError(Exception):
     """A problem with the input or the environment; the message states what is wrong, where, and what is allowed."""
 
 
-def allowed(names) -> str:
-    """Return *names*, sorted, as the end of an error message: "; known: a, b, c"."""
-    return "; known: " + (", ".join(sorted(str(n) for n in names)) or "none")
+def allowed(names, word: str = "") -> str:
+    """Return *names*, sorted, as the end of an error message: "; known: a, b, c", preceded by the one that *word* may have meant."""
+    return nearest(word, names) + "; known: " + (", ".join(sorted(str(n) for n in names)) or "none")
 
 
 def nearest(word: str, known) -> str:

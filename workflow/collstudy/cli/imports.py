@@ -79,7 +79,7 @@ def fetch(arguments: argparse.Namespace) -> int:
     known = read_yaml(DATA / "fetch.yaml", "fetch")
     entry = known.get(arguments.name)
     if entry is None:
-        raise StudyError(f"data/fetch.yaml: no entry {arguments.name!r}" + allowed(known))
+        raise StudyError(f"data/fetch.yaml: no entry {arguments.name!r}" + allowed(known, arguments.name))
     folder = Path(data_folder()) / arguments.name
     for file in entry["files"]:
         path = folder / file["name"]

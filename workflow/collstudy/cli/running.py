@@ -43,7 +43,10 @@ def run(arguments: argparse.Namespace) -> None:
     """Check what a run of these studies would need, and run it. A configuration error is one message before any output of Snakemake."""
     left_out = check_studies(opened(arguments.results), arguments.studies)
     words = []
-    if not arguments.plan:
+    if arguments.plan:
+        # Its output may be cut (`| head`): nothing is lost.
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    else:
         unlock(arguments)
         # For a dry run, Snakemake itself prints what it would do.
         words += ["--logger", "collstudy"]
@@ -54,11 +57,12 @@ def run(arguments: argparse.Namespace) -> None:
     # jobs, and the handling of remote files imports the third.
     for library in ("numpy", "pandas", "requests"):
         lazy(library)
+    import snakemake_logger_plugin_collstudy as logger
     from snakemake.cli import args_to_api, parse_args
     from snakemake.exceptions import print_exception
 
+    parser, options = _parsed(parse_args, words)
     try:
-        parser, options = _parsed(parse_args, words)
         # Append to the settings in the arguments, because a second option --config would replace the first.
         if arguments.studies:
             options.config = [*(options.config or []), f"studies={arguments.studies}"]
@@ -69,7 +73,7 @@ def run(arguments: argparse.Namespace) -> None:
         succeeded = args_to_api(options, parser)
         if succeeded and not (arguments.plan or arguments.words or os.environ.get("SNAKEMAKE_PROFILE")):
             _note_nothing_to_do(opened(arguments.results), arguments.studies, left_out)
-        sys.exit(0 if succeeded else 1)
+        sys.exit(0 if succeeded else 130 if logger.INTERRUPTED.is_set() else 1)
     except Exception as error:
         print_exception(error)
         sys.exit(1)
@@ -108,6 +112,9 @@ def _parsed(parse_args: Callable[[list[str]], tuple[Any, Any]], words: list[str]
     try:
         with contextlib.redirect_stderr(printed):
             return parse_args(words)
-    except BaseException:
-        sys.stderr.write(printed.getvalue())
+    except SystemExit as end:
+        # Its usage is a hundred lines before the error.
+        _, _, error = printed.getvalue().rpartition("error: ")
+        if end.code and error:
+            raise StudyError(f"arguments after -- (snakemake): {error.strip()}") from None
         raise

@@ -88,10 +88,11 @@ def advise(arguments: argparse.Namespace) -> int:
     project = Project(results=arguments.results)
     known_collectives = project.configuration.catalogue.algorithms
     if arguments.collective not in known_collectives:
-        raise StudyError(f"--collective: unknown collective {arguments.collective!r}" + allowed(known_collectives))
+        known = allowed(known_collectives, arguments.collective)
+        raise StudyError(f"--collective: unknown collective {arguments.collective!r}{known}")
     mappings = project.configuration.catalogue.mappings
     if arguments.mapping not in mappings:
-        raise StudyError(f"--mapping: unknown mapping {arguments.mapping!r}" + allowed(mappings))
+        raise StudyError(f"--mapping: unknown mapping {arguments.mapping!r}" + allowed(mappings, arguments.mapping))
     if question.processes < 2:
         raise StudyError("a collective needs at least two processes (--nodes times --ppn)")
     if arguments.study and not (project.results / arguments.study).exists():

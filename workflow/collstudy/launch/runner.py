@@ -16,6 +16,7 @@ from typing import Any, TextIO
 
 from collstudy.base.clock import clock, now
 from collstudy.base.errors import StudyError
+from collstudy.base.progress import tell
 from collstudy.launch.execute import Crashed, LaunchFailed, allocation
 from collstudy.launch.launches import Launches, in_turn
 from collstudy.launch.replay import replay
@@ -252,7 +253,7 @@ def run_block(block: Block, results: Path, log_path: Path) -> dict[str, str]:
     store = Store(results)
 
     def report(line: str) -> None:
-        print(line, flush=True)
+        tell(line, sys.stdout)
         log.write(line + "\n")
 
     with open(log_path, "a", encoding="utf-8") as log:

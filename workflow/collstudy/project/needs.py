@@ -68,19 +68,21 @@ def why_not(source: Source) -> str:
         return "emulated nodes need Open MPI 5 and permission to create namespaces (unshare)"
     needs = source.needs()
     libraries = sorted(needs & LIBRARIES)
+    installing = f" (./study setup {source.study.name} shows how to install it)"
     if SIMULATOR in needs and toolchain.simulator_version() is None:
-        return "SimGrid (smpicc, smpirun) is not installed"
+        return "SimGrid (smpicc, smpirun) is not installed" + installing
     for mpi in libraries:
         if mpi not in toolchain.mpis():
-            return f"{mpi} is not installed"
+            return f"{mpi} is not installed" + installing
     if COMPILER in needs:
+        building = f" (./study setup {source.study.name} builds them, or says what that needs)"
         for target in libraries + ([toolchain.SIMULATED] if SIMULATOR in needs else []):
             suite = toolchain.suite(target)
             if suite is None or not suite.folder.is_dir():
-                return f"the benchmark is not built for {target}, which needs a C compiler"
+                return f"the benchmarks are not built for {target}{building}"
             folder = SETUP / "build" / target if target == toolchain.SIMULATED else toolchain.mpis()[target].build
             if lacking := sorted(part for part in source.programs() if built(folder, part) is None):
-                return f"programs are not built for {target}: {', '.join(lacking)}"
+                return f"programs are not built for {target}: {', '.join(lacking)}{building}"
     if R in needs and not has_r():
-        return "R, which selects the points of its rounds, is not installed"
+        return "R, which selects the points of its rounds, is not installed" + installing
     return ""

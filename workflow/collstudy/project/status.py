@@ -17,6 +17,7 @@ from collstudy.base.clock import clock
 from collstudy.base.commands import ask
 from collstudy.base.errors import StudyError
 from collstudy.base.files import read_csv
+from collstudy.base.progress import tell
 from collstudy.plan.blocks import Block, left, read_block, read_pending, still_lacking
 from collstudy.project.studies import StudyState
 from collstudy.sources import source_of
@@ -138,7 +139,7 @@ class Progress(threading.Thread):
             for name, _, line in self._current_states():
                 if line.partition("; about")[0] != said.get(name):
                     said[name] = line.partition("; about")[0]
-                    print(line, file=sys.stderr, flush=True)
+                    tell(line, sys.stderr)
 
     def _draw(self) -> None:
         # Imported only here because loading it takes a while.

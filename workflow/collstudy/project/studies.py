@@ -104,9 +104,9 @@ class Project:
             reason = source.absent()
             if reason and explicit and name in names:
                 source.check()
-            if not reason and not whatever_is_here and (lacking := needs.why_not(source)):
-                reason = f"{lacking} (./study setup {name} shows how to install it)"
-                if explicit and name in names:
+            if not reason and not whatever_is_here:
+                reason = needs.why_not(source)
+                if reason and explicit and name in names:
                     raise StudyError(f"study {name}: {reason}")
             if reason:
                 left_out.append(f"study {name} is left out: {reason}")

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from collstudy.base.errors import StudyError, allowed, nearest
+from collstudy.base.errors import StudyError, allowed
 from collstudy.base.paths import ROOT
 from collstudy.study import checks
 from collstudy.study.catalogue import Catalogue
@@ -91,9 +91,7 @@ class Configuration:
         path = self.study_path(name)
         if not path.exists():
             known = self.study_names()
-            raise StudyError(
-                f"no {self.kind} {name!r}: {shown(path)} does not exist{nearest(name, known)}{allowed(known)}"
-            )
+            raise StudyError(f"no {self.kind} {name!r}: {shown(path)} does not exist{allowed(known, name)}")
         raw, where = read_document(path, "study")
         if left := [
             place for key in ("machine", "import") if key in raw for place in _left_open(raw[key], where / key)
@@ -159,7 +157,7 @@ class Configuration:
             if other == name:
                 raise StudyError(f"{at}: {other!r} is this study itself; name another study")
             if other not in self.study_names():
-                raise StudyError(f"{at}: no study {other!r}" + allowed(self.study_names()))
+                raise StudyError(f"{at}: no study {other!r}" + allowed(self.study_names(), other))
         return tuple(companions)
 
     def _source(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from collstudy.base.errors import StudyError, allowed, nearest
+from collstudy.base.errors import StudyError, allowed
 from collstudy.base.paths import SCHEMAS, SETUP
 
 #: Suffix of the file with a machine's fitted costs.
@@ -82,7 +82,7 @@ def _siblings(path: Path, schema: str) -> str:
     if schema not in NAMED:
         return ""
     siblings = [p.stem for p in path.parent.glob("*.yaml") if not p.name.endswith(FITTED_SUFFIX)]
-    return nearest(path.stem, siblings) + allowed(siblings)
+    return allowed(siblings, path.stem)
 
 
 @functools.cache

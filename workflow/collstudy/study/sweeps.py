@@ -109,7 +109,7 @@ def _check_mappings(mappings: list[str], machine: Machine, catalogue: Catalogue,
     levels = {level.name for level in machine.levels}
     for mapping in mappings:
         if mapping not in catalogue.mappings:
-            raise StudyError(f"{where}: unknown mapping {mapping!r}" + allowed(catalogue.mappings))
+            raise StudyError(f"{where}: unknown mapping {mapping!r}" + allowed(catalogue.mappings, mapping))
         for level in catalogue.mappings[mapping]["cycle"]:
             if level not in levels:
                 raise StudyError(
@@ -153,7 +153,9 @@ def read_sweeps(raw: dict[str, Any], machine: Machine, catalogue: Catalogue, whe
 def _read_sweep(raw: dict[str, Any], machine: Machine, catalogue: Catalogue, where: Place) -> Sweep:
     collective = raw["collective"]
     if collective not in catalogue.algorithms:
-        raise StudyError(f"{where / 'collective'}: unknown collective {collective!r}" + allowed(catalogue.algorithms))
+        raise StudyError(
+            f"{where / 'collective'}: unknown collective {collective!r}" + allowed(catalogue.algorithms, collective)
+        )
     if collective in IMPORTED_ONLY:
         raise StudyError(f"{where / 'collective'}: {collective} can only be imported; no benchmark measures it")
     if raw.get("levels") == "all-pairs":
@@ -170,7 +172,7 @@ def _read_sweep(raw: dict[str, Any], machine: Machine, catalogue: Catalogue, whe
         entry = {"name": entry} if isinstance(entry, str) else dict(entry)
         name = entry.pop("name")
         if name not in catalogue.algorithms[collective]:
-            known = allowed(catalogue.algorithms[collective])
+            known = allowed(catalogue.algorithms[collective], name)
             raise StudyError(
                 f"{where / 'algorithms'}: no {collective} algorithm {name!r} in config/algorithms.yaml{known}"
             )
@@ -285,7 +287,7 @@ def _barrier(raw: dict[str, Any], machine: Machine, catalogue: Catalogue, where:
         )
     if name not in catalogue.algorithms["barrier"]:
         raise StudyError(
-            f"{where / 'barrier'}: no barrier algorithm {name!r}" + allowed(catalogue.algorithms["barrier"])
+            f"{where / 'barrier'}: no barrier algorithm {name!r}" + allowed(catalogue.algorithms["barrier"], name)
         )
     return name
 
