@@ -14,5 +14,5 @@ def allowed(names, word: str = "") -> str:
 
 def nearest(word: str, known) -> str:
     """Return a suggestion for a misspelt word; "" if no known one is similar."""
-    near = difflib.get_close_matches(word, known, 1)
+    near = difflib.get_close_matches(word, map(str, known), 1)
     return f" (did you mean {near[0]!r}?)" if near else ""
