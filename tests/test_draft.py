@@ -112,7 +112,7 @@ def test_new_drafts_the_cells_of_replays_for_the_machine_of_these(traced, folder
     }  # fmt: skip
     # The algorithms that can be simulated and exist in Open MPI.
     alltoall = next(sweep for sweep in study.sweeps if sweep.collective == "alltoall")
-    assert [choice.name for choice in alltoall.algorithms] == ["default", "linear", "pairwise", "bruck"]
+    assert [choice.name for choice in alltoall.algorithms] == ["default", "linear", "pairwise", "bruck", "linear_sync"]
     Project().configuration.study_path("drafted").unlink()
     assert main([*traced, "--application", "one"]) == 0
     assert {sweep.collective for sweep in Project().configuration.study("drafted").sweeps} == {"allreduce", "bcast"}

@@ -126,7 +126,7 @@ def replay_command(
         chosen["COLL_RULES"] = "decided.rules"
     command: list[str | Path] = ["smpirun", *simulator.wrapper(variables), "-np", str(replay.processes)]
     command += ["-platform", loaded, "-hostfile", hosts.name]
-    command += simulator.options_of(machine, "smpi-openmpi", replay.smpi)
+    command += simulator.options_of(machine, "smpi-openmpi", {})
     program = SETUP / "build" / SIMULATED / "replay" / "replay"
     logs = ["--log=root.thres:warning", *([] if replay.on_tree else ["--log=smpi_host.thres:error"])]
     return [*command, *logs, program, ".", str(ranks)], {**os.environ, **chosen}

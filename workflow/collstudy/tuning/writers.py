@@ -40,7 +40,9 @@ INTEL = {
 
 
 #: Collectives that this project's collectives library implements (workflow/native/coll/README.md).
-LIBRARY = ("bcast", "barrier", "reduce", "allreduce", "gather", "scatter", "allgather", "alltoallv", "reduce_scatter")
+LIBRARY = (
+    "bcast", "barrier", "reduce", "allreduce", "gather", "scatter", "allgather", "alltoall", "alltoallv", "reduce_scatter",
+)  # fmt: skip
 
 
 def radix_line(placement: Placement) -> str:
