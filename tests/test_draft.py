@@ -110,9 +110,16 @@ def test_new_drafts_the_cells_of_replays_for_the_machine_of_these(traced, folder
         ("allreduce", "default", 1, 10), ("alltoall", "default", 1, 10), ("bcast", "aligned", None, 3),
         ("barrier", "default", 32, 10),
     }  # fmt: skip
-    # The algorithms that can be simulated and exist in Open MPI.
+    # The algorithms that can be simulated and exist in Open MPI, and by topology those that two nodes of one group have.
     alltoall = next(sweep for sweep in study.sweeps if sweep.collective == "alltoall")
-    assert [choice.name for choice in alltoall.algorithms] == ["default", "linear", "pairwise", "bruck", "linear_sync"]
+    assert [choice.name for choice in alltoall.algorithms] == [
+        "default",
+        "linear",
+        "pairwise",
+        "bruck",
+        "linear_sync",
+        "node",
+    ]
     Project().configuration.study_path("drafted").unlink()
     assert main([*traced, "--application", "one"]) == 0
     assert {sweep.collective for sweep in Project().configuration.study("drafted").sweeps} == {"allreduce", "bcast"}

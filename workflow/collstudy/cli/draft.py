@@ -162,7 +162,7 @@ def _study_of_cells(
     sweeps = [
         f"  # {collective}: at most {gain:.2g} % of the run time\n" + _yaml(sweep, machine)
         for collective, gain, algorithms, mine in worth
-        for sweep in sweeps_of(collective, algorithms, mine, machine.kind == "simulated")
+        for sweep in sweeps_of(collective, algorithms, mine, machine if machine.kind == "simulated" else None)
     ]
     sampling = (
         f"sampling: {{rounds: 8, first_pct: 10, round_pct: 10, budget_node_minutes: {budget:g}}}\n" if budget else ""

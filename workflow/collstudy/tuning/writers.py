@@ -220,7 +220,9 @@ def library_rules(
             seen.add(scope)
             rules = table[max(entry for entry in table if entry <= count)]
             for rule, after in zip(rules, [*rules[1:], None], strict=True):
-                most = "*" if after is None else after.size - 1
+                # Of alltoallv the library counts all that a rank sends.
+                blocks = count if collective == "alltoallv" else 1
+                most = "*" if after is None else after.size * blocks - 1
                 name = own_default if rule.algorithm == "default" else _library_name(catalogue, collective, rule)
                 lines.append(f"{collective} {scope[0]} {scope[1]} {most} -> {name} # {count} processes{_gain(rule)}")
     return "\n".join(lines) + "\n"
