@@ -192,10 +192,10 @@ def same_messages(launch: Run, program: Path, folder: Path, ranks: int, row: dic
     """Check that two calls of this library send the same as one call of this library and one of Open MPI."""
     variables = {f"COLL_{collective.upper()}": text for collective, text in row.items()}
     options = [option for item in row.items() for option in forced(*item)]
-    own, both, classes = messages(launch, program, folder, options, variables, (ranks, 1, 1))
-    own_twice, twice, classes_twice = messages(launch, program, folder, options, variables, (ranks, 2, 0))
+    # Only in sum: Open MPI's own messages count as the program's where it starts persistent requests.
+    _, both, classes = messages(launch, program, folder, options, variables, (ranks, 1, 1))
+    own, twice, classes_twice = messages(launch, program, folder, options, variables, (ranks, 2, 0))
     assert own
-    assert own_twice == Counter({key: 2 * number for key, number in own.items()})
     assert both == twice
     assert classes == classes_twice
 
