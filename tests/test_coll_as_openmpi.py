@@ -25,6 +25,8 @@ SAME = {
     "gather": "linear binomial linear_sync",
     "scatter": "linear binomial linear_nb",
     "allgather": "linear bruck recursive_doubling ring neighbor_exchange sparbit",
+    "alltoall": "linear pairwise bruck linear_sync",
+    "alltoallv": "linear pairwise",
     "reduce_scatter": "nonoverlapping recursive_halving ring butterfly",
 }
 OTHERWISE = {
@@ -34,6 +36,8 @@ OTHERWISE = {
     ("scatter", "linear"): "basic_linear",
     ("reduce", "in_order_binary"): "in-order_binary",
     ("allgather", "neighbor_exchange"): "neighbor",
+    ("alltoall", "bruck"): "modified_bruck",
+    ("alltoallv", "linear"): "basic_linear",
     ("reduce_scatter", "nonoverlapping"): "non-overlapping",
 }
 NAMES = {
@@ -92,6 +96,8 @@ def known(done: subprocess.CompletedProcess[str]) -> subprocess.CompletedProcess
 
 
 def same_order(launch: Run, program: Path, ranks: int, row: dict[str, str]) -> None:
+    # Which request of this algorithm ends first, and is replaced by the next, differs between calls.
+    row = {collective: text for collective, text in row.items() if not text.startswith("ompi_linear_sync:max_requests")}
     variables = {f"COLL_{collective.upper()}": text for collective, text in row.items()}
     options = [option for item in row.items() for option in forced(*item)]
     done = known(launch(ranks, variables, *TUNED, "--mca", "coll", "tuned,basic,libnbc,self", *options, program))
@@ -186,10 +192,10 @@ def same_messages(launch: Run, program: Path, folder: Path, ranks: int, row: dic
     """Check that two calls of this library send the same as one call of this library and one of Open MPI."""
     variables = {f"COLL_{collective.upper()}": text for collective, text in row.items()}
     options = [option for item in row.items() for option in forced(*item)]
-    own, both, classes = messages(launch, program, folder, options, variables, (ranks, 1, 1))
-    own_twice, twice, classes_twice = messages(launch, program, folder, options, variables, (ranks, 2, 0))
+    # Only in sum: Open MPI's own messages count as the program's where it starts persistent requests.
+    _, both, classes = messages(launch, program, folder, options, variables, (ranks, 1, 1))
+    own, twice, classes_twice = messages(launch, program, folder, options, variables, (ranks, 2, 0))
     assert own
-    assert own_twice == Counter({key: 2 * number for key, number in own.items()})
     assert both == twice
     assert classes == classes_twice
 

@@ -36,7 +36,9 @@ ALGORITHMS = {
     "SCATTER": "ompi_default ompi_linear ompi_binomial ompi_linear_nb ompi_linear_nb:max_requests=3",
     "ALLGATHER": "ompi_default ompi_linear ompi_bruck ompi_recursive_doubling ompi_ring ompi_neighbor_exchange ompi_two_proc "
     "ompi_sparbit",
-    "ALLTOALLV": "node group node_group rank_reorder node_gatherv seed001",
+    "ALLTOALL": "ompi_default ompi_linear ompi_pairwise ompi_bruck ompi_linear_sync ompi_linear_sync:max_requests=2 ompi_two_proc node "
+    "group node_group rank_reorder",
+    "ALLTOALLV": "ompi_default ompi_linear ompi_pairwise node group node_group rank_reorder node_gatherv seed001",
     "REDUCE_SCATTER": "ompi_default ompi_nonoverlapping ompi_recursive_halving ompi_ring ompi_butterfly pipelined "
     "pipelined:segment_bytes=1000 pipelined:segments=7 libnbc_binomial libnbc_binomial:segments=3",
 }
@@ -233,10 +235,10 @@ def test_address_sanitizer(launch: Run, sanitized: Path, tmp_path: Path, row: in
 #: Each collective by an algorithm that uses messages only, and by one that keeps communicators or is non-blocking.
 CHOSEN = [
     {"BCAST": "ompi_binomial", "ALLREDUCE": "ompi_ring", "BARRIER": "ompi_bruck", "REDUCE": "ompi_binomial"}
-    | {"GATHER": "node", "ALLTOALLV": "node", "REDUCE_SCATTER": "libnbc_binomial"}
+    | {"GATHER": "node", "ALLTOALL": "ompi_bruck", "ALLTOALLV": "node", "REDUCE_SCATTER": "libnbc_binomial"}
     | {"SCATTER": "ompi_binomial", "ALLGATHER": "ompi_ring"},
     {"BCAST": "node_group", "ALLREDUCE": "pipelined", "BARRIER": "ompi_tree", "REDUCE": "node_group"}
-    | {"GATHER": "node_group", "ALLTOALLV": "node_group", "REDUCE_SCATTER": "pipelined"}
+    | {"GATHER": "node_group", "ALLTOALL": "node_group", "ALLTOALLV": "ompi_linear", "REDUCE_SCATTER": "pipelined"}
     | {"SCATTER": "ompi_linear_nb", "ALLGATHER": "ompi_linear"},
 ]
 

@@ -142,7 +142,7 @@ CHAIN = "COLL_BCAST=ompi_chain"
 WRONG = [
     ("COLL_BCAST=tree", None, ["COLL_BCAST", "'tree'", "ompi_binomial", "node_group"]),
     ("COLL_BCAST=default:fanout=1", None, ["no keys"]),
-    ("COLL_ALLTOALL=ompi_linear", None, ["COLL_ALLTOALL", "Known:", "COLL_BCAST", "COLL_REDUCE_SCATTER", "COLL_HOSTS"]),
+    ("COLL_SCAN=ompi_linear", None, ["COLL_SCAN", "Known:", "COLL_BCAST", "COLL_REDUCE_SCATTER", "COLL_HOSTS"]),
     (f"{CHAIN}:width=4", None, ["'width'", "fanout", "segment_bytes"]),
     (f"{CHAIN}:", None, ["COLL_BCAST", "no key ''", "fanout"]),
     (f"{CHAIN}:fanout=0", None, ["COLL_BCAST", "fanout", "from 1 to 32", "'0'"]),

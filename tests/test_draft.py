@@ -92,6 +92,20 @@ Other,thin,48,alltoall,256,3,1,5,300
 """
 
 
+@pytest.mark.parametrize(("ranks", "calls", "by_topology"), [(24, 3, []), (48, 3, ["node"]), (256, 2, ["node"])])
+def test_drafts_of_all_to_alls_limit_the_messages(traced, folder, tmp_path, ranks, calls, by_topology):
+    machine = "orfeo-epyc" if ranks == 256 else "thin"
+    text = TRACED.replace("chapter:", f"replay: {{machines: [{machine}], ranks: {ranks}}}\nchapter:")
+    (folder / "traced.yaml").write_text(text, encoding="utf-8")
+    rows = f"One,{machine},{ranks},alltoallv,8,5,0,5,8\n"
+    (tmp_path / "results" / "traced" / "tables" / "gain-cells.csv").write_text(
+        REPLAYED.lstrip().splitlines()[0] + "\n" + rows
+    )
+    assert main(traced) == 0
+    (sweep,) = Project().configuration.study("drafted").sweeps
+    assert (sweep.iterations, [choice.name for choice in sweep.algorithms][3:]) == (calls, by_topology)
+
+
 def test_new_drafts_the_cells_of_replays_for_the_machine_of_these(traced, folder, tmp_path, capsys):
     text = TRACED.replace("chapter:", "replay: {machines: [thin], ranks: 48}\nchapter:")
     (folder / "traced.yaml").write_text(text, encoding="utf-8")
@@ -110,9 +124,9 @@ def test_new_drafts_the_cells_of_replays_for_the_machine_of_these(traced, folder
         ("allreduce", "default", 1, 10), ("alltoall", "default", 1, 10), ("bcast", "aligned", None, 3),
         ("barrier", "default", 32, 10),
     }  # fmt: skip
-    # The algorithms that can be simulated and exist in Open MPI.
+    # The algorithms that can be simulated and exist in Open MPI, and by topology those that two nodes of one group have.
     alltoall = next(sweep for sweep in study.sweeps if sweep.collective == "alltoall")
-    assert [choice.name for choice in alltoall.algorithms] == ["default", "linear", "pairwise", "bruck"]
+    assert [choice.name for choice in alltoall.algorithms] == ["default", "linear", "pairwise", "bruck", "node"]
     Project().configuration.study_path("drafted").unlink()
     assert main([*traced, "--application", "one"]) == 0
     assert {sweep.collective for sweep in Project().configuration.study("drafted").sweeps} == {"allreduce", "bcast"}

@@ -11,11 +11,9 @@ from collstudy.base.errors import StudyError
 from collstudy.launch.execute import LaunchFailed, spawn
 from collstudy.launch.replay import refuse_deadlock, replay
 from collstudy.project.studies import Project
-from collstudy.sources.traced import alltoall_rules
 from collstudy.study.config import Configuration
 from collstudy.study.traces import Replay
-from collstudy.tuning.rules import Decision, placements
-from conftest import ROOT, Checkout, compiled, csv_rows, must
+from conftest import Checkout, compiled, csv_rows, must
 
 MACHINE = """
 kind: simulated
@@ -100,7 +98,7 @@ def test_traces_are_replayed_with_and_without_decisions(checkout: Checkout, prog
         "bcast", "*", "*", "*", "->", "ompi_default",
     ]  # fmt: skip
     assert "ompi_linear" in identity["rules"] and "COLL_BCAST" not in identity["environment"]
-    assert identity["environment"]["COLLSTUDY_ALLTOALL"] == "31:ring default"
+    assert "alltoall 2 2 31 -> ompi_pairwise" in identity["rules"]
     # The replay without decisions is the same as before.
     assert (results / default["folder"]) == folder
 
@@ -155,12 +153,12 @@ def test_wrong_decisions_are_explained(checkout: Checkout, change: tuple[str, st
 
 
 def test_decisions_that_simulated_ranks_cannot_follow_are_not_verified(checkout: Checkout) -> None:
-    """The collectives library has no alltoall: its rules are written for Open MPI, and only broadcasts are verified."""
+    """The collectives library has no algorithm of this name: its rules are written for Open MPI, and only broadcasts are verified."""
     checkout.write("config/machines/small.yaml", MACHINE)
-    alltoall = "  - {collective: alltoall, algorithms: [default, pairwise], mappings: [core], processes: [4], sizes: {from: 16, to: 32}}\n"
+    alltoall = "  - {collective: alltoall, algorithms: [default, pairwise], mappings: [core], processes: [2], sizes: {from: 16, to: 32}}\n"
     checkout.write("config/studies/few.yaml", CELLS.replace("analysis:", alltoall + "analysis:"))
     must(checkout.snakemake("--config", "studies=few", "--", "results/few/measurements.csv"))
-    checkout.write("results/few/tuning/decisions.csv", DECISIONS)
+    checkout.write("results/few/tuning/decisions.csv", DECISIONS.replace("4,16,pairwise", "2,16,two_proc"))
     must(checkout.collstudy("tuning", "emit", "few"))
     folder = checkout.folder / "results" / "few" / "tuning"
     assert "alltoall" in (folder / "openmpi-core-n2.rules").read_text()
@@ -179,15 +177,3 @@ def test_a_replay_that_stops_half_way_is_one_sentence() -> None:
     ):
         refuse_deadlock(printed)
     refuse_deadlock("Simulated time: 0.005 seconds.")
-
-
-@pytest.mark.parametrize(
-    ("chosen", "expected"),
-    [({}, ""), ({16: "default", 64: "linear"}, "63:default 127:basic_linear default")],
-)
-def test_decisions_for_alltoall_by_size(chosen: dict[int, str], expected: str) -> None:
-    """Includes no rule, because programs need not call alltoall."""
-    decisions = [Decision("bcast", "core", 1, 4, 8, "linear", (), 5.0)]
-    decisions += [Decision("alltoall", "core", 1, 4, size, name, (), 5.0) for size, name in chosen.items()]
-    (placement,) = placements(decisions)
-    assert alltoall_rules(placement, 4, Configuration(ROOT / "config").catalogue) == expected

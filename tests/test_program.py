@@ -321,7 +321,9 @@ def test_cells_have_the_spread_of_arrivals_where_it_is_longer_than_the_transfer(
     # Three ranks that arrive uniformly over 80 us are 40 us apart in the median; 64 is the nearest power of two.
     assert spreads("allreduce", "40") == {64}
     assert spreads("allreduce", "4") == {None}
-    simulated = sweeps_of("allreduce", ["default"], rows("allreduce", "4"), simulated=True)
+    simulated = sweeps_of(
+        "allreduce", ["default"], rows("allreduce", "4"), Project(config=ROOT / "config").configuration.machine("thin")
+    )
     assert {entry.get("spread_us") for entry in simulated} == {8}
     # Spreads are not used for rooted collectives.
     assert spreads("bcast", "40") == {None}

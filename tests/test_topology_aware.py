@@ -116,8 +116,8 @@ def test_at_every_leaf_a_run_does_what_the_tree_says(study: Checkout) -> None:
         for row in rows(study)
         if row["mapping"] == "random"
     }
-    # The default of a simulated broadcast in the study is the library's copy of Open MPI's.
-    own = re.sub(r"^(bcast .*-> )default$", r"\1ompi_default", text, flags=re.MULTILINE)
+    # The simulated default of the study is the library's copy of Open MPI's.
+    own = re.sub(r"^(\w+ .*-> )default$", r"\1ompi_default", text, flags=re.MULTILINE)
     project = Project(study.folder / "config", results)
     question = project.study("aware")
     asked = []

@@ -337,5 +337,23 @@ def test_library_rules_of_indistinguishable_counts_are_those_of_the_largest():
     ]  # fmt: skip
 
 
+def test_library_rules_for_alltoallv_count_all_that_a_rank_sends():
+    (found,) = placements(decisions({48: {16: "node", 64: "pairwise"}}, "alltoallv"))
+    text = writers.library_rules(found, CATALOGUE, [], {"alltoallv": [(48, 2)]})
+    assert numbers_in(text)[:2] == [
+        ["alltoallv", "2", "24", str(64 * 48 - 1), "->", "node"],
+        ["alltoallv", "2", "24", str(128 * 48 - 1), "->", "ompi_pairwise"],
+    ]  # fmt: skip
+
+
+def test_open_mpis_files_have_no_algorithm_of_the_collectives_library():
+    (found,) = placements(decisions({48: {16: "node", 64: "linear"}}))
+    numbers = [words for words in numbers_in(writers.openmpi_rules(found, CATALOGUE, [], NUMBERS)) if len(words) == 4]
+    linear = str(NUMBERS["bcast"]["basic_linear"])
+    assert numbers[1:3] == [["0", "0", "0", "0"], ["64", linear, "0", "0"]]
+    (scope,) = json.loads(writers.openmpi_json(found, CATALOGUE, NUMBERS))["collectives"]["bcast"]
+    assert [rule["msg_size_min"] for rule in scope["rules"]] == [64]
+
+
 def test_a_file_of_other_content_is_another_cell():
     assert Rules("a").to_json() != Rules("b").to_json()

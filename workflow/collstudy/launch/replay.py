@@ -126,7 +126,9 @@ def replay_command(
         chosen["COLL_RULES"] = "decided.rules"
     command: list[str | Path] = ["smpirun", *simulator.wrapper(variables), "-np", str(replay.processes)]
     command += ["-platform", loaded, "-hostfile", hosts.name]
-    command += simulator.options_of(machine, "smpi-openmpi", replay.smpi)
+    # The library broadcasts for the program. SMPI's own broadcast numbers new communicators: its default, a ring of all ranks, would
+    # make those of algorithms by topology ten times as long.
+    command += simulator.options_of(machine, "smpi-openmpi", {"bcast": "binomial_tree"})
     program = SETUP / "build" / SIMULATED / "replay" / "replay"
     logs = ["--log=root.thres:warning", *([] if replay.on_tree else ["--log=smpi_host.thres:error"])]
     return [*command, *logs, program, ".", str(ranks)], {**os.environ, **chosen}

@@ -30,10 +30,12 @@ from collstudy.study.catalogue import Catalogue
 from collstudy.study.cells import Cell, machine_identity
 from collstudy.study.description import Policy, Study, Tuned
 from collstudy.study.document import Place
+from collstudy.study.machines import Machine
 from collstudy.study.names import IMPORTED_ONLY
 from collstudy.study.sweeps import Sweep, can_share_start, read_sweeps
 from collstudy.study.traces import RUN_IDENTITY, TRACE_IDENTITY, Run, Trace, nodes_of
 from collstudy.study.work import Work
+from collstudy.tuning.rules import TOPOLOGY_AWARE
 
 #: Collectives with less than this percentage of the total possible gain are omitted, as are classes of sizes that together have less
 #: than this percentage of their collective's gain.
@@ -278,7 +280,7 @@ def worth_measuring(
     found = []
     for collective in sorted(gains, key=lambda name: -gains[name]):
         entries = catalogue.algorithms.get(collective, {})
-        algorithms = ["default", *(key for key, entry in entries.items() if _can_be_chosen(entry, mpi))]
+        algorithms = ["default", *(key for key, entry in entries.items() if _can_be_chosen(key, entry, mpi))]
         mine = [row for row in by_collective[collective] if collective == "barrier" or int(row["size_bytes"]) > 0]
         if (
             len(algorithms) > 1
@@ -299,12 +301,23 @@ def _most_of(rows: list[dict[str, str]]) -> list[dict[str, str]]:
     return kept
 
 
-def _can_be_chosen(entry: dict[str, Any], mpi: str) -> bool:
-    """Return whether a tuning file can select an algorithm: it is no component, and simulated ones must exist in Open MPI."""
+def _can_be_chosen(name: str, entry: dict[str, Any], mpi: str) -> bool:
+    """Return whether a tuning file can select an algorithm: it is no component; simulated ones exist in Open MPI or are by topology."""
     simulated = mpi == "smpi-openmpi"
-    if simulated and not {"simulated", "smpi"} & set(entry):
-        return False
+    if simulated and "simulated" not in entry:
+        return name in TOPOLOGY_AWARE
     return "component" not in entry.get("openmpi" if simulated else mpi, {"component": ""})
+
+
+def _applies(name: str, ranks: int, machine: Machine | None) -> bool:
+    """Return whether an algorithm differs from others for ranks on the first cores of a simulated *machine* (None: a real one)."""
+    if name == FOR_TWO:
+        return ranks == 2
+    if not machine or name not in TOPOLOGY_AWARE:
+        return True
+    nodes = -(-ranks // machine.cores_per_node)
+    groups = math.prod(level.count for level in machine.levels if level.name == "group")
+    return nodes > (machine.nodes // groups if TOPOLOGY_AWARE[name] == "group" else 1)
 
 
 def spread_of(rows: list[dict[str, str]], ranks: int, simulated: bool) -> float | None:
@@ -323,19 +336,19 @@ def spread_of(rows: list[dict[str, str]], ranks: int, simulated: bool) -> float 
 
 
 def sweeps_of(
-    collective: str, algorithms: list[str], rows: Iterable[dict[str, str]], simulated: bool = False
+    collective: str, algorithms: list[str], rows: Iterable[dict[str, str]], machine: Machine | None = None
 ) -> list[dict[str, Any]]:
     """Return the sweeps of one collective, as in a study's YAML: for each rank count, the typical size of each class of sizes, with
-    the spread of the program's arrivals; long messages also in segments.
+    the spread of the program's arrivals; long messages also in segments. *machine*: that of a simulation.
     """
     by_ranks: dict[int, list[dict[str, str]]] = {}
     for row in rows:
         by_ranks.setdefault(int(row["ranks"]), []).append(row)
     found = []
     for ranks, own in sorted(by_ranks.items()):
-        names = [name for name in algorithms if name != FOR_TWO or ranks == 2]
+        names = [name for name in algorithms if _applies(name, ranks, machine)]
         entry = {"collective": collective, "algorithms": names, "mappings": ["core"], "processes": [ranks], **CALLS}
-        if spread := spread_of(own, ranks, simulated):
+        if spread := spread_of(own, ranks, machine is not None):
             calls = max(FEWEST_CALLS, min(CALLS["iterations"], round(ARRIVING_US / spread)))
             entry |= {"spread_us": spread, "iterations": calls}
         if collective == "barrier":

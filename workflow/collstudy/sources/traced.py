@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,7 +22,7 @@ from collstudy.study.machines import Machine
 from collstudy.study.placement import place
 from collstudy.study.traces import REPLAY_IDENTITY, TRACE_IDENTITY, Replay, Trace
 from collstudy.study.work import Work, content_digest
-from collstudy.tuning.rules import Placement, placements, read_decisions
+from collstudy.tuning.rules import placements, read_decisions
 from collstudy.tuning.writers import in_library, library_rules
 
 #: Name of the base case of replays.
@@ -177,31 +176,26 @@ def _trace(application: Application, machine: Machine, versions: Versions) -> Tr
     return Trace(application, machine, identity)
 
 
-def chosen_algorithms(catalogue: Catalogue, algorithms: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Return variables of the collectives library, and SimGrid's own algorithms, that make a replay use *algorithms*.
+def chosen_algorithms(catalogue: Catalogue, algorithms: dict[str, str]) -> dict[str, str]:
+    """Return variables of the collectives library that make a replay use *algorithms*.
 
     Other collectives use Open MPI's default: that of the collectives library if it has one, otherwise SimGrid's copy of the tables.
     """
-    environment, smpi = {}, {}
+    environment = {"COLL_BASE": "ompi"}
     for collective, entries in catalogue.algorithms.items():
         entry = entries[algorithms.get(collective, "default")]
         own = entry.get("simulated", entry.get("library"))
         if own:
             environment[variable(collective)] = library_text(own)
-        elif "smpi" in entry:
-            smpi[collective] = entry["smpi"]["algorithm"]
-    return environment, smpi
+    return environment
 
 
 @dataclass(frozen=True)
 class Decided:
-    """Tuning decisions of a study: rules of the collectives library for the collectives that it implements; for alltoall, which it
-    lacks, SimGrid's own algorithms by message size (workflow/native/replay/replay.c).
-    """
+    """Tuning decisions of a study as rules of the collectives library, and the collectives that have such rules."""
 
     rules: str
     collectives: tuple[str, ...]
-    alltoall: str
 
 
 def decided(plan: ReplayPlan, context: Context) -> Decided | None:
@@ -229,19 +223,7 @@ def decided(plan: ReplayPlan, context: Context) -> Decided | None:
         default = catalogue.algorithms[name]["default"]
         if own := default.get("simulated", default.get("library")):
             rules += f"{name} * * * -> {library_text(own)}\n"
-    return Decided(rules if ours.tables else "", tuple(ours.tables), alltoall_rules(found[0], plan.ranks, catalogue))
-
-
-def alltoall_rules(placement: Placement, ranks: int, catalogue: Catalogue) -> str:
-    """Return the decisions for alltoall on *ranks* ranks in the format of replay.c; "" if there are none."""
-    table = placement.tables.get("alltoall", {})
-    rules = table[max(count for count in table if count <= ranks)] if any(count <= ranks for count in table) else ()
-    parts = []
-    for rule, after in itertools.zip_longest(rules, rules[1:]):
-        own = rule.algorithm != "default" and catalogue.algorithms["alltoall"][rule.algorithm].get("smpi")
-        name = own["algorithm"] if own else "default"
-        parts.append(f"{after.size - 1}:{name}" if after else name)
-    return " ".join(parts)
+    return Decided(rules if ours.tables else "", tuple(ours.tables))
 
 
 def _replays(trace: Trace, plan: ReplayPlan, context: Context) -> Iterator[Replay]:
@@ -260,18 +242,16 @@ def _replays(trace: Trace, plan: ReplayPlan, context: Context) -> Iterator[Repla
         for entry in tried if number == 0 else tried[:1]:
             mapping = entry.get("mapping", plan.mapping)
             algorithms = entry.get("algorithms", {})
-            environment, smpi = chosen_algorithms(catalogue, algorithms)
+            environment = chosen_algorithms(catalogue, algorithms)
             rules = ""
             if choice and entry["label"] == DECIDED:
                 rules = choice.rules
                 environment = {k: v for k, v in environment.items() if k not in map(variable, choice.collectives)}
-                if choice.alltoall:
-                    environment["COLLSTUDY_ALLTOALL"] = choice.alltoall
             cycle = tuple(catalogue.mappings[mapping]["cycle"])
             identity = {
                 "identity_version": REPLAY_IDENTITY, "trace": trace.digest, "machine": machine_identity(machine, {}),
                 "simulator": simulator_version(), "library_version": versions.library, "ranks": plan.ranks,
-                "cycle": cycle, "environment": environment, "smpi": smpi,
+                "cycle": cycle, "environment": environment,
             }  # fmt: skip
             if "fat_tree" not in machine.simulation:
                 identity["calls_version"] = CALLS_VERSION
@@ -279,7 +259,7 @@ def _replays(trace: Trace, plan: ReplayPlan, context: Context) -> Iterator[Repla
                 identity["rules"] = rules
             label = entry["label"]
             yield Replay(
-                trace, machine, label, plan.ranks, mapping, cycle, algorithms, environment, smpi, identity, rules,
+                trace, machine, label, plan.ranks, mapping, cycle, algorithms, environment, identity, rules,
             )  # fmt: skip
 
 

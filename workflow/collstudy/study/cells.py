@@ -169,7 +169,7 @@ def selected_by(
     if collective in POINT_TO_POINT:
         return Default()
     if mpi == "smpi-openmpi":
-        if choice.name != "default" and not {"simulated", "library", "smpi"} & set(entry):
+        if choice.name != "default" and not {"simulated", "library"} & set(entry):
             _unknown(choice, collective, mpi)
         return _simulated_selection(catalogue, collective, {**entry, "parameters": parameters}, library, barrier)
     if choice.name == "default":
@@ -189,8 +189,6 @@ def _simulated_selection(
     catalogue: Catalogue, collective: str, entry: dict[str, Any], library: str, barrier: str
 ) -> Selection:
     own = entry.get("simulated", entry.get("library"))
-    if own is None and "smpi" in entry:
-        return Default() if entry["parameters"] else Switch("smpi", entry["smpi"])
     texts = {variable(collective): library_text({**own, **entry["parameters"]})} if own else {}
     if own and "simulated" not in entry:
         # Use the same collectives on each level of a hierarchy as the simulated default.

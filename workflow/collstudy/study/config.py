@@ -235,8 +235,8 @@ class Configuration:
                 known = self.catalogue.algorithms.get(collective)
                 if known is None:
                     raise StudyError(f"{at}: unknown collective {collective!r}" + allowed(self.catalogue.algorithms))
-                if not {"simulated", "library", "smpi"} & set(known.get(name, {})):
-                    able = [n for n, e in known.items() if {"simulated", "library", "smpi"} & set(e)]
+                if not {"simulated", "library"} & set(known.get(name, {})):
+                    able = [n for n, e in known.items() if {"simulated", "library"} & set(e)]
                     raise StudyError(f"{at}: no {collective} algorithm {name!r} that can be simulated{allowed(able)}")
         return plan
 

@@ -104,7 +104,6 @@ class Replay(_StoredInFolder):
     cycle: tuple[str, ...]
     algorithms: dict[str, str]
     environment: dict[str, str]
-    smpi: dict[str, str]
     decides: dict[str, Any]
     #: Tuning decisions as rules of the collectives library.
     rules: str = ""

@@ -30,6 +30,8 @@ COLLECTIVE_IDS = {name: number for number, name in enumerate(COLLTYPES) if name 
 TOTAL_BYTES = ("allgather", "alltoall", "gather", "scatter")
 #: For these no rank knows all sizes, so Open MPI uses the rule of size 0 (coll_tuned_decision_dynamic.c).
 WITHOUT_SIZE = ("alltoallv",)
+#: Algorithms that only the collectives library has, each with the level of which it needs several units.
+TOPOLOGY_AWARE = {"node": "node", "node_group_chain": "node", "group": "group", "node_group": "group"}
 #: Collectives that Open MPI's coll/han can delegate to another component (coll_han_dynamic.c, 5.0).
 HAN = ("allgather", "allreduce", "barrier", "bcast", "gather", "reduce", "scatter")
 #: The components known to coll/han (ompi_coll_han_available_components, 5.0).
@@ -212,13 +214,15 @@ def as_openmpi_reads(placement: Placement, version: int = 2) -> Placement:
     """Return the placement with only the rules that a version of Open MPI's file can express.
 
     If Open MPI ignores the size, one rule applies to all sizes: the rule that all measured sizes share, otherwise the default. The
-    default also replaces rules with another radix than the file's and, in version 1, rules that limit requests.
+    default also replaces rules with another radix than the file's, rules for algorithms that only the collectives library has and, in
+    version 1, rules that limit requests.
     """
     radix = radix_of(placement)
 
     def sayable(rule: Rule) -> Rule:
         parameters = dict(rule.parameters)
         lost = parameters.get("radix", radix) != radix or (version == 1 and "max_requests" in parameters)
+        lost = lost or rule.algorithm in TOPOLOGY_AWARE
         return replace(rule, algorithm="default", parameters=(), gain_pct=None) if lost else rule
 
     def one_rule(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:

@@ -40,7 +40,9 @@ INTEL = {
 
 
 #: Collectives that this project's collectives library implements (workflow/native/coll/README.md).
-LIBRARY = ("bcast", "barrier", "reduce", "allreduce", "gather", "scatter", "allgather", "alltoallv", "reduce_scatter")
+LIBRARY = (
+    "bcast", "barrier", "reduce", "allreduce", "gather", "scatter", "allgather", "alltoall", "alltoallv", "reduce_scatter",
+)  # fmt: skip
 
 
 def radix_line(placement: Placement) -> str:
@@ -211,7 +213,9 @@ def library_rules(
         for (nodes, per_node), count in largest.items():
             rules = selected_rules(table, count)
             for rule, after in zip(rules, [*rules[1:], None], strict=True):
-                most = "*" if after is None else after.size - 1
+                # Of alltoallv the library counts all that a rank sends.
+                blocks = count if collective == "alltoallv" else 1
+                most = "*" if after is None else after.size * blocks - 1
                 name = own_default if rule.algorithm == "default" else _library_name(catalogue, collective, rule)
                 lines.append(f"{collective} {nodes} {per_node} {most} -> {name} # {count} processes{_gain(rule)}")
     return "\n".join(lines) + "\n"

@@ -3,7 +3,6 @@
 
 #include "../trace/operations.h"
 
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -148,35 +147,6 @@ static void collective_of_blocks(Replay *replay, const Action *a, MPI_Comm comm,
     }
 }
 
-typedef int AllToAll(const void *, int, MPI_Datatype, void *, int, MPI_Datatype, MPI_Comm);
-
-/* Returns SimGrid's algorithm for blocks of `bytes`. COLLSTUDY_ALLTOALL is, for example, "256:bruck 1024:default ring":
- * an algorithm for blocks up to each size, and the last one for larger blocks. `default` is the one configured in
- * SimGrid, which can configure only one for all sizes. */
-static AllToAll *all_to_all(int64_t bytes) {
-    const char *rules = getenv("COLLSTUDY_ALLTOALL");
-    for (const char *at = rules; at && *at; at += strspn(at, " ")) {
-        char *name, symbol[256];
-        long long most = strtoll(at, &name, 10);
-        bool last = *name != ':';
-        name = last ? (char *)at : name + 1;
-        int length = (int)strcspn(name, " ");
-        at = name + length;
-        if (!last && bytes > most)
-            continue;
-        if (strncmp(name, "default", (size_t)length) == 0)
-            return MPI_Alltoall;
-        snprintf(symbol, sizeof symbol, "_ZN7simgrid4smpi%dalltoall__%.*sEPKviPNS0_8DatatypeEPviS4_PNS0_4CommE",
-                 10 + length, length, name);
-        AllToAll *found;
-        *(void **)&found = dlsym(RTLD_DEFAULT, symbol);
-        if (!found)
-            fail("SimGrid has no all-to-all algorithm of this name", symbol);
-        return found;
-    }
-    return MPI_Alltoall;
-}
-
 void collective(Replay *replay, const Action *a) {
     MPI_Comm comm = a->communicator < 0 ? MPI_COMM_SELF : replay->collective_comm[a->communicator];
     int traced = a->communicator < 0 ? 1 : replay->members[a->communicator], root = (int)a->root;
@@ -234,7 +204,7 @@ void collective(Replay *replay, const Action *a) {
         MPI_Iallgather(out, bounded(sent), MPI_BYTE, in, bounded(sent), MPI_BYTE, comm, request);
         break;
     case OP_alltoall:
-        all_to_all(sent / traced)(out, bounded(sent / traced), MPI_BYTE, in, bounded(sent / traced), MPI_BYTE, comm);
+        MPI_Alltoall(out, bounded(sent / traced), MPI_BYTE, in, bounded(sent / traced), MPI_BYTE, comm);
         break;
     case OP_ialltoall:
         MPI_Ialltoall(out, bounded(sent / traced), MPI_BYTE, in, bounded(sent / traced), MPI_BYTE, comm, request);

@@ -243,7 +243,7 @@ int coll_alltoallv_reorder(struct call *call) {
         tables[2 * n + p] = call->recv_counts[rank];
         tables[3 * n + p] = call->recv_displs[rank];
     }
-    const void *send = call->send == call->recv ? MPI_IN_PLACE : call->send;
+    const void *send = call->in_place ? MPI_IN_PLACE : call->send;
     int rc = PMPI_Alltoallv(send, tables, tables + n, call->type, call->recv, tables + 2 * n, tables + 3 * n,
                             call->recv_type, e->part);
     free(tables);

@@ -31,6 +31,7 @@
     X(GATHER, gather)                                                                                                  \
     X(SCATTER, scatter)                                                                                                \
     X(ALLGATHER, allgather)                                                                                            \
+    X(ALLTOALL, alltoall)                                                                                              \
     X(ALLTOALLV, alltoallv)                                                                                            \
     X(REDUCE_SCATTER, reduce_scatter)
 
@@ -66,7 +67,10 @@ struct call {
     int count;
     MPI_Datatype type;
     MPI_Op op;
-    /* gather, scatter, allgather: of one rank; alltoallv: all that this rank sends; otherwise: of the whole vector */
+    /*
+     * gather, scatter, allgather: of one rank; alltoall: of one block; alltoallv: all that this rank sends; otherwise:
+     * of the whole vector
+     */
     size_t bytes;
     /*
      * gather, scatter, allgather: elements of each block in the buffer that holds the blocks of all ranks (of gather
@@ -74,8 +78,10 @@ struct call {
      */
     int block_count;
     MPI_Datatype block_type;
-    MPI_Datatype recv_type; /* alltoallv */
+    /* alltoall, alltoallv; reduce_scatter: recv_counts */
+    MPI_Datatype recv_type;
     const int *send_counts, *send_displs, *recv_counts, *recv_displs;
+    bool in_place;     /* alltoall, alltoallv: `send` is `recv` */
     bool equal_counts; /* reduce_scatter: MPI_Reduce_scatter_block */
 };
 

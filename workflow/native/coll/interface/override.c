@@ -14,6 +14,7 @@
 #include "interface/registry.h"
 #include "interface/select.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -311,6 +312,55 @@ int MPI_Allgather(const void *send, int send_count, MPI_Datatype send_type, void
                : PMPI_Allgather(send, send_count, send_type, recv, recv_count, recv_type, comm);
 }
 
+/* Describes the n blocks of an alltoall like those of an alltoallv. tables: room for 4 n numbers. */
+static void take_blocks(struct call *call, int n, int send_count, int recv_count, int *tables) {
+    for (int i = 0; i < n; i++) {
+        tables[i] = send_count;
+        tables[n + i] = i * send_count;
+        tables[2 * n + i] = recv_count;
+        tables[3 * n + i] = i * recv_count;
+    }
+    call->send_counts = tables;
+    call->send_displs = tables + n;
+    call->recv_counts = tables + 2 * n;
+    call->recv_displs = tables + 3 * n;
+}
+
+/* Leaves calls to the MPI library of which an int cannot count all bytes: ranks may count in different types. */
+static int run_alltoall(struct call *call, int send_count, int recv_count, MPI_Comm comm) {
+    int n;
+    if (!take_type(call, send_count, call->type) || recv_count <= 0 || call->recv_type == MPI_DATATYPE_NULL ||
+        !is_intra(comm, &n) || call->bytes > (size_t)INT_MAX / (size_t)n)
+        return COLL_USE_DEFAULT;
+    int *tables = malloc(4 * (size_t)n * sizeof *tables);
+    if (tables == NULL)
+        return MPI_ERR_NO_MEM;
+    take_blocks(call, n, send_count, recv_count, tables);
+    int rc = run(call, comm, true);
+    free(tables);
+    return rc;
+}
+
+NOINLINE alltoall(const void *send, int send_count, MPI_Datatype send_type, void *recv, int recv_count,
+                  MPI_Datatype recv_type, MPI_Comm comm) {
+    bool in_place = send == MPI_IN_PLACE;
+    struct call call = {.kind = COLL_ALLTOALL,
+                        .in_place = in_place,
+                        .send = in_place ? recv : send,
+                        .recv = recv,
+                        .type = in_place ? recv_type : send_type,
+                        .recv_type = recv_type};
+    int rc = run_alltoall(&call, in_place ? recv_count : send_count, recv_count, comm);
+    return rc == COLL_USE_DEFAULT ? PMPI_Alltoall(send, send_count, send_type, recv, recv_count, recv_type, comm) : rc;
+}
+
+int MPI_Alltoall(const void *send, int send_count, MPI_Datatype send_type, void *recv, int recv_count,
+                 MPI_Datatype recv_type, MPI_Comm comm) {
+    return coll_is_active(COLL_ALLTOALL)
+               ? alltoall(send, send_count, send_type, recv, recv_count, recv_type, comm)
+               : PMPI_Alltoall(send, send_count, send_type, recv, recv_count, recv_type, comm);
+}
+
 /* Adds up the counts. Returns false if there are none or one is negative, so that the MPI library reports the error. */
 static bool add_up(const int counts[], int n, long *total) {
     *total = 0;
@@ -338,6 +388,7 @@ NOINLINE alltoallv(const void *send, const int send_counts[], const int send_dis
                    MPI_Comm comm) {
     bool in_place = send == MPI_IN_PLACE;
     struct call call = {.kind = COLL_ALLTOALLV,
+                        .in_place = in_place,
                         .send = in_place ? recv : send,
                         .recv = recv,
                         .type = in_place ? recv_type : send_type,

@@ -171,7 +171,10 @@ static void test_scatter(const struct kind *kind, int count, int root, int in_pl
     free_buffers(&b);
 }
 
-/* Odd ranks receive plain elements where the others send and receive derived ones, when that is possible. */
+/*
+ * Of an allgather and an alltoall, odd ranks receive plain elements where the others send and receive derived ones,
+ * when that is possible.
+ */
 static void test_allgather(const struct kind *kind, int count, int in_place) {
     struct buffers b = make((size_t)count * (size_t)size, kind);
     int plain = strcmp(kind->name, "ordered pair") == 0 && rank % 2 != 0;
@@ -181,6 +184,18 @@ static void test_allgather(const struct kind *kind, int count, int in_place) {
     CHECK(MPI_Allgather(send, count, kind->type, b.got, recv_count, type, comm));
     CHECK(PMPI_Allgather(send, count, kind->type, b.expected, recv_count, type, comm));
     compare(&b, "allgather", kind, count, -1);
+    free_buffers(&b);
+}
+
+static void test_alltoall(const struct kind *kind, int count, int in_place) {
+    struct buffers b = make((size_t)count * (size_t)size, kind);
+    int plain = strcmp(kind->name, "ordered pair") == 0 && rank % 2 != 0;
+    MPI_Datatype type = plain ? MPI_UNSIGNED : kind->type;
+    int recv_count = plain ? 2 * count : count;
+    const void *send = in_place ? MPI_IN_PLACE : b.send;
+    CHECK(MPI_Alltoall(send, count, kind->type, b.got, recv_count, type, comm));
+    CHECK(PMPI_Alltoall(send, count, kind->type, b.expected, recv_count, type, comm));
+    compare(&b, "alltoall", kind, count, -1);
     free_buffers(&b);
 }
 
@@ -281,7 +296,7 @@ static void test_rooted(const struct kind *kind, int count, int in_place) {
     }
 }
 
-/* SimGrid's own alltoallv in place assumes that a type's extent equals its size. */
+/* SimGrid's own exchanges in place assume that a type's extent equals its size. */
 static int simulator_fails(const struct kind *kind) {
 #ifdef SMPI_H
     return strcmp(kind->name, "with gaps") == 0;
@@ -298,6 +313,8 @@ static void test_kind(const struct kind *kind, int count) {
             test_allreduce(kind, count, in_place);
         if (in_environment("COLL_ALLGATHER"))
             test_allgather(kind, count, in_place);
+        if (in_environment("COLL_ALLTOALL") && !(in_place && simulator_fails(kind)))
+            test_alltoall(kind, count, in_place);
         if (in_environment("COLL_REDUCE_SCATTER") && kind->op != MPI_OP_NULL) {
             test_reduce_scatter(kind, count, in_place);
             test_reduce_scatter_block(kind, count, in_place);

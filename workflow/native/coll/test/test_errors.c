@@ -63,6 +63,11 @@ static void test_wrong_arguments(MPI_Comm world) {
     SAME_ERROR(MPI_Allgather, in, 1, MPI_INT, out, -1, MPI_INT, world);
     SAME_ERROR(MPI_Allgather, in, 1, MPI_DATATYPE_NULL, out, 1, MPI_INT, world);
     SAME_ERROR(MPI_Allgather, in, 1, MPI_INT, out, 1, MPI_DATATYPE_NULL, world);
+    SAME_ERROR(MPI_Alltoall, in, -1, MPI_INT, out, 1, MPI_INT, world);
+    SAME_ERROR(MPI_Alltoall, in, 1, MPI_INT, out, -1, MPI_INT, world);
+    SAME_ERROR(MPI_Alltoall, in, 1, MPI_DATATYPE_NULL, out, 1, MPI_INT, world);
+    SAME_ERROR(MPI_Alltoall, in, 1, MPI_INT, out, 1, MPI_DATATYPE_NULL, world);
+    SAME_ERROR(MPI_Alltoall, in, 1, MPI_INT, out, 1, MPI_INT, MPI_COMM_NULL);
     SAME_ERROR(MPI_Alltoallv, in, negative, displs, MPI_INT, out, counts, displs, MPI_INT, world);
     SAME_ERROR(MPI_Alltoallv, in, counts, displs, MPI_INT, out, negative, displs, MPI_INT, world);
     SAME_ERROR(MPI_Alltoallv, in, counts, displs, MPI_DATATYPE_NULL, out, counts, displs, MPI_INT, world);
@@ -139,9 +144,14 @@ static void test_inter(void) {
     int mine[16];
     for (int i = 0; i < remote; i++)
         mine[i] = 100 * me + i;
-    CHECK(MPI_Alltoallv(mine, ones, where_, MPI_INT, got, ones, where_, MPI_INT, inter));
-    for (int i = 0; i < remote; i++)
-        failures += got[i] != 100 * (2 * i + !odd) + me / 2;
+    for (int counts = 0; counts < 2; counts++) {
+        CHECK(counts ? MPI_Alltoallv(mine, ones, where_, MPI_INT, got, ones, where_, MPI_INT, inter)
+                     : MPI_Alltoall(mine, 1, MPI_INT, got, 1, MPI_INT, inter));
+        for (int i = 0; i < remote; i++) {
+            failures += got[i] != 100 * (2 * i + !odd) + me / 2;
+            got[i] = -1;
+        }
+    }
     CHECK(MPI_Reduce_scatter(mine, &sum, ones, MPI_INT, MPI_SUM, inter));
     CHECK(MPI_Reduce_scatter_block(mine, &value, 1, MPI_INT, MPI_SUM, inter));
     failures += sum != value || sum != 100 * remote * (remote - 1 + !odd) + remote * (me / 2);

@@ -46,6 +46,9 @@ static void *work(void *argument) {
         CHECK(MPI_Allgather(&value, 1, MPI_INT, all, 1, MPI_INT, w->comm));
         for (int k = 0; k < n; k++)
             w->failures += all[k] != i * n + k;
+        CHECK(MPI_Alltoall(all, 1, MPI_INT, swapped, 1, MPI_INT, w->comm));
+        w->failures += swapped[i % n] != i * n + me;
+        swapped[i % n] = -1;
         CHECK(MPI_Alltoallv(all, ones, at, MPI_INT, swapped, ones, at, MPI_INT, w->comm));
         CHECK(MPI_Reduce_scatter(twice, &sum, ones, MPI_INT, MPI_SUM, w->comm));
         w->failures += swapped[i % n] != i * n + me || sum != 2 * n;
