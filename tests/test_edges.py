@@ -9,11 +9,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from collstudy.base.files import to_csv
 from collstudy.sources import edges
 from collstudy.sources.source import Context
 from collstudy.sources.swept import SweptSource
 from collstudy.study.cells import expand
 from collstudy.study.config import Configuration
+from collstudy.study.exchanges import EXCHANGES, messages, steps_of
 from collstudy.study.patterns import PATTERNS
 from conftest import ROOT, Checkout, finish, must
 from made_cells import VERSIONS
@@ -130,6 +132,31 @@ def test_example_study_has_the_tables_that_python_writes(tmp_path: Path) -> None
     subprocess.run(["python", script, tmp_path], check=True)
     for name in tables:
         assert (tmp_path / name).read_text() == (EXAMPLE / name).read_text()
+
+
+def test_the_analysis_finds_the_same_messages_in_a_step(tmp_path: Path) -> None:
+    launched = [edges.Launched("openmpi", *of, (), "core", (), 1, p) for of in EXCHANGES for p in (6, 12, 16)]
+    rows = edges.exchanges(launched)
+    (tmp_path / "exchanges.csv").write_bytes(to_csv(edges.EXCHANGE_COLUMNS, rows))
+    script = tmp_path / "messages.R"
+    script.write_text(
+        "steps <- do.call(rbind, collanalysis:::read_exchanges(commandArgs(TRUE)[1]))\n"
+        "for (i in which(steps$partner != 'call')) {\n"
+        "  step <- steps[i, ]\n"
+        "  ends <- collanalysis:::ends_of(step, step$processes)\n"
+        "  cat(step$collective, step$algorithm, step$processes, step$step, paste(ends$from, ends$to), sep = ',')\n"
+        "  cat('\\n')\n"
+        "}\n"
+    )
+    found = {tuple(line.split(",")[:4]): sorted(line.split(",")[4:]) for line in rscript(script, tmp_path).splitlines()}
+    expected = {
+        tuple(str(row[name]) for name in ("collective", "algorithm", "processes", "step")):
+            sorted(f"{one} {other}" for one, other in messages(step, row["processes"]))
+        for row in rows
+        for step in [steps_of(row["collective"], row["algorithm"], {}, row["processes"])[row["step"] - 1]]
+        if step.partner != "call"
+    }  # fmt: skip
+    assert found == expected and len(found) > 100
 
 
 def test_exports_are_up_to_date_and_the_examples_of_their_manual_pages_run(tmp_path: Path) -> None:

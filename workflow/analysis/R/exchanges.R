@@ -37,7 +37,8 @@ ends_of <- function(step, processes) {
   rank <- seq_len(processes) - 1
   sender <- if (is.na(step$first)) seq_along(fold$taking_part) - 1 else seq(step$first, step$last, step$every)
   switch(step$partner,
-    "next" = list(from = rank, to = (rank + 1) %% processes),
+    # Of two repetitions of a neighbour exchange, as many messages go the other way.
+    neighbour = , "next" = list(from = rank, to = (rank + 1) %% processes),
     bit = list(from = fold$taking_part[sender + 1], to = fold$taking_part[bitwXor(sender, step$distance) + 1]),
     stay = list(from = fold$aside, to = fold$stay),
     aside = list(from = fold$stay, to = fold$aside),

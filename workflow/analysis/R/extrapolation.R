@@ -65,8 +65,6 @@ count_messages <- function(study, collective, algorithm, mapping, processes, siz
 #' Share of the messages of a step that go to a different unit of the outermost level
 #' @noRd
 crossing_share <- function(study, place, step) {
-  # In a neighbour exchange, each rank sends to the next and to the previous rank in turn.
-  if (step$partner == "neighbour") step$partner <- "next"
   who <- step[c("partner", "distance", "first", "last", "every", "stays", "pairs")]
   remember(study, paste("crossing", rlang::hash(list(who, place[, 1])), sep = "\r"), function() {
     ends <- ends_of(step, nrow(place))

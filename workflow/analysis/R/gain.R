@@ -42,20 +42,20 @@ read_decided <- function(study) {
   name <- study$replay$decisions %||% ""
   folder <- file.path(results_root(study), name)
   if (!nzchar(name) || !file.exists(file.path(folder, "tuning", "decisions.csv"))) return(none)
-  read <- function(...) {
-    readr::read_csv(file.path(folder, ...), col_types = readr::cols(.default = "c"), progress = FALSE) |>
-      filter(.data$mapping == .env$study$replay$mapping) |>
+  mapped <- function(rows) {
+    filter(rows, .data$mapping == .env$study$replay$mapping) |>
       mutate(
-        operation = .data$collective, ranks = as.numeric(.data$processes),
-        size_bytes = coalesce(as.numeric(.data$size_bytes), 0), parameters = coalesce(.data$parameters, "")
+        operation = .data$collective, ranks = .data$processes, size_bytes = coalesce(.data$size_bytes, 0),
+        parameters = coalesce(.data$parameters, "")
       )
   }
   place <- c("operation", "ranks", "size_bytes")
-  latencies <- read("measurements.csv") |>
+  latencies <- mapped(read_rows(file.path(folder, "measurements.csv"))) |>
     group_by(across(all_of(c(place, "algorithm", "parameters")))) |>
-    summarise(slowest_us = median(as.numeric(coalesce(.data$max_latency_us, .data$latency_us))), .groups = "drop")
+    summarise(slowest_us = median(coalesce(.data$max_latency_us, .data$latency_us)), .groups = "drop")
   default <- filter(latencies, .data$algorithm == "default")
-  read("tuning", "decisions.csv") |>
+  types <- do.call(readr::cols_only, grid_columns[point_keys])
+  mapped(readr::read_csv(file.path(folder, "tuning", "decisions.csv"), col_types = types, progress = FALSE)) |>
     select(all_of(c(place, "algorithm", "parameters"))) |>
     left_join(latencies, c(place, "algorithm", "parameters")) |>
     left_join(select(default, all_of(place), default_us = "slowest_us"), place) |>

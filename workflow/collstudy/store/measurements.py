@@ -28,7 +28,7 @@ class Measurement:
 
     @property
     def name(self) -> str:
-        """Return the algorithm with its parameters, in the form in which the analysis names variants."""
+        """Return the algorithm with its parameters, as text for people."""
         return self.algorithm + (f" [{self.parameters}]" if self.parameters else "")
 
     @property
