@@ -128,6 +128,15 @@ def test_a_copy_of_some_numbers_of_ranks() -> None:
     ours = [row | {"source": "ours", "path": "/ours.csv"} for row in theirs if row["processes"] > 24]
     ours += [row for row in sound("ours", 5) if row["processes"] <= 24]
     assert len(found(ours, {"published": theirs})["equal digit by digit"]) == 4
+    # Also of a single one.
+    ours = [
+        row | {"source": "ours", "path": "/ours.csv"}
+        for row in theirs
+        if (row["processes"], row["algorithm"]) == (32, "chain")
+    ]
+    ours += [row for row in sound("ours", 5) if (row["processes"], row["algorithm"]) != (32, "chain")]
+    (finding,) = found(ours, {"published": theirs})["equal digit by digit"]
+    assert finding.where == "ours: bcast chain" and "by core and core, at 32 ranks" in finding.found
 
 
 def test_another_studys_series_times_a_constant() -> None:

@@ -212,3 +212,31 @@ def test_latencies_of_empty_messages_are_no_fault(tmp_path: Path) -> None:
     text = "# OSU MPI Latency Test v5.8\n# Size          Latency (us)\n0   0.19\n1   0.20\n2   0.21\n"
     write(tmp_path / "theirs", {"osu_latency_core.out": text})
     assert [row[3:] for row in read(tmp_path / "theirs")] == [(1, 0.20), (2, 0.21)]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "columns"),
+    [
+        ("linear_core", "\ufeffProcessi;Dimensione (byte);Latenza media (us)\r\n2;1;0,21\r\n2;1024;1.024,50\r\n",
+         {"size_bytes": "Dimensione (byte)", "latency_us": "Latenza media (us)"}),
+        ("linear_core", "size/procs;2;4;8\r\n1;0,2;0,4;0,6\r\n2;0,21;0,41;0,61\r\n", {"size_bytes": "size/procs"}),
+        ("linear_core", "#@sync=MPI_Barrier\n test nrep count runtime_sec\n MPI_Bcast 0 1 0.0000032\n MPI_Bcast 1 1 0.0000031\n",
+         {"latency_us": "runtime_sec"}),
+    ],
+    ids=["another language", "a corner", "ReproMPI"],
+)  # fmt: skip
+def test_headers(tmp_path: Path, name: str, text: str, columns: dict[str, str]) -> None:
+    write(tmp_path, {f"bcast_{name}.csv": text})
+    (entry,), _ = drafted(tmp_path)
+    assert entry["columns"] == columns
+    assert entry.get("decimal") == ("comma" if ";" in text else None)
+    assert entry.get("unit") == ("s" if "sec" in text else None)
+    assert entry.get("wide") == ({"processes": {"2": 2, "4": 4, "8": 8}} if "/" in text else None)
+
+
+def test_formats_that_are_not_read_are_named(tmp_path: Path) -> None:
+    write(tmp_path, {f"bcast{k}.json": "[]" for k in range(9)})
+    with pytest.raises(
+        StudyError, match=r"bcast0.json, .*, bcast4.json, ...: this format is not read; write a CSV table"
+    ):
+        drafted(tmp_path)

@@ -39,7 +39,7 @@ OUTLIER = 500.0
 NOISY, NOISY_CELLS, NOISE_FACTOR = 0.015, 10, 5.0
 #: The slowest messages within a node, and between nodes (us, GB/s, words). Times in ns on the fastest network, read as us, are longer.
 SLOWEST = (
-    (10.0, 0.5, "within a node at 10 us and 0.5 GB/s"),
+    (10.0, 0.5, "within a node, if all were on one, at 10 us and 0.5 GB/s"),
     (300.0, 0.05, "on slow Ethernet at 300 us and 0.05 GB/s"),
 )
 #: No time grows by more than STEEP both from the smallest size to FEW_BYTES and from there to at least eight times as many bytes

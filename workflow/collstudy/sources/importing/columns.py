@@ -15,6 +15,7 @@ from collstudy.sources.importing.strict import Refused
 from collstudy.sources.importing.words import (
     COLLECTIVE,
     field_of,
+    in_bytes,
     mapping_named,
     plain,
     size_unit_of,
@@ -44,6 +45,16 @@ def columns_of(
     if not columns and len(header) == 1:
         columns["latency_us"] = rest.pop()
         questions.append(f"{where}: whether the column {columns['latency_us']!r} is the time")
+    for field, has_unit in (("latency_us", unit_of), ("size_bytes", in_bytes)):
+        # A header in another language still has the unit.
+        named = [name for name in rest if has_unit(name)]
+        if field not in columns and len(named) == 1:
+            columns[field] = named[0]
+            rest.remove(named[0])
+            units |= {unit_of(named[0])} - {None} if field == "latency_us" else set()
+            questions.append(
+                f"{where}: whether the column {named[0]!r} is the {'time' if field == 'latency_us' else 'size'}"
+            )
     times = wide(rest, columns, collective, catalogue) if "latency_us" not in columns else {}
     for field, of in times.items():
         units |= {unit for name in of if (unit := unit_of(name))}

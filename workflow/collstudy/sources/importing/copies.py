@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from collstudy.base.lazy import lazy
@@ -102,7 +102,9 @@ def copies(mine: Values, others: Mapping[str, list[dict[str, Any]] | Values]) ->
                 if two[1] == one[1] and _independent(one, mine.paths, two, theirs.paths, name)
             ]  # fmt: skip
             for column in columns:
-                two, found = theirs.series[column], _equal(ours[:, :, index], reference[:, :, column])
+                two, pair = theirs.series[column], (ours[:, :, index], reference[:, :, column])
+                found = _equal(*pair)
+                found = found if found.evidence else _equal_at_ranks(*pair, shared[:, 1])
                 if found.evidence:
                     equal.setdefault((one[0], two[0]), []).append((one, two, found))
             if name and columns:
@@ -130,7 +132,9 @@ def _copied(pairs: list[tuple[Series, Series, Equal]], name: str) -> Iterator[Fi
     """Report series that have values of others; one finding for all mappings of two algorithms."""
     found: dict[tuple[str, str], list[tuple[str, Equal]]] = {}
     for one, two, equal in pairs:
-        found.setdefault((whole_series(*one[:3]), whole_series(*two[:3])), []).append((f"{one[4]} and {two[4]}", equal))
+        found.setdefault((whole_series(*one[:3]), whole_series(*two[:3])), []).append(
+            (f"{one[4]} and {two[4]}{equal.where}", equal)
+        )
     for (one_name, two_name), where in found.items():
         mappings = ", ".join(text for text, _ in where)
         yield Finding(
@@ -161,12 +165,13 @@ def _scaled(
 @dataclass(frozen=True)
 class Equal:
     """Comparison of two series: the fraction of common cells with equal values (in the digits that both print), the number of
-    common cells, and the evidence against chance (0: none).
+    common cells, the evidence against chance (0: none), and where they are, if not everywhere.
     """
 
     share: float
     cells: int
     evidence: float
+    where: str = ""
 
 
 def _equal(ours: np.ndarray, theirs: np.ndarray) -> Equal:
@@ -185,6 +190,17 @@ def _equal(ours: np.ndarray, theirs: np.ndarray) -> Equal:
     part = (equal & rare).sum() >= max(LEAST_COPIED, COPIED_PART * rare.sum())
     evidence = -np.log(chance[equal]).sum() if (whole or part) and len(np.unique(a[0][equal])) >= DISTINCT else 0
     return Equal(float(equal.mean()), cells, float(evidence))
+
+
+def _equal_at_ranks(ours: np.ndarray, theirs: np.ndarray, ranks: np.ndarray) -> Equal:
+    """Compare two series (launch x cell) at the numbers of *ranks* at which almost all values are equal."""
+    names, group = np.unique(ranks, return_inverse=True)
+    known = np.bincount(group[~np.isnan(ours[0] + theirs[0])], minlength=len(names))
+    equal = np.bincount(group[ours[0] == theirs[0]], minlength=len(names))
+    at = (equal >= LEAST_COPIED) & (equal >= 0.9 * known)
+    found = _equal(ours[:, at[group]], theirs[:, at[group]])
+    shown = ", ".join([f"{int(name):,}" for name in names[at][:3]] + ["..."] * (int(at.sum()) > 3))
+    return replace(found, where=f", at {shown} ranks")
 
 
 def _resolution(values: np.ndarray) -> np.ndarray:

@@ -22,11 +22,15 @@ from collstudy.sources.importing.file_names import (
 )
 from collstudy.sources.importing.files import glob_of
 from collstudy.sources.importing.strict import read_text
-from collstudy.sources.importing.words import field_of
+from collstudy.sources.importing.words import COLLECTIVE, field_of, plain
 from collstudy.study.catalogue import Catalogue
 
-#: Endings of spreadsheets.
-SPREADSHEETS = (".xlsx", ".xls", ".ods", ".numbers")
+#: Endings of results that are not read, and how they become CSV.
+UNREAD = {
+    **dict.fromkeys((".xlsx", ".xls", ".ods", ".numbers"), "a spreadsheet is not read; export its sheets as CSV"),
+    **dict.fromkeys((".json", ".jsonl", ".parquet", ".pkl", ".npy", ".npz", ".db", ".sqlite"),
+        "this format is not read; write a CSV table of its times"),
+}  # fmt: skip
 #: The part of a file (bytes) in which the output of a benchmark begins, after that of a job.
 BEGINNING = 2**16
 
@@ -56,11 +60,12 @@ def groups_of(folder: Path, catalogue: Catalogue, questions: list[str]) -> list[
     """Return the files with the same header and the same name pattern, for each collective."""
     groups: dict[tuple, list[Path]] = defaultdict(list)
     unknown: list[str] = []
+    unread: dict[str, list[str]] = defaultdict(list)
     every = [path for path in sorted(folder.rglob("*")) if path.is_file() and not path.name.endswith("_metadata.csv")]
     numbers = numbers_of(folder, every)
     for path in every:
-        if path.suffix.lower() in SPREADSHEETS:
-            questions.append(f"{path}: a spreadsheet is not read; export its sheets as CSV")
+        if how := UNREAD.get(path.suffix.lower()):
+            unread[how].append(str(path.relative_to(folder)))
         if suffix_of(path.name).lower() not in TABLES and not _is_result(path):
             continue
         if strange := special(str(path)):
@@ -75,10 +80,10 @@ def groups_of(folder: Path, catalogue: Catalogue, questions: list[str]) -> list[
             groups[key].append(path)
         if not found:
             unknown.append(str(path.relative_to(folder)))
+    questions += [f"{_some(names)}: {how}" for how, names in unread.items()]
     if unknown:
         questions.append(
-            f"{len(unknown)} file{'s' * (len(unknown) > 1)} without a table of times that is recognised: {', '.join(unknown[:5])}"
-            + ", ..." * (len(unknown) > 5)
+            f"{len(unknown)} file{'s' * (len(unknown) > 1)} without a table of times that is recognised: {_some(unknown)}"
         )
     found = _distinct([Group(*key, paths) for key, paths in joined(groups).items()])
     read = {str(path) for group in found for path in group.paths}
@@ -86,10 +91,14 @@ def groups_of(folder: Path, catalogue: Catalogue, questions: list[str]) -> list[
         others = sorted({*glob.glob(glob_of({"path": pattern}))} - read)
         if others:
             questions.append(
-                f"{pattern}: matches {', '.join(others[:3])}{', ...' * (len(others) > 3)} too, whose content is another; move "
+                f"{pattern}: matches {_some(others)} too, whose content is another; move "
                 f"{'them' if len(others) > 1 else 'it'} to another folder"
             )
     return found
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:5]) + ", ..." * (len(names) > 5)
 
 
 def _distinct(groups: list[Group]) -> list[Group]:
@@ -171,7 +180,7 @@ def _header(path: Path, records: list[list[str]], collective: str | None, catalo
     wide table), or the only column has the times of a known collective.
     """
     found, second = (tuple(name.strip() for name in fields) for fields in [*records[:2], [], []][:2])
-    known = sum(field_of(name) is not None for name in found)
+    known = sum(field_of(name) is not None or plain(name) in COLLECTIVE for name in found)
     numbers = sum(bare_tables.number(name) is not None for name in found)
     csv = suffix_of(path.name).lower() == ".csv"
     if len(records) < 2:
@@ -179,5 +188,13 @@ def _header(path: Path, records: list[list[str]], collective: str | None, catalo
     if len(found) == 1:
         timed = not numbers and len(second) == 1 and bare_tables.number(second[0]) is not None
         return found if timed and (collective or csv) else ()
+    # Rows of numbers below a corner and numbers are a wide table.
+    corner = (
+        numbers == len(found) - 1 > 1
+        and bare_tables.number(found[0]) is None
+        and bare_tables.number(second[0]) is not None
+    )
+    if corner and collective:
+        return found
     of_times = not numbers and len(found) == len(second) and wide([*found], {}, collective, catalogue)
     return found if known >= 2 or of_times or (csv and not (known == 0 and numbers >= 2)) else ()

@@ -17,7 +17,7 @@ FIELDS = {
     "messagelength": "size_bytes", "messagebytes": "size_bytes", "msgbytes": "size_bytes", "datasize": "size_bytes", "msize": "size_bytes",
     "latency": "latency_us", "avglatency": "latency_us", "avg": "latency_us", "time": "latency_us", "mean": "latency_us",
     "latencyus": "latency_us", "avglat": "latency_us", "averagelatency": "latency_us", "meanlatency": "latency_us",
-    "avgtime": "latency_us", "average": "latency_us", "min": "min_latency_us", "minlatency": "min_latency_us",
+    "avgtime": "latency_us", "runtime": "latency_us", "average": "latency_us", "min": "min_latency_us", "minlatency": "min_latency_us",
     "max": "max_latency_us", "maxlatency": "max_latency_us", "iterations": "iterations",
     "iters": "iterations", "launch": "launch", "run": "launch", "repetition": "launch", "lat": "latency_us",
     "ppn": "processes_per_node", "rankspernode": "processes_per_node", "processespernode": "processes_per_node",
@@ -33,7 +33,7 @@ COLLECTIVE = ("collective", "operation", "type", "benchmark", "test")
 #: Other words for the library's own selection; Open MPI lists it as "ignore".
 DEFAULT = ("ignore", "standard", "def", "baseline", "base")
 _UNIT = re.compile(r"(?:^|[(\[ _])(ns|us|ms|s|\u00b5s|usec|msec|nsec|sec)[)\]]?\s*$", re.IGNORECASE)
-_SIZE_UNIT = re.compile(r"[(\[ _](bytes|B|KiB|KB|MiB|MB)[)\]]?\s*$", re.IGNORECASE)
+_SIZE_UNIT = re.compile(r"[(\[ _](bytes?|B|KiB|KB|MiB|MB)[)\]]?\s*$", re.IGNORECASE)
 _UNITS = {"nsec": "ns", "usec": "us", "msec": "ms", "sec": "s", "\u00b5s": "us"}
 
 
@@ -44,6 +44,8 @@ def plain(text: str) -> str:
 
 def field_of(name: str) -> str | None:
     """Return the field that a column's name denotes; None if unknown."""
+    # The corner of a wide table: size/ranks, size \\ ranks.
+    name = re.split(r"\s*[/\\|]", name)[0] if re.fullmatch(r"\w+\s*[/\\|]\s*\w+", name) else name
     found = FIELDS.get(plain(without_unit(_SIZE_UNIT.sub("", name))), FIELDS.get(plain(name)))
     counted = FIELDS.get(_COUNT.sub("", plain(name)))
     return found or (counted if counted in ("processes", "nodes") else None)
@@ -58,6 +60,11 @@ def unit_of(name: str) -> str | None:
 def without_unit(name: str) -> str:
     """Return the name without a unit of time at its end."""
     return _UNIT.sub("", name)
+
+
+def in_bytes(name: str) -> bool:
+    """Return whether a column's name ends with a unit of size."""
+    return _SIZE_UNIT.search(name) is not None
 
 
 def size_unit_of(name: str) -> str | None:
