@@ -222,7 +222,10 @@ def test_a_fresh_checkout_answers_from_the_measured_machines_that_come_with_it(c
     done = checkout.collstudy("advise", *asked[:2], "--nodes", "2", *asked[4:], "--size", "8")
     assert done.returncode == 1 and "no machine of the atlas was measured near it" in done.stdout
     done = checkout.collstudy("advise", "--collective", "brodcast", *asked[2:], "--size", "8")
-    assert done.returncode == 2 and "--collective: unknown collective 'brodcast'; known: allgather," in done.stderr
+    assert (
+        done.returncode == 2
+        and "--collective: unknown collective 'brodcast' (did you mean 'bcast'?); known: " in done.stderr
+    )
 
 
 def test_a_checkout_that_cannot_be_written_answers(checkout: Checkout):
