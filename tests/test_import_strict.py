@@ -88,6 +88,16 @@ def test_files_that_are_not_what_they_should_be(theirs: Import, content: bytes, 
     assert f"a.csv: line {line}: " in said and reason in said
 
 
+def test_optional_files_that_are_not_there_are_counted(theirs: Import, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("THEIR_DATA", str(theirs.data))
+    (theirs.data / "a.csv").write_text(f"{HEADER}\n{SOUND}\n")
+    entry = STUDY[STUDY.index("    - path") :]
+    more = entry.replace("{folder}/*.csv", "${{THEIR_DATA}}/b/*.csv") + "      optional: true\n"
+    theirs.collect(STUDY + more)
+    ((reason, count),) = theirs.account["problems"].items()
+    assert "optional patterns that match no file" in reason and count == 1 and "(first: b/*.csv)" in reason, reason
+
+
 @pytest.mark.parametrize(
     ("row", "reason"),
     [

@@ -345,9 +345,10 @@ def test_table_of_long_texts_goes_on_over_pages(made):
 
 
 def test_cells_are_counted_in_words():
-    def shown(*status: str) -> str:
+    def shown(*status: str, kind: str = "local") -> str:
         cells = f"data.frame(status = c({', '.join(map(repr, status))}), algorithm = 'a')"
-        code = f'source("R/report.R"); show_status(list(cells = {cells}, simulated = FALSE))'
+        about = f"about = list(machine = list(kind = '{kind}'))"
+        code = f'source("R/report.R"); show_status(list(cells = {cells}, simulated = FALSE, {about}))'
         text = must(finish(["Rscript", "-e", code], cwd=ROOT / "report")).stdout
         return " ".join(text.replace("\\", "").split())
 
@@ -358,6 +359,9 @@ def test_cells_are_counted_in_words():
     )
     assert "2 of 2 grid cells have no usable number, or none at some sizes: 1 failed and 1 missing. @sec" in shown(
         "failed", "missing"
+    )
+    assert "1 of 2 grid cells is not in the imported data, or only at some sizes. @sec" in shown(
+        "measured", "missing", kind="imported"
     )
 
 

@@ -291,6 +291,12 @@ show_status <- function(study) {
     return(paragraph("All ", with_separators(nrow(cells)), " grid cells of the study were ", done, "."))
   }
   counts <- table(bad$status)
+  if (identical(study$about$machine$kind, "imported") && identical(names(counts), "missing")) {
+    return(callout("note", "Grid cells that the data lack", paste0(
+      with_separators(nrow(bad)), " of ", with_separators(nrow(cells)), " grid cells ", if (nrow(bad) == 1) "is" else "are",
+      " not in the imported data, or only at some sizes. @sec-cells lists them."
+    )))
+  }
   words <- status_word(names(counts))
   callout("warning", "Grid cells without a number", paste0(
     with_separators(nrow(bad)), " of ", with_separators(nrow(cells)), " grid cells ", if (nrow(bad) == 1) "has" else "have",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import glob
 import hashlib
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -130,7 +131,8 @@ def _read(study: Study, catalogue: Catalogue, cache: Path | None) -> tuple[list[
     _note_short_outputs(rows, study, problems)
     for entry in study.source.files:
         if not glob.glob(glob_of(entry)):
-            problems.note("optional patterns that match no file", entry["path"])
+            # Readers of the report do not know the variable that begins a path.
+            problems.note("optional patterns that match no file", re.sub(r"^\$\{\w+\}/", "", entry["path"]))
     if not rows:
         given = "; ".join(f"{count} {text}" for text, count in problems.counted().items()) or "the files have none"
         raise StudyError(f"config/studies/{study.name}.yaml: import: none of {read} rows can be used: {given}")
