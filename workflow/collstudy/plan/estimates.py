@@ -11,6 +11,9 @@ from collstudy.study.work import Work
 
 #: Factor by which time limits exceed the estimate.
 MARGIN = 1.5
+#: Collectives in which every rank sends to every other one, and the number of ranks from which these messages slow each other down.
+ALL_TO_ALL = ("alltoall", "alltoallv")
+SHARING_RANKS = 16
 #: Assumed duration (s) of programs on this computer, where nothing depends on it.
 HERE_S = 60.0
 #: Assumed duration (s) of a replay; the programs in config/studies took 1 to 20 s, up to 64 ranks.
@@ -39,7 +42,11 @@ def _launch_of_cell_s(cell: Cell) -> float:
     if cell.collective == "pairs":
         return 1.5 + 0.05 * p + 2e-5 * calls
     if cell.deterministic:
-        return 0.1 + 6e-6 * calls * p * math.log2(p + 1)
+        messages = p * math.log2(p + 1)
+        if cell.collective in ALL_TO_ALL:
+            # The more messages share links, the longer each takes: 10 s for a call of 256 ranks, 0.05 s for one of 48.
+            messages = p * p * max(1, p / SHARING_RANKS)
+        return 0.1 + 6e-6 * calls * messages
     # Cells that share a start have a fraction of the start-up time; their number is only known at launch.
     start = 0.2 if cell.shares_start else 1.5
     return (
