@@ -27,7 +27,8 @@ tuning_counts <- function(medians, collective) {
 #' 1. Each latency is divided by the median over the algorithms of its cell, so that common effects cancel.
 #' 2. Between the measured process counts, the logarithm of that ratio is interpolated linearly over log(P x depth of
 #'    the algorithm's tree), because chains and trees get slower where they get deeper. Between two processes all
-#'    algorithms send the same message, so P = 2 is not used for other counts. Open MPI's default is interpolated only
+#'    algorithms send the same message, so P = 2 is not used for other counts, nor other counts for P = 2
+#'    ([not_offered()]). Open MPI's default is interpolated only
 #'    within the ranges of communicator sizes that its decision table distinguishes (it changes at powers of two).
 #' 3. Over the sizes of one process count, dynamic programming chooses the sequence of algorithms with the smallest
 #'    predicted regret, where each change of algorithm costs the tie width (`analysis.tie_pct`) and the default gets a

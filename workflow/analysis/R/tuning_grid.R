@@ -181,15 +181,19 @@ along_rows <- function(known, values, at) {
 }
 
 #' TRUE for counts at which an algorithm is no candidate, because others were measured there or beyond and it was not:
-#' counts above its largest one and, if it was measured at powers of two only but others elsewhere too, all counts that
-#' are not powers of two (libraries define some algorithms for powers of two only, and silently run others elsewhere)
+#' counts above its largest one; two processes, and counts below a quarter of its smallest one; and, if it was measured
+#' at powers of two only but others elsewhere too, all counts that are not powers of two (libraries define some
+#' algorithms for powers of two only, and silently run others elsewhere)
 #'
 #' @param known Indices of the counts at which the algorithm was measured.
 #' @noRd
 not_offered <- function(counts, known, at) {
   power <- function(p) log2(p) == round(log2(p))
-  beyond <- at > max(counts[known]) & max(counts[known]) < max(counts)
-  beyond | (!power(at) & !at %in% counts[known] & length(known) > 2 & all(power(counts[known])) & !all(power(counts)))
+  own <- range(counts[known])
+  above <- at > own[2] & own[2] < max(counts)
+  below <- (at < own[1] / 4 | (at == 2 & own[1] > 2)) & own[1] > min(counts)
+  powers <- length(known) > 2 && all(power(counts[known])) && !all(power(counts))
+  above | below | (powers & !power(at) & !at %in% counts[known])
 }
 
 #' @param values Matrix, one row for each of `counts`.

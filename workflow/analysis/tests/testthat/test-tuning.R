@@ -125,6 +125,17 @@ test_that("an algorithm that was not measured beside does not hide one that was"
   expect_equal(as.character(chosen_at(rows, c(16, 32))), c("linear", "chain"))
 })
 
+test_that("nothing is decided far below the counts at which an algorithm or a size was measured, if others were", {
+  rows <- bcasts(c(default = 1.3, linear = 1, chain = 0.8), counts = c(2, 4, 8, 32), sizes = 2^(0:5))
+  rows <- rows[!(rows$algorithm == "chain" & rows$processes < 32), ]
+  rows <- rows[!(rows$size_bytes > 4 & rows$processes <= 4), ]
+  found <- decide_tuning(with_rows(rows), "bcast")
+  chosen <- split(found$algorithm, found$processes)
+  expect_equal(chosen[["2"]], rep(c("linear", "default"), each = 3))
+  expect_equal(chosen[["4"]], rep("linear", 6))
+  expect_equal(unique(chosen[["8"]]), "chain")
+})
+
 test_that("slow algorithms that one count alone has do not move the comparison at it", {
   rows <- bcasts(
     c(default = 1.3, linear = 1, ring = 20, segmented_ring = 20), counts = c(128, 512, 1024), sizes = 2^(0:10)
