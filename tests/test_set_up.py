@@ -192,7 +192,8 @@ echo ${{process_of[r]}} ${{process_of[system]}}
 attend r
 """
     environment = {**os.environ, "ROOT": str(ROOT), "SETUP": str(tmp_path)}
-    done = finish(["bash", "-euc", script], env=environment, timeout=30)
+    # A shell without job control starts background commands, such as these tests, with Ctrl-C ignored.
+    done = finish(["env", "--default-signal=INT", "bash", "-euc", script], env=environment, timeout=30)
     ended, system = map(int, done.stdout.split())
     with contextlib.suppress(ProcessLookupError):
         # Until its processes are gone.

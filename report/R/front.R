@@ -63,6 +63,13 @@ show_advice <- function(report) {
     paragraph("**", md(study$about$program$label), ".** ", md(tail(study$tuned$text, 1)), " (@sec-", study$id, "-trial)")
   }
   if (is.null(advice) && length(programs) > 0) return(invisible(NULL))
+  replayed <- Filter(function(study) any(nzchar(study$about$replay$decisions)), report$studies)
+  for (study in replayed) {
+    decided <- study$about$replay$decisions
+    paragraph("@sec-", study$id, " judges the decisions of study ", code(decided), " by simulation; their tuning files are in ",
+      code(file.path(report$results_label, decided, "tuning")), ". Verify them on the machine itself.")
+  }
+  if (is.null(advice) && length(replayed) > 0) return(invisible(NULL))
   if (is.null(advice)) {
     return(paragraph(if (isTRUE(report$front$judged > 0)) {
       "Keep the library's default: no rule of this report has a clear gain on cells that were not used to decide it."
@@ -97,6 +104,11 @@ show_trust <- function(report) {
     emit("- The numbers of ", collanalysis::and_list(vapply(simulated, function(s) paste0("@sec-", s$id), "")),
          " come from a simulator and are labelled as simulated everywhere.")
   }
+  replayed <- Filter(function(study) length(study$about$replay) > 0, report$studies)
+  if (length(replayed)) {
+    emit("- The traces of ", collanalysis::and_list(vapply(replayed, function(s) paste0("@sec-", s$id), "")),
+         " were measured; their replays come from a simulator and are labelled as simulated everywhere.")
+  }
 }
 
 show_studies <- function(report) {
@@ -118,6 +130,10 @@ study_line <- function(study, report) {
 }
 
 cells_words <- function(study) {
+  if (length(study$about$replay) > 0) {
+    traces <- sum(study$cells$algorithm %in% "traced")
+    return(paste(count_of(traces, "trace"), "and", count_of(nrow(study$cells) - traces, "replay")))
+  }
   measured <- sum(study$cells$status == "measured")
   if (measured == nrow(study$cells)) return(count_of(measured, "grid cell"))
   paste(format(measured, big.mark = ",", trim = TRUE), "of", count_of(nrow(study$cells), "grid cell"))
@@ -125,5 +141,6 @@ cells_words <- function(study) {
 
 kind_of_numbers <- function(study) {
   if (!has_results(study)) return("no results yet")
+  if (length(study$about$replay) > 0) return("measured here and simulated")
   if (study$simulated) "simulated" else if (identical(study$about$machine$kind, "imported")) "measured, imported" else "measured here"
 }

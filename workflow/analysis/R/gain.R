@@ -229,7 +229,9 @@ describe_gain <- function(results) {
   })
   judged <- filter(gain, !is.na(.data$off_pct))
   agree <- judged$application[abs(judged$off_pct) <= 100 / 3]
-  c(each, if (nrow(judged) > 0) paste0(
+  c(each, if (nrow(judged) == 1) paste0(
+    "Prediction and replay ", if (length(agree) == 1) "agree" else "do not agree", " within a third."
+  ), if (nrow(judged) > 1) paste0(
     "Prediction and replay agree within a third for ", length(agree), " of the ", nrow(judged),
     " applications whose time in collectives changes by 1 % or more."
   ))
