@@ -152,6 +152,15 @@ def test_all_sweeps_of_a_collective_are_verified(cell):
     }  # fmt: skip
 
 
+def test_a_file_for_all_numbers_of_nodes_is_verified_on_all(cell):
+    cells = [replace(cell, nodes=n, processes=4 * n, per_node=4, sizes=(1, 1)) for n in (1, 2)]
+    source = verifies(cells, {4: {1: "linear"}, 8: {1: "chain"}})
+    assert [(pair.default.nodes, pair.processes) for pair in source.pairs()] == [(1, 4), (2, 8)]
+    # With a file for each number of nodes, only its own.
+    source.placements += [replace(one, nodes=1) for one in source.placements]
+    assert [(pair.placement.nodes, pair.default.nodes) for pair in source.pairs()] == [(2, 2), (1, 1)]
+
+
 def test_ranks_per_node_are_those_of_the_sweep(cell):
     cells = [replace(cell, processes=2 * count, per_node=count, sizes=(1, 1)) for count in (1, 4)]
     pairs = verifies(cells, {2: {1: "linear"}, 8: {1: "chain"}}).pairs()
