@@ -135,6 +135,14 @@ def verifies(cells, decided):
     return source
 
 
+def test_the_best_known_latency_is_of_algorithms_that_ran(tmp_path):
+    head = "collective,algorithm,parameters,mapping,nodes,processes,size_bytes,launch,latency_us,proved\n"
+    rows = "bcast,default,,core,1,4,8,1,3,\nbcast,chain,,core,1,4,8,1,1,FALSE\n"
+    (tmp_path / "measurements.csv").write_text(head + rows)
+    found = tuner.Tuner.best_known(SimpleNamespace(folder=tmp_path))
+    assert found == {("bcast", "core", 1, 4, 8): (3.0, "default")}
+
+
 def test_without_a_default_arm_there_is_nothing_to_verify(cell):
     assert verifies([replace(cell, algorithm="linear")], {8: {1: "default"}}).pairs() == []
 
