@@ -57,6 +57,14 @@ def fake_mpirun(folder: Path, version: str) -> None:
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
 
 
+def test_the_librarys_rules_have_all_shapes_of_the_only_file_of_a_mapping(tmp_path: Path) -> None:
+    rows = [Decision("bcast", "core", 2, p, 8, "linear", (), 10.0) for p in (4, 8)]
+    measured = {("core", 1, 4, 1), ("core", 2, 8, 2)}
+    emission.emit(STUDY, placements(rows), CONFIG.catalogue, tmp_path, NUMBERS, measured=measured)
+    lines = (tmp_path / "coll-core-n2.rules").read_text().splitlines()
+    assert {tuple(line.split()[1:3]) for line in lines if line.startswith("bcast")} == {("1", "4"), ("2", "4")}
+
+
 def started(folder: Path, *words: str, **variables: str) -> tuple[list[str], str]:
     """Return the arguments that mpirun gets, and the output on standard error."""
     clean = {key: value for key, value in os.environ.items() if not key.startswith(("SLURM_", "OMPI_", "PRTE_"))}

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 from collstudy.base.errors import StudyError
 from collstudy.base.paths import ROOT
 from collstudy.study import checks
@@ -145,6 +147,41 @@ def test_every_study_and_machine_of_the_checkout_is_right() -> None:
 def test_a_wrong_study(config: Path, old: str, new: str, expected: list[str]) -> None:
     edit(config / "studies" / "tiny.yaml", old, new)
     assert_said(refusal(config), "studies/tiny.yaml" if "../" not in new else "", *expected)
+
+
+def second_sweep(config: Path, **other: Any) -> None:
+    """Add a sweep that is the first one with other values."""
+    path = config / "studies" / "tiny.yaml"
+    study = yaml.safe_load(path.read_text())
+    first = study["sweeps"][0]
+    study["sweeps"].append({key: value for key, value in {**first, **other}.items() if value is not None})
+    path.write_text(yaml.safe_dump(study))
+
+
+@pytest.mark.parametrize(
+    ("other", "setting"),
+    [
+        ({"iterations": 9, "sizes": {"from": 1024, "to": 4096}}, "iterations"),
+        ({"warmup": 2, "sizes": [3, 8]}, "warmup"),
+        ({"barrier": "aligned", "processes": [4, 8]}, "barrier"),
+        ({"spread_us": 5}, "spread_us"),
+        ({"processes": None, "processes_per_node": [2]}, "processes_per_node"),
+    ],
+)
+def test_a_cell_with_other_settings_in_another_sweep(config: Path, other: dict[str, Any], setting: str) -> None:
+    second_sweep(config, **other)
+    assert_said(refusal(config), "sweeps.1: bcast on ", f" has other {setting} than in sweeps.0", "another study")
+
+
+def test_sweeps_may_have_other_settings_for_other_cells(config: Path) -> None:
+    second_sweep(config, iterations=9, sizes={"from": 2048, "to": 4096})
+    second_sweep(config, iterations=8, processes=[8])
+    second_sweep(config, iterations=7, mappings=["node"])
+    second_sweep(config, iterations=6, algorithms=["chain"])
+    # On one node they are the same ranks at the same places.
+    second_sweep(config, processes=[12], nodes=[1])
+    second_sweep(config, processes=None, processes_per_node=[12], nodes=[1])
+    assert len(Configuration(config).study("tiny").sweeps) == 7
 
 
 def test_numbers_are_those_of_yaml_1_2(config: Path) -> None:

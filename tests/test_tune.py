@@ -135,6 +135,14 @@ def verifies(cells, decided):
     return source
 
 
+def test_the_best_known_latency_is_of_algorithms_that_ran(tmp_path):
+    head = "collective,algorithm,parameters,mapping,nodes,processes,size_bytes,launch,latency_us,proved\n"
+    rows = "bcast,default,,core,1,4,8,1,3,\nbcast,chain,,core,1,4,8,1,1,FALSE\n"
+    (tmp_path / "measurements.csv").write_text(head + rows)
+    found = tuner.Tuner.best_known(SimpleNamespace(folder=tmp_path))
+    assert found == {("bcast", "core", 1, 4, 8): (3.0, "default")}
+
+
 def test_without_a_default_arm_there_is_nothing_to_verify(cell):
     assert verifies([replace(cell, algorithm="linear")], {8: {1: "default"}}).pairs() == []
 
@@ -150,6 +158,15 @@ def test_all_sweeps_of_a_collective_are_verified(cell):
     assert found == {
         (8, (64, 64), True), (28, (64, 64), False), (48, (64, 64), True), (48, (512, 512), True),
     }  # fmt: skip
+
+
+def test_a_file_for_all_numbers_of_nodes_is_verified_on_all(cell):
+    cells = [replace(cell, nodes=n, processes=4 * n, per_node=4, sizes=(1, 1)) for n in (1, 2)]
+    source = verifies(cells, {4: {1: "linear"}, 8: {1: "chain"}})
+    assert [(pair.default.nodes, pair.processes) for pair in source.pairs()] == [(1, 4), (2, 8)]
+    # With a file for each number of nodes, only its own.
+    source.placements += [replace(one, nodes=1) for one in source.placements]
+    assert [(pair.placement.nodes, pair.default.nodes) for pair in source.pairs()] == [(2, 2), (1, 1)]
 
 
 def test_ranks_per_node_are_those_of_the_sweep(cell):

@@ -15,8 +15,8 @@ atlas_rows <- function(results) {
   if (!is.null(results$atlas)) return(results$atlas)
   # Only the columns that are used, because the rows are copied several times.
   used <- c(
-    "machine", "simulated", "collective", "algorithm", "parameters", "mapping", "nodes", "processes", "size_bytes",
-    "latency_us", "flag"
+    "machine", "simulated", "collective", "algorithm", "parameters", "mpi", "mapping", "nodes", "processes",
+    "size_bytes", "latency_us", "flag"
   )
   rows <- label_machines(results$rows[used], results$study$machine_labels)
   # Between two ranks all algorithms send the same message.

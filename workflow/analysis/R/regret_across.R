@@ -43,7 +43,8 @@ no_regret_across <- function() {
   )
 }
 
-#' Unflagged rows with a latency; `mapping` includes the processes per node if a mapping was measured with several
+#' Unflagged rows with a latency; `mapping` includes the processes per node if a mapping was measured with several, and
+#' the MPI library if there is a collective with several
 #' @noRd
 rows_in_place <- function(rows) {
   sound <- !is.na(rows$latency_us) & rows$latency_us > 0 & (is.na(rows$flag) | rows$flag == "")
@@ -58,6 +59,7 @@ rows_in_place <- function(rows) {
   several_ppn <- varies(rows, c("collective", "mapping"), "ppn")
   named <- !fixed & several_ppn & !is.na(rows$ppn)
   rows$mapping[named] <- paste0(rows$mapping[named], ", ", format_number(rows$ppn[named]), " a node")
+  if (any(varies(rows, "collective", "mpi"))) rows$mapping <- paste0(rows$mapping, ", ", rows$mpi)
   rows
 }
 

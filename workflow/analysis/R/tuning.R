@@ -48,8 +48,9 @@ tuning_counts <- function(medians, collective) {
 #' @param counts Process counts that may be used for the decision; NULL: all.
 #' @param at Process counts to decide for.
 #' @return Tibble, one row per mapping x count x size: collective, mapping, processes, size_bytes, algorithm, reason,
-#'   basis (measured, interpolated, extrapolated), expected_us, default_us (both at that cell, in us), gain_pct (default
-#'   over chosen), noise_pct (standard deviation of one latency), noise_from (launches, neighbours, simulated, unknown).
+#'   basis (measured: the choice and the default were, at that cell; interpolated, extrapolated), expected_us,
+#'   default_us (both at that cell, in us), gain_pct (default over chosen), noise_pct (standard deviation of one
+#'   latency), noise_from (launches, neighbours, simulated, unknown).
 #' @noRd
 decide_tuning <- function(results, collective, counts = NULL, at = NULL) {
   rows <- results$medians[results$medians$collective == collective & results$medians$latency_us > 0, ]
@@ -100,12 +101,14 @@ decide_mapping <- function(grid, collective, mapping, at, study, predicted = NUL
     exp(decided$relative[cbind(a, cell$at, cell$size)] + decided$level[cbind(cell$at, cell$size)])
   }
   choice <- decided$choice[cbind(cell$at, cell$size)]
+  measured <- function(a) is.finite(grid$raw[cbind(a, match(at, grid$counts)[cell$at], cell$size)])
+  otherwise <- ifelse(inside, "interpolated", "extrapolated")[cell$at]
   found <- tibble(
     collective = collective, mapping = mapping, processes = at[cell$at],
     size_bytes = ifelse(grid$sizes[cell$size] < 0, NA, grid$sizes[cell$size]),
     algorithm = if (grid$names[1] == "default") grid$names[choice] else "default",
     reason = decided$reason[cbind(cell$at, cell$size)],
-    basis = ifelse(at %in% grid$counts, "measured", ifelse(inside, "interpolated", "extrapolated"))[cell$at],
+    basis = ifelse(measured(choice) & measured(1L), "measured", otherwise),
     expected_us = pick(choice), default_us = if (grid$names[1] == "default") pick(1L) else NA_real_,
     gain_pct = 100 * (.data$default_us / .data$expected_us - 1), noise_pct = 100 * decided$noise$sd,
     noise_from = decided$noise$from
@@ -155,10 +158,13 @@ decide_all <- function(results) {
     decide_tuning(results, collective, at = fill_counts(counts))
   })
   found <- bind_rows(no_decisions(), found)
+  # Collectives that were measured on different nodes with the same number of ranks do not share a file.
   places <- results$study$places
+  apart <- places$mapped[varies(places, c("mapped", "processes"), "nodes")]
+  places <- slice_max(group_by(places, .data$collective, .data$mapping), .data$nodes, with_ties = FALSE)
   at <- match(paste(found$collective, found$mapping, sep = "\r"), paste(places$collective, places$mapping, sep = "\r"))
   most <- max(1, results$cells[["nodes"]], na.rm = TRUE)
-  found$nodes <- ifelse(places$spread[at], places$nodes[at], most)
+  found$nodes <- ifelse(places$mapped[at] %in% apart, places$nodes[at], most)
   found$mapping <- places$mapped[at]
   relocate(found, "nodes", .after = "mapping")
 }

@@ -167,10 +167,11 @@ class VerifyingSource(SweptSource):
         that differ only in their numbers of processes, some measured numbers and some between them.
         """
         sweeps: dict[str, dict[int, Cell]] = {}
+        # The only file of a mapping is for all numbers of nodes (emission.shapes()).
+        alone = sum(other.mapping == placement.mapping for other in self.placements) == 1
         for cell in self.grid:
-            if (cell.algorithm, cell.collective) == ("default", collective) and (cell.mapping, cell.nodes) == (
-                placement.mapping, placement.nodes,
-            ):  # fmt: skip
+            named = (cell.algorithm, cell.collective, cell.mapping) == ("default", collective, placement.mapping)
+            if named and (alone or cell.nodes == placement.nodes):
                 like = replace(cell, processes=0, per_node=cell.per_node and 0, hosts=None)
                 sweeps.setdefault(like.digest, {})[cell.processes] = cell
         for measured in sweeps.values():

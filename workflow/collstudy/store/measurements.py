@@ -59,5 +59,8 @@ def read_rows(path: Path) -> list[dict[str, str]]:
 
 
 def read_measurements(path: Path) -> Iterator[Measurement]:
-    """Return the rows of a measurements.csv that have a latency or a bandwidth."""
-    return (measurement(row) for row in read_rows(path) if row["latency_us"] or row.get("bandwidth_mb_s"))
+    """Return the rows of a measurements.csv that have a latency or a bandwidth; like the analysis, without launches whose forced
+    algorithm did not run.
+    """
+    rows = (row for row in read_rows(path) if row.get("proved") != "FALSE")
+    return (measurement(row) for row in rows if row["latency_us"] or row.get("bandwidth_mb_s"))

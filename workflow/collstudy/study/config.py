@@ -32,7 +32,7 @@ from collstudy.study.description import (
 from collstudy.study.document import Place, read_document, read_yaml, shown
 from collstudy.study.machines import Machine, read_machine
 from collstudy.study.names import APPLICATIONS, POINT_TO_POINT, check_name
-from collstudy.study.sweeps import Sweep, component_of, read_sweeps, swept
+from collstudy.study.sweeps import Sweep, check_repeated, component_of, read_sweeps, swept
 
 #: A program is tuned only if ideal (zero-cost) collectives would save at least this percentage of its run time.
 WORTH_PCT = 1
@@ -106,11 +106,12 @@ class Configuration:
                 f"{where}: a study needs exactly one of sweeps, applications, program, import and gather, the last two with a machine "
                 f"of kind imported; found: {', '.join(kinds) or 'none'}, machine {machine.name} of kind {machine.kind}"
             )
-        sweeps = tuple(
-            sweep
+        numbered = [
+            (index, sweep)
             for index, entry in enumerate(raw.get("sweeps", ()))
             for sweep in read_sweeps(entry, machine, self.catalogue, where / "sweeps" / index)
-        )
+        ]
+        sweeps = tuple(sweep for _, sweep in numbered)
         analysis = raw.get("analysis", {})
         policy = _policy(raw.get("launches", {}), where / "launches")
         study = Study(
@@ -124,6 +125,7 @@ class Configuration:
             dict.fromkeys(filter(None, (component_of(s, c, self.catalogue) for s in sweeps for c in s.algorithms)))
         )
         check_chapter(raw, sweeps, len(arms), where / "chapter")
+        check_repeated(numbered, raw.get("chapter", ""), where / "sweeps")
         if arms and "tuning" in analysis:
             raise StudyError(
                 f"{where / 'analysis' / 'tuning'}: a tuning file chooses algorithms of coll/tuned, not components; "

@@ -19,6 +19,8 @@ from collstudy.study.openmpi_numbers import USES
 ALL_CORES = "cores"
 #: Maximum number of values that `{from, to, step}` may expand to.
 MOST_NUMBERS = 10_000
+#: Settings that change the latency of a cell, but are no columns by which the analysis distinguishes cells.
+SETTINGS = ("iterations", "warmup", "barrier", "start", "spread_us", "per_node", "allocations")
 
 
 @dataclass(frozen=True)
@@ -137,6 +139,40 @@ def doubling(sizes: Iterable[int]) -> list[tuple[int, int]]:
         else:
             found.append((size, size))
     return found
+
+
+def check_repeated(sweeps: Iterable[tuple[int, Sweep]], chapter: str, where: Place) -> None:
+    """Raise StudyError for a cell in two entries of `sweeps` with different settings: the analysis would take its launches for
+    those of one cell. *sweeps* has the number of each sweep's entry; the chapter on starts compares barriers.
+    """
+    names = [name for name in SETTINGS if (chapter, name) != ("starts", "barrier")]
+    for (first, one), (second, other) in itertools.combinations(sweeps, 2):
+        differing = [name for name in names if getattr(one, name) != getattr(other, name)]
+        shared = _shared_ranks(one, other, differing) if differing and one.collective == other.collective else None
+        if shared:
+            nodes, ranks = shared
+            words = "processes_per_node" if differing[0] == "per_node" else differing[0]
+            raise StudyError(
+                f"{where / second}: {one.collective} on {ranks} processes and {nodes} node{'s' * (nodes > 1)} has other {words} than "
+                f"in sweeps.{first}, for the same algorithm, mapping and size; make them equal, or move one to another study"
+            )
+
+
+def _shared_ranks(one: Sweep, other: Sweep, differing: list[str]) -> tuple[int, int] | None:
+    """Return the first number of nodes and of ranks of a cell that both sweeps have; None without one."""
+
+    def ranks(sweep: Sweep) -> set[tuple[int, int]]:
+        return {(n, p * n if sweep.per_node else p) for n in sweep.nodes for p in sweep.processes}
+
+    def sizes(sweep: Sweep) -> set[int | None]:
+        return set(swept(sweep.sizes)) if sweep.sizes else {None}
+
+    named = all(set(getattr(one, name)) & set(getattr(other, name)) for name in ("algorithms", "mappings", "mpis"))
+    if not named or not sizes(one) & sizes(other):
+        return None
+    # On one node, ranks per node place the same ranks.
+    shared = (shape for shape in ranks(one) & ranks(other) if differing != ["per_node"] or shape[0] > 1)
+    return min(shared, default=None)
 
 
 def read_sweeps(raw: dict[str, Any], machine: Machine, catalogue: Catalogue, where: Place) -> list[Sweep]:

@@ -85,7 +85,9 @@ def emit(
     for placement in found:
         if mpi == "mpich" and write_trees:
             write_trees(placement, rules_path(folder, mpi, placement))
-        texts = _texts(study, placement, catalogue, folder, numbers, bool(write_trees), set(measured))
+        texts = _texts(
+            study, placement, catalogue, folder, numbers, bool(write_trees), _own(placement, found, measured)
+        )
         for path, text in texts.items():
             write_atomically(path, text.encode())
     if mpi not in ("mpich", "impi"):
@@ -98,9 +100,9 @@ def emit(
 
 def _texts(
     study: dict[str, Any], placement: Placement, catalogue: Catalogue, folder: Path, numbers: dict[str, dict[str, int]],
-    with_trees: bool, measured: set[tuple[str, int, int, int]],
+    with_trees: bool, here: list[tuple[int, int]],
 ) -> dict[Path, str]:  # fmt: skip
-    """Return the files of a placement that this project writes itself, by path."""
+    """Return the files of a placement that this project writes itself, by path; *here*: its shapes."""
     mpi = study["provenance"]["mpi"]
     header = header_of(study, placement)
     foreign = [
@@ -110,7 +112,6 @@ def _texts(
     own = rules_path(folder, mpi, placement)
     texts = {}
     if (ours := in_library(catalogue, placement)).tables:
-        here = {shape[2:] for shape in measured if shape[:2] == (placement.mapping, placement.nodes)}
         counts = {name: study["collectives"][name]["processes"] for name in ours.tables}
         counted = {name: [shape for shape in here if shape[0] in own] for name, own in counts.items()}
         default = "ompi_default" if study["simulated"] else "default"
@@ -158,6 +159,16 @@ def _emit_nccl(study: dict[str, Any], found: list[Placement], catalogue: Catalog
     write_atomically(folder / "README.md", "\n".join(lines).encode())
 
 
+def _own(
+    placement: Placement, found: list[Placement], measured: Iterable[tuple[str, int, int, int]]
+) -> list[tuple[int, int]]:
+    """Return (processes, nodes actually used) of what was measured for a placement; the only one of a mapping is for all nodes."""
+    alone = sum(other.mapping == placement.mapping for other in found) == 1
+    return sorted(
+        {shape[2:] for shape in measured if shape[0] == placement.mapping and (alone or shape[1] == placement.nodes)}
+    )
+
+
 def shapes(
     study: dict[str, Any], found: list[Placement], catalogue: Catalogue, measured: set[tuple[str, int, int, int]]
 ) -> list[dict[str, Any]]:
@@ -168,11 +179,9 @@ def shapes(
     """
     entries = []
     for placement in found:
-        alone = sum(other.mapping == placement.mapping for other in found) == 1
         ranks: dict[int, list[int]] = {}
-        for mapping, nodes, processes, used in sorted(measured):
-            if mapping == placement.mapping and (alone or nodes == placement.nodes):
-                ranks.setdefault(used, []).append(processes)
+        for processes, used in _own(placement, found, measured):
+            ranks.setdefault(used, []).append(processes)
         here = Path("{folder}")
         own = rules_path(here, study["provenance"]["mpi"], placement)
         radix = radix_line(placement)

@@ -77,3 +77,10 @@ test_that("a count that is left out is decided as if it had never been measured"
   expect_equal(decide_left_out(medians, between, results$study), anew)
   expect_gt(dplyr::n_distinct(anew$algorithm), 1)
 })
+
+test_that("the default of one MPI library is not compared with the algorithms of another one", {
+  rows <- dplyr::mutate(toy_rows("bcast", c("default", "linear"), 4, 8, c(2, 1)), mpi = "openmpi")
+  other <- dplyr::mutate(rows, mpi = "mpich", latency_us = c(30, 30))
+  found <- summarise_by_collective(read_results(make_study(dplyr::bind_rows(rows, other))))
+  expect_equal(c(found$cells, found$max_pct), c(2, 100))
+})

@@ -134,6 +134,25 @@ test_that("nothing is decided far below the counts at which an algorithm or a si
   expect_equal(chosen[["2"]], rep(c("linear", "default"), each = 3))
   expect_equal(chosen[["4"]], rep("linear", 6))
   expect_equal(unique(chosen[["8"]]), "chain")
+  # Only cells in which the choice and the default were measured are.
+  basis <- split(found$basis, found$processes)
+  expect_equal(basis[["4"]], rep(c("measured", "interpolated"), each = 3))
+  expect_equal(unique(basis[["8"]]), "interpolated")
+  expect_equal(unique(basis[["32"]]), "measured")
+})
+
+test_that("a decision is for the nodes of its collective where another one was measured on others", {
+  rows <- bcasts(c(default = 1.3, linear = 1))
+  both <- dplyr::bind_rows(dplyr::mutate(rows, nodes = 1), dplyr::mutate(rows, collective = "reduce", nodes = 2))
+  nodes_of <- function(rows) {
+    results <- with_rows(rows)
+    results$cells <- dplyr::distinct(rows, .data$collective, .data$nodes)
+    dplyr::distinct(decide_all(results), .data$collective, .data$nodes)
+  }
+  found <- nodes_of(both)
+  expect_equal(found$nodes[match(c("bcast", "reduce"), found$collective)], c(1, 2))
+  # One file is for all nodes if the number of ranks determines theirs.
+  expect_equal(nodes_of(dplyr::mutate(both, nodes = ifelse(.data$processes <= 4, 1, 2)))$nodes, c(2, 2))
 })
 
 test_that("slow algorithms that one count alone has do not move the comparison at it", {
