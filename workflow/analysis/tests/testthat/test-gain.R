@@ -73,7 +73,7 @@ test_that("the sentences give both gains, and how many agree", {
   expect_match(text[1], "One on 2 ranks of small (simulated) spends 16", fixed = TRUE)
   expect_match(text[1], "it spends 25 % less (predicted from the cells: 25 % less)", fixed = TRUE)
   expect_match(text[2], "Prediction and replay agree within a third[.]")
-  expect_match(describe_gain(gained(decided_us = 2))[2], "Prediction and replay do not agree within a third.", fixed = TRUE)
+  expect_match(describe_gain(gained(decided_us = 2))[2], "Prediction and replay do not agree within a third[.]")
   # Slower with the decisions.
   expect_match(describe_gain(gained(decided_us = 12))[1], "it spends 50 % more")
 })
