@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from collstudy.sources.importing import checks
 from collstudy.sources.importing.labels import agreement_of
+from collstudy.sources.importing.outliers import flag_outliers
 from collstudy.sources.importing.series import Launches
 from made_rows import MACHINE, SIZES, Rows, changed, depth, found, scaled, sound
 
@@ -537,8 +538,8 @@ def test_an_outlier_in_a_small_table() -> None:
     rows = [row for row in sound() if row["processes"] in (2, 8, 32) and row["size_bytes"] in (4, 1024, 65536)]
     for at, row in enumerate(rows):
         faulty = [*rows[:at], row | scaled(2000)(row), *rows[at + 1 :]]
-        assert checks.flag_outliers(Launches(faulty)) == [at], row
-    assert not checks.flag_outliers(Launches(rows))
+        assert flag_outliers(Launches(faulty)) == [at], row
+    assert not flag_outliers(Launches(rows))
 
 
 def test_ranks_by_node_that_fit_on_one_node() -> None:

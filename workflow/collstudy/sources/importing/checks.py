@@ -14,7 +14,7 @@ from typing import Any
 
 from collstudy.base.lazy import lazy
 from collstudy.sources.importing.copies import copies, multiples
-from collstudy.sources.importing.findings import Finding, common, percent
+from collstudy.sources.importing.findings import Finding, percent
 from collstudy.sources.importing.labels import (
     LARGE,
     SPREAD,
@@ -27,21 +27,13 @@ from collstudy.sources.importing.labels import (
     shifted,
     stayed_on_the_node,
 )
-from collstudy.sources.importing.series import Launches, Series, Table, Values, grid
+from collstudy.sources.importing.outliers import flag_outliers, nan_medians, noise, outliers
+from collstudy.sources.importing.series import Launches, Series, Table, Values
+from collstudy.sources.importing.units import FEW_RANKS, far_from_neighbours, units
 from collstudy.study.machines import Machine
 
 np = lazy("numpy")
 
-#: A launch is an outlier if it is slower than its neighbours in size and processes by this factor.
-OUTLIER = 500.0
-#: A series is noisy if at least the fraction NOISY of its cells, and at least NOISY_CELLS, take NOISE_FACTOR times as long as their
-#: neighbours (in sound series at most 0.6 %, or none).
-NOISY, NOISY_CELLS, NOISE_FACTOR = 0.015, 10, 5.0
-#: The slowest messages within a node, and between nodes (us, GB/s, words). Times in ns on the fastest network, read as us, are longer.
-SLOWEST = (
-    (10.0, 0.5, "within a node, if all were on one, at 10 us and 0.5 GB/s"),
-    (300.0, 0.05, "on slow Ethernet at 300 us and 0.05 GB/s"),
-)
 #: No time grows by more than STEEP both from the smallest size to FEW_BYTES and from there to at least eight times as many bytes
 #: (measured: the smaller of the two factors is at most 1.4 in the median over ranks, and at most 3.6 at single rank counts).
 STEEP, FEW_BYTES = 3.0, 64
@@ -54,18 +46,6 @@ EVEN, MORE_RANKS, SEVERAL_SIZES = 0.03, 8, 5
 #: Where most messages are small for their number of ranks, as in rings, times hardly depend on the size. They are judged for up to
 #: FEW_RANKS ranks, and where messages are faster than FASTEST (bytes per us); at one rank count, if they grow by GROWS beside it.
 FASTEST, GROWS = 1e5, 4.0
-#: The times of a number of ranks, or of a size, are at most this many times those of both neighbours.
-APART = 100.0
-#: Times of another unit are too long at all rank counts up to this multiple of the smallest; disturbed ones only at some.
-FEW_RANKS = 16
-#: From this number of launches on, a cell that is slow in most of them is not an outlier.
-LAUNCHES = 3
-#: Limit for the ratio of times between a series and its closest algorithm (measured: at most 45, median over cells).
-FAR_FROM_ALL = 200.0
-#: Times in a unit a thousand times smaller are at least this many times those of all other algorithms (1000 / 45).
-NEAR = 22.0
-#: A message between two cores takes longer than this (us); a cache line does.
-CACHE_LINE = 0.02
 
 
 def check(
@@ -82,7 +62,7 @@ def check(
     everything = Launches(rows)
     for index in flag_outliers(everything):
         rows[index]["flag"] = "outlier"
-    found = [*_unused(problems), *_outliers(everything)]
+    found = [*_unused(problems), *outliers(everything)]
     unflagged = everything.part(np.array([not row.get("flag") for row in rows], dtype=bool))
     timed = unflagged.timed()
     if len(timed):
@@ -91,8 +71,8 @@ def check(
         found += [
             *same_as_another(table), *not_forced(table), *growth(table, machine), *disagreement(table), *stayed_on_the_node(table, machine),
             *files_disagree(timed), *shifted(table), *_outside(timed), *_flat(table), *even, *multiples(table),
-            *_units(table, machine, {series for finding in even for series in finding.about}), *_apart(table),
-            *_sizes(timed), *_steep(table), *_falling(table), *_noise(table),
+            *units(table, machine, {series for finding in even for series in finding.about}), *far_from_neighbours(table),
+            *_sizes(timed), *_steep(table), *_falling(table), *noise(table),
         ]  # fmt: skip
         found += copies(Values.of(timed, timed), others)
     found += pairs_on_one_node(everything.part(everything.pairs), machine)
@@ -233,107 +213,6 @@ def _even(table: Table) -> Iterator[Finding]:
             )  # fmt: skip
 
 
-def _units(table: Table, machine: Machine, even: set[Series | str]) -> Iterator[Finding]:
-    """Find times that are too short or too long for their message, or differ from others by a power of a thousand. For the series
-    in *even*, times are not compared with the number of ranks.
-    """
-    several = table.processes > 1
-    for series, times in table.columns():
-        used = several & ~np.isnan(times)
-        if not used.any():
-            continue
-        values, size, counts = times[used], table.sizes[used], table.processes[used]
-        ranks = counts.min()
-        fewest = counts == ranks
-        evidence = [*_beside_sources(series, table)]
-        sure = "certain" if evidence else "likely"
-        evidence += [*_beside_algorithms(series, table)]
-        least = float(np.median(values[fewest & (size == size[fewest].min())]))
-        if least < CACHE_LINE:
-            evidence.append(
-                f"{int(ranks)} ranks take {least:.3g} us for the smallest message, less than a cache line takes between cores"
-            )
-        within = series[4] == "core" and ranks <= machine.cores_per_node
-        latency, rate, words = SLOWEST[0 if within else 1]
-        slow = (counts - 1) * (latency + size / (1e3 * rate))
-        few = np.unique(counts[counts <= min(FEW_RANKS * ranks, machine.cores_per_node)]) if within else [ranks]
-        longer = all(np.median((values / slow)[counts == count]) > 1 for count in few)
-        if longer and series not in even and not _near_a_known_unit(series, table):
-            slow = slow[fewest]
-            worst = np.argmax(values[fewest] / slow)
-            evidence.append(
-                f"{int(ranks)} ranks take {values[fewest][worst]:.3g} us for {int(size[fewest][worst])} bytes, longer than "
-                f"{int(ranks - 1)} successive messages {words} ({slow[worst]:.3g} us)"
-            )
-        large = (size >= 65536) & fewest
-        if large.any() and (moved := float(np.median(size[large] / values[large] / 1e3))) > 1000:
-            evidence.append(f"the longest messages imply {moved:.3g} GB/s")
-        if evidence:
-            yield Finding("unit of the times", (series,), "; ".join(evidence), sure)
-
-
-def _apart(table: Table) -> Iterator[Finding]:
-    """Find numbers of ranks, and sizes, whose times differ from those of both neighbours by a large factor: in another unit."""
-    for series, values in table.columns():
-        ranks, sizes, times = table.grid(np.where(table.processes > 1, values, np.nan))
-        for what, names, of in (("ranks", ranks, times), ("bytes", sizes, times.T)):
-            for at in range(len(names) if len(names) > 2 else 0):
-                one, two = (at - 1, at + 1) if 0 < at < len(names) - 1 else (1, 2) if at == 0 else (at - 1, at - 2)
-                # At the ends both neighbours are on the same side, where times may grow.
-                if abs(one - two) == 1 and not 1 / 4 <= names[two] / max(1, names[at]) <= 4:
-                    continue
-                known = ~np.isnan(of[at] + of[one] + of[two])
-                if known.sum() < 3:
-                    continue
-                ratios = [float(np.median(of[at][known] / of[other][known])) for other in (one, two)]
-                if min(ratios) > APART or max(ratios) < 1 / APART:
-                    yield Finding(
-                        "unit of the times", (series,),
-                        f"at {int(names[at]):,} {what} the times are {ratios[0]:.3g} and {ratios[1]:.3g} times those at "
-                        f"{int(names[one]):,} and {int(names[two]):,} (median of {known.sum()} cells)", "likely",
-                    )  # fmt: skip
-
-
-def _beside_sources(series: Series, table: Table) -> Iterator[str]:
-    """Yield evidence that a series differs from that of another source by a power of a thousand."""
-    for other in table.series:
-        if other[1:] == series[1:] and other != series:
-            a, b = common(table[series], table[other])
-            ratio = float(np.median(a / b)) if len(a) >= 5 else np.nan
-            if any(0.5 < ratio / power < 2 or 0.5 < ratio * power < 2 for power in (1e3, 1e6, 1e9)):
-                yield f"the times are {ratio:.3g} times those of {other[0] or 'another source'}"
-
-
-def _rivals(series: Series, table: Table) -> list[Series]:
-    """Return the series of other algorithms of the same source, collective and mapping."""
-    return [
-        other for other in table.series if other[:2] == series[:2] and other[4] == series[4] and other[2] != series[2]
-    ]
-
-
-def _near_a_known_unit(series: Series, table: Table) -> bool:
-    """Return whether the times of another algorithm, which cannot have a smaller unit (some message would take less than a cache
-    line), are near those of a series.
-    """
-    for other in _rivals(series, table):
-        a, b = common(table[series], table[other])
-        several = table[other][table.processes > 1]
-        if len(a) and np.nanmin(several) < 1000 * CACHE_LINE and 1 / NEAR < np.median(a / b) < NEAR:
-            return True
-    return False
-
-
-def _beside_algorithms(series: Series, table: Table) -> Iterator[str]:
-    """Yield evidence that a series is far from all other algorithms of its source and mapping."""
-    rivals = _rivals(series, table)
-    ratios = [float(np.median(a / b)) for a, b in (common(table[series], table[other]) for other in rivals) if len(a)]
-    if len(ratios) < 2:
-        return
-    nearest = min(ratios, key=lambda ratio: abs(np.log(ratio)))
-    if not 1 / FAR_FROM_ALL < nearest < FAR_FROM_ALL:
-        yield f"the times are {nearest:.3g} times those of the closest of {len(ratios)} other algorithms"
-
-
 def _sizes(timed: Launches) -> Iterator[Finding]:
     """Find sizes that only one series has: another unit, elements instead of bytes, or an error."""
     by_collective: dict[tuple, dict[tuple, frozenset[float]]] = {}
@@ -401,87 +280,3 @@ def _falling(table: Table) -> Iterator[Finding]:
                 f"{int(ranks[0]):,} ranks take {np.median(ratios):.2g} times as long as {int(ranks[1]):,} (median of {len(ratios)} sizes)",
                 "likely",
             )  # fmt: skip
-
-
-# --- outliers and noise
-
-
-def _noise(table: Table) -> Iterator[Finding]:
-    """Find series in which many cells take much longer than their neighbours."""
-    for series, values in table.columns():
-        _, sizes, times = table.grid(values)
-        logs = np.log(times)
-        above = logs - _neighbours(logs, sizes)
-        above = above[~np.isnan(above)]
-        slow = int((above > np.log(NOISE_FACTOR)).sum())
-        if slow >= NOISY_CELLS and slow >= NOISY * len(above):
-            yield Finding(
-                "noise", (series,),
-                f"{slow:,} of {len(above):,} cells take more than {NOISE_FACTOR:g} times as long as their neighbours", "certain",
-            )  # fmt: skip
-
-
-def flag_outliers(launches: Launches) -> list[int]:
-    """Return the row numbers of launches that are OUTLIER times slower than the median of their neighbours in size and processes,
-    unless most of LAUNCHES or more launches of their cell are.
-    """
-    found: list[int] = []
-    timed = launches.part(~np.isnan(launches.us))
-    pairs = timed.part(timed.pairs)
-    for size in np.unique(pairs.sizes):
-        mine = pairs.part(pairs.sizes == size)
-        found += mine.at[mine.us > OUTLIER * np.median(mine.us)].tolist()
-    by_nodes = len(np.unique(timed.nodes)) <= 4
-    for _, whole in timed.part(~timed.pairs).by_series():
-        parts = [whole.part(whole.nodes == nodes) for nodes in np.unique(whole.nodes)] if by_nodes else [whole]
-        for mine in parts:
-            ranks, sizes, times = grid(mine.processes, mine.sizes, mine.us)
-            around = _neighbours(np.log(times), sizes)
-            cell = np.searchsorted(ranks, mine.processes), np.searchsorted(sizes, mine.sizes)
-            limit = around[cell] + np.log(OUTLIER)
-            _, same, count = np.unique(np.column_stack(cell), axis=0, return_inverse=True, return_counts=True)
-            often = (np.log(times)[cell] > limit) & (count[same.ravel()] >= LAUNCHES)
-            found += mine.at[(np.log(mine.us) > limit) & ~often].tolist()
-    return sorted(found)
-
-
-def _neighbours(logs: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Estimate each value from its up to eight neighbours within two steps along either axis: the median of their values, each
-    shifted by the median difference between the two rows (columns) if these have at least three common values; NaN with fewer than
-    two neighbours. A size smaller than a sixteenth is not a neighbour.
-    """
-    padded = np.pad(logs, 2, constant_values=np.nan)
-    rows, columns = logs.shape
-    said = []
-    for i, j in ((-2, 0), (-1, 0), (1, 0), (2, 0), (0, -2), (0, -1), (0, 1), (0, 2)):
-        theirs = padded[2 + i : 2 + i + rows, 2 + j : 2 + j + columns]
-        along = 1 if i else 0
-        if j < 0:
-            smaller = np.pad(sizes, (-j, 0), constant_values=0)[: len(sizes)]
-            theirs = np.where(16 * smaller < sizes, np.nan, theirs)
-        apart = logs - theirs
-        enough = (~np.isnan(apart)).sum(axis=along, keepdims=True) >= 3
-        said.append(theirs + np.where(enough, nan_medians(apart, along), 0))
-    stacked = np.stack(said)
-    known = (~np.isnan(stacked)).sum(axis=0) >= 2
-    return np.where(known, nan_medians(stacked, 0)[0], np.nan)
-
-
-def nan_medians(values: np.ndarray, axis: int) -> np.ndarray:
-    """Return medians along an axis (which is kept), ignoring NaN; NaN where no value is known."""
-    known = (~np.isnan(values)).any(axis=axis, keepdims=True)
-    return np.where(known, np.nanmedian(np.where(known, values, 0), axis=axis, keepdims=True), np.nan)
-
-
-def _outliers(launches: Launches) -> Iterator[Finding]:
-    flagged = launches.part(np.array([row.get("flag") == "outlier" for row in launches.rows], dtype=bool))
-    for series, mine in flagged.by_series():
-        worst = launches.rows[mine.at[np.argmax(mine.us)]]
-        size = f", {int(worst['size_bytes'])} bytes" if worst.get("size_bytes") else ""
-        yield Finding(
-            "outlier", (series,),
-            ("1 launch is" if len(mine) == 1 else f"{len(mine)} launches are")
-            + f" over {OUTLIER:.0f} times slower than the neighbours in size and ranks; the slowest: "
-            f"{worst['latency_us']:g} us, {int(worst['processes']):,} ranks{size} ({worst.get('file', '')}, line {worst.get('line', 0)})",
-            "certain", "kept and flagged; excluded from means",
-        )  # fmt: skip

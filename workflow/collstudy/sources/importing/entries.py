@@ -10,12 +10,12 @@ from typing import Any
 
 from collstudy.base.errors import StudyError, allowed
 from collstudy.sources.importing import bare_tables, by_row, omb
-from collstudy.sources.importing.checks import CACHE_LINE
 from collstudy.sources.importing.columns import columns_of, words_in
 from collstudy.sources.importing.file_names import algorithm_in, told_by_names
 from collstudy.sources.importing.files import from_name
 from collstudy.sources.importing.grouping import Group
 from collstudy.sources.importing.strict import read_text
+from collstudy.sources.importing.units import CACHE_LINE
 from collstudy.sources.importing.words import algorithm_named, collective_in, mapping_named
 from collstudy.study.catalogue import Catalogue
 from collstudy.study.machines import Machine
