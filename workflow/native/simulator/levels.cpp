@@ -21,6 +21,7 @@
 #include <cstdlib>
 #include <deque>
 #include <fstream>
+#include <limits>
 #include <map>
 #include <stdexcept>
 #include <string>
@@ -56,25 +57,26 @@ const double announcement = 64;
 
 Machine machine;
 
-/* A link that the messages from, or to, the cores of a unit share. Short messages between nodes pass one after the
- * other instead of sharing the link: otherwise SimGrid would solve one system of equations for all messages of the
- * machine whenever one starts or ends. */
+/* A link that messages share: of the messages from, or to, the cores of a unit, or the message rate of a node's network
+ * interface. SimGrid's time grows with the square of the number of messages that share links, so beyond two for each
+ * rank of the unit, further short messages pass one after the other. */
 struct Shared {
-    Link *link;
-    double bytes_per_s;
-    double free = 0; /* time when the previous short messages have passed */
-};
-
-/* The network interface of a node, whose message rate its short messages share. Beyond two for each rank of the node,
- * further ones wait: SimGrid's time grows with the square of their number. */
-struct Interface {
     Link *link = nullptr;
-    int messages = 0; /* that share the rate */
+    double bytes_per_s = 0;
+    int messages = 0; /* that share the link; the last number if it is not used */
     int most = 0;
-    double free = 0; /* time when those that wait have left */
+    double free = 0; /* time when those that pass one after the other have passed */
 
     bool full() const {
-        return messages >= most;
+        return messages >= most && link->is_used();
+    }
+    /* Lets a message that takes *seconds* pass after the previous ones, not before *start*; returns when it starts. */
+    double pass(double seconds, double start) {
+        if (full())
+            start = std::max(start, simgrid::s4u::Engine::get_clock() + messages * seconds);
+        start = std::max(start, free);
+        free = start + seconds;
+        return start;
     }
 };
 
@@ -90,8 +92,9 @@ struct Place : sender {
     std::vector<int> at; /* its coordinates, outermost first; its name is c-<outermost>-...-<innermost> */
     Link *sends = nullptr,
          *receives = nullptr;         /* long messages share the first, the second bounds the rate of each message */
+    Link *alone = nullptr;            /* for messages that wait instead of sharing links; they do not share it */
     std::vector<Shared *> out, in;    /* of the core's unit at each level; null where nothing is shared */
-    Interface *interface = nullptr;   /* of the node; null: no limit of its message rate */
+    Shared *interface = nullptr;      /* of the node; null: no limit of its message rate */
     int ranks_on_node = 0;            /* from the host file */
     double left = 0;                  /* time when all messages of this core's queue have left it */
     double received = -1;             /* bytes of the last message to this core */
@@ -130,9 +133,28 @@ std::vector<size_t> borders(const Place &from, const Place &to) {
     return found;
 }
 
-/* Whether a message queues behind others at the borders of units, instead of sharing their links with them. */
-bool queues(const Place &from, const Place &to, double size) {
-    return size < machine.limit && !same_node(from, to);
+/* Returns the links of units that a message crosses, from the outermost. */
+std::vector<Shared *> crossed(const Place &from, const Place &to) {
+    std::vector<Shared *> found;
+    for (size_t d : borders(from, to))
+        for (Shared *shared : {from.out[d], to.in[d]})
+            if (shared)
+                found.push_back(shared);
+    return found;
+}
+
+/* Whether a message does not share the links of units. Between nodes, no short one does: otherwise SimGrid would solve
+ * one system of equations for all messages of the machine whenever one starts or ends. */
+bool waits_at_borders(const Place &from, const Place &to, double size) {
+    if (size >= machine.limit)
+        return false;
+    auto links = crossed(from, to);
+    return !same_node(from, to) ||
+           std::any_of(links.begin(), links.end(), [](const Shared *shared) { return shared->full(); });
+}
+
+bool waits_at_interface(const Place &from, const Place &to, double size) {
+    return size < machine.limit && !same_node(from, to) && from.interface && from.interface->full();
 }
 
 bool forwards(double size, const Place &from) {
@@ -165,27 +187,28 @@ double copy_time(double size) {
 class Cores : public simgrid::kernel::routing::NetZoneImpl {
     std::vector<Place *> places; /* by the id of the host's netpoint */
     std::map<std::string, Shared> units;
-    std::map<std::string, Interface> interfaces; /* by the name of the node */
 
     Link *link(const std::string &name, double bytes_per_s) {
-        return get_iface()->create_link(name, bytes_per_s)->set_latency(link_latency)->seal();
+        return get_iface()->create_link(name, bytes_per_s)->set_latency(link_latency);
     }
-    Shared *unit(const std::string &name, double bytes_per_s) {
-        auto known = units.find(name);
-        if (known == units.end())
-            known = units.emplace(name, Shared{link(name, bytes_per_s), bytes_per_s}).first;
-        return &known->second;
-    }
-    /* Creates a link that does not slow down the only message on it, even if the message's share exceeds 1. *counted*:
-     * the number of its messages. */
-    Link *unless_alone(const std::string &name, double bytes_per_s, int *counted = nullptr) {
-        auto alone = [counted](double shared, int messages) {
+    /* Creates a link whose capacity does not bound fewer than *several* messages, even if their shares exceed 1.
+     * *counted*: the number of its messages. */
+    Link *unbounded(const std::string &name, double bytes_per_s, int several, int *counted = nullptr) {
+        auto capacity = [several, counted](double whole, int messages) {
             if (counted)
                 *counted = messages;
-            return messages < 2 ? unlimited : shared;
+            return messages < several ? unlimited : whole;
         };
-        auto *made = get_iface()->create_link(name, bytes_per_s)->set_latency(link_latency);
-        return made->set_sharing_policy(Link::SharingPolicy::NONLINEAR, alone)->seal();
+        return link(name, bytes_per_s)->set_sharing_policy(Link::SharingPolicy::NONLINEAR, capacity)->seal();
+    }
+    /* Returns the link of a unit. *several*: see above. */
+    Shared *shared(const std::string &name, double bytes_per_s, int several) {
+        Shared &found = units[name];
+        if (found.link == nullptr) {
+            found.bytes_per_s = bytes_per_s;
+            found.link = unbounded(name, bytes_per_s, several, &found.messages);
+        }
+        return &found;
     }
     void add(std::vector<int> &at) {
         if (at.size() < machine.levels.size()) {
@@ -203,18 +226,16 @@ class Cores : public simgrid::kernel::routing::NetZoneImpl {
         std::string name;
         for (size_t depth = 0; depth < at.size(); depth++) {
             name += "-" + std::to_string(at[depth]);
-            double shared = depth + 1 < at.size() ? machine.levels[depth].shared : 0;
-            made->out.push_back(shared > 0 ? unit("o" + name, shared) : nullptr);
-            made->in.push_back(shared > 0 ? unit("i" + name, shared) : nullptr);
-            if (depth + 1 == machine.node_parts && machine.levels[depth].gap > 0) {
-                Interface &interface = interfaces[name];
-                if (interface.link == nullptr)
-                    interface.link = unless_alone("n" + name, machine.levels[depth].rate, &interface.messages);
-                made->interface = &interface;
-            }
+            double rate = depth + 1 < at.size() ? machine.levels[depth].shared : 0;
+            made->out.push_back(rate > 0 ? shared("o" + name, rate, 1) : nullptr);
+            made->in.push_back(rate > 0 ? shared("i" + name, rate, 1) : nullptr);
+            if (depth + 1 == machine.node_parts && machine.levels[depth].gap > 0)
+                made->interface = shared("n" + name, machine.levels[depth].rate, 2);
         }
-        made->sends = unless_alone("s" + name, crossings * machine.levels.back().rate);
-        made->receives = link("r" + name, crossings * machine.levels.back().rate);
+        double whole = crossings * machine.levels.back().rate;
+        made->sends = unbounded("s" + name, whole, 2);
+        made->receives = link("r" + name, whole)->seal();
+        made->alone = unbounded("a" + name, whole, std::numeric_limits<int>::max());
         auto *host = get_iface()->create_host("c" + name, 1e9);
         host->set_data(made);
         host->seal();
@@ -253,22 +274,22 @@ class Cores : public simgrid::kernel::routing::NetZoneImpl {
         for (long i = size < machine.limit || !same_node(from, to) ? 0 : std::lround(level.share * whole / level.rate);
              i > 0; i--)
             take(to.sends);
+        bool waits = waits_at_borders(from, to, size), between = !same_node(from, to);
+        if (between ? waits_at_interface(from, to, size) : waits) {
+            take(from.alone);
+            return;
+        }
         for (long i = std::max(1L, (long)(whole / rate_of(level, from.blocking, forwarded))); i > 0; i--)
             take(to.receives);
-        if (queues(from, to, size)) {
+        if (waits) {
             /* As if the message were as long as what its interface could send in the gap. */
             const Level &node = machine.levels[machine.node_parts - 1];
-            for (long i = from.interface && !from.interface->full()
-                              ? std::lround(node.gap * node.rate / (size + header))
-                              : 0;
-                 i > 0; i--)
+            for (long i = from.interface ? std::lround(node.gap * node.rate / (size + header)) : 0; i > 0; i--)
                 take(from.interface->link);
             return;
         }
-        for (size_t d : borders(from, to))
-            for (const Shared *shared : {from.out[d], to.in[d]})
-                if (shared)
-                    take(shared->link);
+        for (const Shared *shared : crossed(from, to))
+            take(shared->link);
     }
     void get_graph(const s_xbt_graph_t *, std::map<std::string, xbt_node_t, std::less<>> *,
                    std::map<std::string, xbt_edge_t, std::less<>> *) override {
@@ -295,17 +316,15 @@ double queued(Place &from, const Place &to, double size, double rate) {
     return start - now;
 }
 
-/* Returns the time (s) for which a short message to another node waits for previous ones at the borders of units. */
+/* Returns the time (s) for which a short message waits for others, at the borders of units and at the interface. */
 double waits(const Place &from, const Place &to, double size) {
-    if (!queues(from, to, size))
-        return 0;
     double now = simgrid::s4u::Engine::get_clock(), start = now;
-    for (size_t d : borders(from, to))
-        for (Shared *shared : {from.out[d], to.in[d]})
-            if (shared) {
-                start = std::max(start, shared->free);
-                shared->free = start + size / shared->bytes_per_s;
-            }
+    bool at_interface = waits_at_interface(from, to, size);
+    if (waits_at_borders(from, to, size))
+        for (Shared *shared : crossed(from, to))
+            start = shared->pass(size / shared->bytes_per_s, start);
+    if (at_interface)
+        start = from.interface->pass(machine.levels[machine.node_parts - 1].gap, start);
     return start - now;
 }
 
@@ -314,16 +333,6 @@ double waits(const Place &from, const Place &to, double size) {
 double copied(const Level &level, const Place &from, double size, bool ended) {
     double waited = from.since < 0 ? 0 : simgrid::s4u::Engine::get_clock() - from.since;
     return std::max(0.0, level.waited.at(size) - (ended ? copy_time(size) : waited));
-}
-
-/* Time (s) for which a short message to another node waits at the interface. */
-double waits_at_interface(const Place &from, const Place &to, double size) {
-    if (!from.interface || !queues(from, to, size) || !from.interface->full())
-        return 0;
-    Interface &interface = *from.interface;
-    double gap = machine.levels[machine.node_parts - 1].gap, now = simgrid::s4u::Engine::get_clock();
-    interface.free = gap + std::max(interface.free, now + gap * interface.messages);
-    return interface.free - now;
 }
 
 double latency_factor(double size, const Host *source, const Host *target, const Links &links, const Zones &) {
@@ -337,8 +346,8 @@ double latency_factor(double size, const Host *source, const Host *target, const
     /* SMPI does not keep the sender busy for what it did not report: the latency includes that time instead. */
     double seconds =
         waited ? copied(level, from, bytes, known) : level.delay.at(bytes) + (known ? 0 : machine.send.at(bytes));
-    seconds += level.poll * std::max(0, to.ranks_on_node - 2) + queued(from, to, bytes, level.rate) +
-               waits(from, to, bytes) + waits_at_interface(from, to, bytes);
+    seconds +=
+        level.poll * std::max(0, to.ranks_on_node - 2) + queued(from, to, bytes, level.rate) + waits(from, to, bytes);
     double latency = 0;
     for (const auto *link : links)
         latency += link->get_latency();
@@ -352,7 +361,7 @@ double bandwidth_factor(double size, const Host *source, const Host *target, con
     bool blocking = from.blocking && between_limits(bytes),
          forwarded = bytes >= machine.waited_limit && forwards(bytes, from);
     double rate = rate_of(machine.levels[depth_of(from, to)], blocking, forwarded);
-    auto crossed = std::count(links.begin(), links.end(), to.receives);
+    auto crossed = std::max<long>(1, std::count(links.begin(), links.end(), to.receives)); /* or once `alone` */
     return std::min(1.0, rate * (double)crossed / to.receives->get_bandwidth());
 }
 
@@ -398,10 +407,12 @@ void place_ranks() {
     int number = 0;
     for (const auto &[node, places] : nodes) {
         for (auto *one : places) {
+            for (const auto &links : {one->out, one->in, {one->interface}})
+                for (Shared *shared : links)
+                    if (shared)
+                        shared->most += 2;
             one->ranks_on_node = (int)places.size();
             one->node = number;
-            if (one->interface)
-                one->interface->most = 2 * one->ranks_on_node;
             one->copied_from = machine.limit;
             one->copied_to = machine.waited_limit;
             one->ranks = ranks.data();
