@@ -81,6 +81,31 @@ def test_long_messages_share_their_senders_core() -> None:
     assert shared == pytest.approx(3 * alone, rel=0.03)
 
 
+def test_the_readers_of_a_core_are_equally_fast_whatever_their_shares() -> None:
+    """Three readers on the root's socket with a share of 1 and two on the other with 2 take 3 + 4 units of time, all of them."""
+    assert linear(machine_of(share={"core": 1.0, "socket": 2.0}), 6, 1 << 20) == pytest.approx(7 * 104.86, rel=0.03)
+
+
+def test_the_first_reader_on_another_socket_slows_down_all_readers() -> None:
+    """Six ranks by core: three readers on the root's socket and two on the other one take 5 units of time, or one more."""
+    shares = {"core": 1.0, "socket": 1.0}
+    for processes, more in ((4, 0.0), (6, 1.0)):
+        plain, first = (
+            linear(machine_of(share=shares, **costs), processes, 1 << 20)
+            for costs in ({}, {"share_first": {"socket": 1.0}})
+        )
+        assert first - plain == pytest.approx(more * 104.86, rel=0.03, abs=1)
+
+
+def test_messages_between_sockets_of_a_node_share_the_bandwidth_between_them() -> None:
+    """By socket, three of the root's five messages go to the other socket: they share 10 GB/s, and the others have their own rate."""
+    apart, together = (
+        linear(machine_of(**costs), 6, 1 << 20, mapping="socket") for costs in ({}, {"between_gb_s": {"socket": 10.0}})
+    )
+    # The root and the three receivers wait for two more messages' times.
+    assert together - apart == pytest.approx(4 * 2 * 104.86 / 6, rel=0.03)
+
+
 def test_a_message_that_has_its_core_for_itself_is_not_slower_whatever_its_share() -> None:
     """With a share of 2, one message takes as long as with a share of 0, and each of two takes four times as long."""
     alone, still, two = (
@@ -227,7 +252,7 @@ def test_a_core_of_switches_that_is_no_bottleneck_follows_the_costs_of_its_nodes
     outer, inner = machine.levels[:2]
     assert (inner.latency_us, inner.bandwidth_gb_s) == (2, 9)
     assert (outer.latency_us, outer.bandwidth_gb_s) == (2.36, 9)
-    assert machine_text(machine).startswith("level group 8 0\nlevel node 24 1.41e+10\n")
+    assert machine_text(machine).startswith(f"level group 8 0\nlevel node 24 {inner.shared_gb_s * 1e9:.9g}\n")
 
 
 def test_hundreds_of_long_messages_to_two_cores_do_not_end_the_simulation(tmp_path: Path) -> None:

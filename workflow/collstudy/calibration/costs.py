@@ -12,18 +12,22 @@ from collstudy.study.machines import REPLACED_BY_FIT, Level, Machine
 
 #: Starting values of the search; some depend on the kind of level (`kind_of`). send_1, send_eager (us): the time that the sender is
 #: busy for 1 byte and for the largest eager message; receive, poll, gap (us): see `platforms.py`; busy, turn, share: fractions of a
-#: message's time; slower: factor by which just received data is forwarded more slowly; shared (GB/s): bandwidth of a level's units.
+#: message's time; slower: factor by which just received data is forwarded more slowly; shared, between (GB/s): bandwidth of a
+#: level's units, and between them.
 SHORT = {
     "send_1": 0.035, "send_eager": 0.35, "receive": 0.03, "poll_node": 0.005, "poll_within": 0.005,
     "busy_node": 0.2, "busy_within": 0.35, "turn_within": 0.43, "gap_node": 0.05,
 }  # fmt: skip
 LONG = {
     "share_core": 0.95, "share_within": 0.42, "share_socket": 1.3, "slower_core": 2.7, "slower_within": 2.5, "slower_socket": 4.0,
-    "shared_node": 13.5, "shared_numa": 16.0, "shared_ccd": 11.4,
+    "shared_node": 13.5, "shared_numa": 16.0, "shared_ccd": 11.4, "between_numa": 17.0,
 }  # fmt: skip
 #: `share_forward` by kind of level. It is not searched, because broadcasts with one child per rank, and linear ones, do not determine
 #: it. 2 best fits the trees on the THIN nodes, which are held out (docs/methodology.md, section 8.1).
 FORWARD = {"share_forward_core": 2.0, "share_forward_within": 2.0, "share_forward_socket": 2.0}
+#: `share_first` of the levels whose units have an L3 cache of their own; not fitted. Linear broadcasts show it, but not how large it is:
+#: on THIN and EPYC nodes all values from 1 to 2 fit them nearly equally well (docs/methodology.md, appendix).
+FIRST = {"socket": 1.0, "ccx": 1.0}
 #: UCX's default eager limit (bytes) of blocking sends (UCX_RNDV_SEND_NBR_THRESH), visible in ladders as a drop.
 WAITED_LIMIT = 262144
 
@@ -46,7 +50,8 @@ def fitted_machine(machine: Machine, data: Data, values: dict[str, float], eager
     by_level: dict[str, dict[str, Any]] = {
         key: {}
         for key in (
-            "delay_us", "waited_us", "busy", "turn", "share", "share_forward", "forward_gb_s", "waited_gb_s", "poll_us", "gap_us",
+            "delay_us", "waited_us", "busy", "turn", "share", "share_forward", "share_first",
+            "between_gb_s", "forward_gb_s", "waited_gb_s", "poll_us", "gap_us",
         )
     }  # fmt: skip
     levels = []
@@ -114,6 +119,10 @@ def _parts(machine: Machine, level: Level, values: dict[str, float], rate: float
             "busy": values["busy_within"], "turn": values["turn_within"], "share": values[f"share_{kind}"],
             "share_forward": (FORWARD | values)[f"share_forward_{kind}"], "forward_gb_s": rate / values[f"slower_{kind}"],
         }  # fmt: skip
+        if level.name in FIRST and level.count > 1:
+            found["share_first"] = FIRST[level.name]
+        if (between := values.get(f"between_{level.name}")) is not None:
+            found["between_gb_s"] = between
     found["poll_us"] = values["poll_node" if kind == "node" else "poll_within"]
     return {key: round(value, 5 if key.endswith("_us") else 3) for key, value in found.items()}
 

@@ -29,8 +29,10 @@ from collstudy.study.names import POINT_TO_POINT
 from collstudy.study.sweeps import Choice, Sweep
 
 #: Parameters that are not fitted with a study, and their values.
-FIXED = ("share of messages between nodes: 0", "forward_gb_s between nodes: none", "share_forward")
+FIXED = ("share of messages between nodes: 0", "forward_gb_s between nodes: none", "share_forward", "share_first")
 STEPS = (1.2,)
+#: Parameters of single levels; all others are those of a kind of level.
+OF_LEVELS = ("shared_", "between_")
 #: Parameters that a ladder alone does not determine; they keep their starting values.
 NOT_IN_A_LADDER = [
     "eager_limit_bytes",
@@ -175,11 +177,13 @@ def starts(machine: Machine, block: dict[str, Any]) -> tuple[dict[str, float], d
     Shared bandwidths are included only for the levels in `shared`, kinds of levels only if the machine has them. The block's
     `start` takes precedence. Raises StudyError for an unknown parameter.
     """
-    kinds = {kind_of(machine, level) for level in machine.levels if level.count > 1}
-    shared = {f"shared_{name}" for name in block.get("shared", ("node",))}
+    several = [level for level in machine.levels if level.count > 1]
+    kinds = {kind_of(machine, level) for level in several}
+    of_levels = {f"shared_{name}" for name in block.get("shared", ("node",))}
+    of_levels |= {f"between_{level.name}" for level in several}
     long = {
         key: value for key, value in LONG.items()
-        if (key in shared if key.startswith("shared_") else key.partition("_")[2] in kinds)
+        if (key in of_levels if key.startswith(OF_LEVELS) else key.partition("_")[2] in kinds)
     }  # fmt: skip
     own = block.get("start", {})
     if unknown := [key for key in own if key not in SHORT | long | FORWARD]:
@@ -193,7 +197,7 @@ def starts(machine: Machine, block: dict[str, Any]) -> tuple[dict[str, float], d
 def alone_values(ladder: dict[str, dict[int, float]]) -> dict[str, float]:
     """Return the parameters to use without collectives: starting values, with overheads of at most a quarter of the fastest message."""
     most = min(us for of in ladder.values() for us in of.values()) / 4
-    values = {key: value for key, value in (SHORT | LONG).items() if not key.startswith("shared_")}
+    values = {key: value for key, value in (SHORT | LONG).items() if not key.startswith(OF_LEVELS)}
     send = min(SHORT["send_1"], most)
     return values | {"send_1": send, "send_eager": send, "receive": min(SHORT["receive"], most)}
 

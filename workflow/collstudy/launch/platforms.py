@@ -19,10 +19,13 @@ they differ:
   each rank of the node share it, further ones wait.
 - Long messages (from `eager_limit_bytes` on) share their sender's core and, within a node, their receiver's core. Each uses the
   fraction `share` of it: two messages that reach the level's `bandwidth_gb_s` alone and have a share of 1 take twice as long
-  together. A message that has the core to itself is not slowed down, whatever its share. Data that was just received is forwarded
-  at `forward_gb_s` at most, with `share_forward` times the share: its bytes are in another core's cache.
+  together, at the same rate. A message that has the core to itself is not slowed down, whatever its share. The first of a
+  core's messages at a time that leaves a unit takes `share_first` more: a reader behind another cache slows down all readers. Data
+  that was just received is forwarded at `forward_gb_s` at most, with `share_forward` times the share: its bytes are in another
+  core's cache.
 - All messages share the `shared_gb_s` of the units that they leave and enter, in each direction: network interfaces of nodes, and
-  within a node the link of a die, which messages to other nodes do not cross.
+  within a node the link of a die, which messages to other nodes do not cross. Messages between the units of a level inside the same
+  outer unit, such as the NUMA domains of a socket, share that level's `between_gb_s`.
 - A blocking send (MPI_Send) is eager up to `waited_limit_bytes`, a non-blocking one (MPI_Isend) up to `eager_limit_bytes`. Between
   the two limits a blocking send takes `waited_us`, from when it was sent, and its bytes flow at `waited_gb_s` where that is
   faster, even if they were just received. To another node, it ends when the sender has copied the message, in the time that a
@@ -198,6 +201,8 @@ BY_LEVEL = {
     "turn": "turn",
     "share": "share",
     "share_forward": "share_forward",
+    "share_first": "share_first",
+    "between": "between_gb_s",
     "forward": "forward_gb_s",
     "waited_rate": "waited_gb_s",
     "poll": "poll_us",

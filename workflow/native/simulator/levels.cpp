@@ -43,7 +43,7 @@ const double header = 16;
  * a message down without changing its use of the links, so it only compensates for rounding. A FATPIPE link would be a
  * bound, but see docs/architecture.md.) */
 const int crossings = 16;
-/* Latency of each link (s). No simulated time depends on it, as a message's latency is a factor on those of its links.
+/* Latency of each link (s). No simulated time depends on it, as a message's latency is a factor on that of its route.
  * But SimGrid 3.32's solver adds up crossings / latency of the messages of a link, subtracts them again, and ends the
  * simulation if rounding leaves more than 1e-5. With 1e-9, some 200 long messages to one core were enough. The factor
  * is a power of two, so that no digit changes. */
@@ -95,6 +95,8 @@ struct Place : sender {
     Link *alone = nullptr;            /* for messages that wait instead of sharing links; they do not share it */
     std::vector<Shared *> out, in;    /* of the core's unit at each level; null where nothing is shared */
     Shared *interface = nullptr;      /* of the node; null: no limit of its message rate */
+    std::vector<Shared *> between;    /* of the units of each level; null where nothing is shared */
+    std::vector<bool> left_unit;      /* whether one of its current long messages leaves its unit at each level */
     int ranks_on_node = 0;            /* from the host file */
     double left = 0;                  /* time when all messages of this core's queue have left it */
     double received = -1;             /* bytes of the last message to this core */
@@ -105,6 +107,7 @@ struct Place : sender {
      * so it is not among them. */
     std::map<const Place *, std::deque<Sent>> sent;
     bool blocking = false; /* whether the message that starts now is from an MPI_Send */
+    double latency = 0;    /* of the route of the message that starts now */
 };
 
 Place &place(const Host *host) {
@@ -140,6 +143,8 @@ std::vector<Shared *> crossed(const Place &from, const Place &to) {
         for (Shared *shared : {from.out[d], to.in[d]})
             if (shared)
                 found.push_back(shared);
+    if (Shared *between = from.between[depth_of(from, to)])
+        found.push_back(between);
     return found;
 }
 
@@ -178,6 +183,20 @@ bool between_limits(double size) {
     return size >= machine.limit && size < machine.waited_limit;
 }
 
+/* Returns what a message takes of its sender's core because it is the first of the core's current messages that leave a
+ * unit: readers outside of it slow down all others. */
+double first_share(Place &from, size_t depth) {
+    if (!from.sends->is_used())
+        from.left_unit.assign(machine.levels.size(), false);
+    double part = 0;
+    for (size_t d = depth; d + 1 < machine.levels.size(); d++)
+        if (!from.left_unit[d]) {
+            from.left_unit[d] = true;
+            part += machine.levels[d].share_first;
+        }
+    return part;
+}
+
 /* Returns the time (s) that a core takes to copy a message: the time of a message between two neighbours. */
 double copy_time(double size) {
     const Level &level = machine.levels.back();
@@ -189,7 +208,7 @@ class Cores : public simgrid::kernel::routing::NetZoneImpl {
     std::map<std::string, Shared> units;
 
     Link *link(const std::string &name, double bytes_per_s) {
-        return get_iface()->create_link(name, bytes_per_s)->set_latency(link_latency);
+        return get_iface()->create_link(name, bytes_per_s);
     }
     /* Creates a link whose capacity does not bound fewer than *several* messages, even if their shares exceed 1.
      * *counted*: the number of its messages. */
@@ -223,8 +242,11 @@ class Cores : public simgrid::kernel::routing::NetZoneImpl {
         made->since = -1;
         made->distinct = 0;
         made->at = at;
+        made->left_unit.resize(at.size());
         std::string name;
         for (size_t depth = 0; depth < at.size(); depth++) {
+            double among = machine.levels[depth].between;
+            made->between.push_back(among > 0 ? shared("b" + name, among, 1) : nullptr);
             name += "-" + std::to_string(at[depth]);
             double rate = depth + 1 < at.size() ? machine.levels[depth].shared : 0;
             made->out.push_back(rate > 0 ? shared("o" + name, rate, 1) : nullptr);
@@ -257,9 +279,9 @@ class Cores : public simgrid::kernel::routing::NetZoneImpl {
         size_t depth = depth_of(from, to);
         auto take = [&](Link *link) {
             into->link_list_.push_back(link->get_impl());
-            if (latency)
-                *latency += link->get_latency();
+            from.latency += link_latency;
         };
+        from.latency = 0;
         const Level &level = machine.levels[depth];
         const Sent *sent = next(from, to);
         double size = sent ? sent->size : machine.limit, whole = crossings * machine.levels.back().rate;
@@ -268,28 +290,36 @@ class Cores : public simgrid::kernel::routing::NetZoneImpl {
         double part = level.share * (forwarded ? level.share_forward : 1);
         if (sent && sent->distinct > own_cache)
             part *= own_cache / sent->distinct;
+        if (size >= machine.limit && same_node(from, to))
+            part += first_share(from, depth);
         for (long i = size < machine.limit ? 0 : std::lround(part * whole / level.rate); i > 0; i--)
             take(from.sends);
         /* A core that sends and receives at the same time copies for both; between nodes the NIC writes by itself. */
         for (long i = size < machine.limit || !same_node(from, to) ? 0 : std::lround(level.share * whole / level.rate);
              i > 0; i--)
             take(to.sends);
-        bool waits = waits_at_borders(from, to, size), between = !same_node(from, to);
-        if (between ? waits_at_interface(from, to, size) : waits) {
+        bool waits = waits_at_borders(from, to, size);
+        if (same_node(from, to) ? waits : waits_at_interface(from, to, size)) {
             take(from.alone);
-            return;
-        }
-        for (long i = std::max(1L, (long)(whole / rate_of(level, from.blocking, forwarded))); i > 0; i--)
-            take(to.receives);
-        if (waits) {
+        } else {
+            for (long i = std::max(1L, (long)(whole / rate_of(level, from.blocking, forwarded))); i > 0; i--)
+                take(to.receives);
             /* As if the message were as long as what its interface could send in the gap. */
-            const Level &node = machine.levels[machine.node_parts - 1];
-            for (long i = from.interface ? std::lround(node.gap * node.rate / (size + header)) : 0; i > 0; i--)
+            for (long i =
+                     waits && from.interface ? std::lround(machine.node().gap * machine.node().rate / (size + header))
+                                             : 0;
+                 i > 0; i--)
                 take(from.interface->link);
-            return;
+            if (!waits)
+                for (const Shared *shared : crossed(from, to))
+                    take(shared->link);
         }
-        for (const Shared *shared : crossed(from, to))
-            take(shared->link);
+        /* SimGrid gives the messages of a link rates in inverse proportion to the latencies of their routes. Readers of
+         * one core were measured to be equally fast. */
+        if (size >= machine.limit)
+            from.latency = link_latency;
+        if (latency)
+            *latency += from.latency;
     }
     void get_graph(const s_xbt_graph_t *, std::map<std::string, xbt_node_t, std::less<>> *,
                    std::map<std::string, xbt_edge_t, std::less<>> *) override {
@@ -324,7 +354,7 @@ double waits(const Place &from, const Place &to, double size) {
         for (Shared *shared : crossed(from, to))
             start = shared->pass(size / shared->bytes_per_s, start);
     if (at_interface)
-        start = from.interface->pass(machine.levels[machine.node_parts - 1].gap, start);
+        start = from.interface->pass(machine.node().gap, start);
     return start - now;
 }
 
@@ -335,7 +365,7 @@ double copied(const Level &level, const Place &from, double size, bool ended) {
     return std::max(0.0, level.waited.at(size) - (ended ? copy_time(size) : waited));
 }
 
-double latency_factor(double size, const Host *source, const Host *target, const Links &links, const Zones &) {
+double latency_factor(double size, const Host *source, const Host *target, const Links &, const Zones &) {
     Place &from = place(source), &to = place(target);
     const Level &level = machine.levels[depth_of(from, to)];
     double bytes = std::max(0.0, size - header);
@@ -348,10 +378,7 @@ double latency_factor(double size, const Host *source, const Host *target, const
         waited ? copied(level, from, bytes, known) : level.delay.at(bytes) + (known ? 0 : machine.send.at(bytes));
     seconds +=
         level.poll * std::max(0, to.ranks_on_node - 2) + queued(from, to, bytes, level.rate) + waits(from, to, bytes);
-    double latency = 0;
-    for (const auto *link : links)
-        latency += link->get_latency();
-    return seconds / latency;
+    return seconds / from.latency;
 }
 
 double bandwidth_factor(double size, const Host *source, const Host *target, const Links &links, const Zones &) {
@@ -407,7 +434,7 @@ void place_ranks() {
     int number = 0;
     for (const auto &[node, places] : nodes) {
         for (auto *one : places) {
-            for (const auto &links : {one->out, one->in, {one->interface}})
+            for (const auto &links : {one->out, one->in, one->between, {one->interface}})
                 for (Shared *shared : links)
                     if (shared)
                         shared->most += 2;

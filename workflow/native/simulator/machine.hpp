@@ -18,6 +18,8 @@
  *   share DEPTH F              fraction of its sender's core (within a node also of its receiver's) that a long message
  *                              takes unless it is the core's only one
  *   share_forward DEPTH F      factor on `share` if the sender has just received the message
+ *   share_first DEPTH F        added to the share of the first of a core's messages at a time that leaves its unit
+ *   between DEPTH R            bandwidth shared by the messages between units in the same outer unit
  *   poll DEPTH S               delay for each rank on the receiver's node beyond two
  *   gap DEPTH S                of a node: time per short message at its network interface's message rate */
 // clang-format on
@@ -41,7 +43,7 @@ struct Level {
     double shared = 0;
     Curve delay, waited;
     double rate = unlimited, waited_rate = 0, forward = 0;
-    double busy = 0, turn = 0, share = 0, share_forward = 1, poll = 0, gap = 0;
+    double busy = 0, turn = 0, share = 0, share_forward = 1, share_first = 0, between = 0, poll = 0, gap = 0;
 };
 
 struct Machine {
@@ -50,6 +52,9 @@ struct Machine {
     size_t node_parts = 0;
     double waited_limit = 0, limit = 0;
 
+    const Level &node() const {
+        return levels[node_parts - 1];
+    }
     /* Time (s) of a message across a level without other traffic. */
     double alone(const Level &level, double size) const {
         return send.at(size) + level.delay.at(size) + size / level.rate + (size < limit ? receive.at(size) : 0);
@@ -76,6 +81,8 @@ inline bool read_of_level(Machine &machine, const std::string &what, std::istrin
                                                     {"turn", &level.turn},
                                                     {"share", &level.share},
                                                     {"share_forward", &level.share_forward},
+                                                    {"share_first", &level.share_first},
+                                                    {"between", &level.between},
                                                     {"poll", &level.poll},
                                                     {"gap", &level.gap}};
     auto value = values.find(what);
