@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -253,6 +254,14 @@ def test_a_core_of_switches_that_is_no_bottleneck_follows_the_costs_of_its_nodes
     assert (inner.latency_us, inner.bandwidth_gb_s) == (2, 9)
     assert (outer.latency_us, outer.bandwidth_gb_s) == (2.36, 9)
     assert machine_text(machine).startswith(f"level group 8 0\nlevel node 24 {inner.shared_gb_s * 1e9:.9g}\n")
+
+
+def test_short_messages_that_wait_for_a_units_link_take_as_long_as_if_they_shared_it() -> None:
+    """Of an alltoall on 8 ranks, 16 messages of 1000 B leave each socket, over a link of 10 MB/s; eight share it at most."""
+    machine = machine_of()
+    node, socket, core = machine.levels
+    slow = replace(machine, levels=(node, replace(socket, shared_gb_s=0.01), core))
+    assert linear(slow, 8, 1000, collective="alltoall") == pytest.approx(16 * 100, rel=0.2)
 
 
 def test_hundreds_of_long_messages_to_two_cores_do_not_end_the_simulation(tmp_path: Path) -> None:
