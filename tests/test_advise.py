@@ -12,7 +12,7 @@ from collstudy.tuning.advise import Measured, Question, Shape, answer, atlas_ans
 from conftest import Checkout, must
 
 HEADER = (
-    "collective,mapping,nodes,processes,size_bytes,algorithm,parameters,reason,basis,expected_us,default_us,gain_pct,"
+    "collective,mapping,nodes,allocated,processes,size_bytes,algorithm,parameters,reason,basis,expected_us,default_us,gain_pct,"
     "noise_pct,noise_from\n"
 )
 
@@ -33,9 +33,10 @@ def folder(tmp_path):
     (study / "study.json").write_text(json.dumps(document))
     (study / "tuning" / "decisions.csv").write_text(
         HEADER
-        + "bcast,core,2,8,1,default,,within noise,measured,1,1,0,2,launches\n"
-        + "bcast,core,2,8,1024,chain,,better,measured,10,12,20,2,launches\n"
-        + "bcast,core,2,9,1024,chain,,better,interpolated,11,13,18,2,launches\n"
+        + "bcast,core,2,2,8,1,default,,within noise,measured,1,1,0,2,launches\n"
+        + "bcast,core,2,2,8,1024,chain,,better,measured,10,12,20,2,launches\n"
+        + "bcast,core,2,2,9,1024,chain,,better,interpolated,11,13,18,2,launches\n"
+        + "bcast,core,2,2,10,1024,chain,,better,measured,12,14,17,2,launches\n"
     )
     rows = ["collective,algorithm,parameters,mapping,nodes,processes,size_bytes,launch,latency_us"]
     rows += [f"bcast,chain,,core,2,8,1024,{n},{9 + n / 2}" for n in range(1, 4)]
@@ -109,7 +110,7 @@ def test_a_sampled_study_rests_on_its_model(folder):
     document = json.loads((folder / "study.json").read_text())
     (folder / "study.json").write_text(json.dumps({**document, "sampling": {"rounds": 2}}))
     with open(folder / "tuning" / "decisions.csv", "a") as stream:
-        stream.write("bcast,core,2,11,1024,default,,no default arm,interpolated,,,,,unknown\n")
+        stream.write("bcast,core,2,2,11,1024,default,,no default arm,interpolated,,,,,unknown\n")
     text = "\n".join(answer(folder, Question("bcast", "core", 2, 9, 1024))[1])
     assert "11 us, interpolated\n" in text and "based on: a model of 3 points measured in rounds" in text
     text = "\n".join(answer(folder, Question("bcast", "core", 2, 11, 1024))[1])
@@ -122,7 +123,7 @@ def test_it_does_not_know(folder, processes, size):
     text = "\n".join(lines)
     assert not known
     assert "no decision" in text and "cells to measure: bcast with default, chain" in text
-    assert "decided: 8 to 9 processes" in text
+    assert "decided on 2 nodes: 8 to 10 processes, 1 to 1024 B" in text
 
 
 def test_a_withdrawn_rule_is_not_advised(folder):
@@ -131,6 +132,51 @@ def test_a_withdrawn_rule_is_not_advised(folder):
     )
     _, lines = answer(folder, Question("bcast", "core", 2, 8, 1024))
     assert "use: default (chain was slower on fresh launches)" in "\n".join(lines)
+
+
+def test_a_file_for_several_numbers_of_nodes_answers_for_each(folder):
+    """By core, eight ranks fill the first of two allocated nodes, and twelve use both; sixteen have run on two of four."""
+    (folder / "tuning" / "decisions.csv").write_text(
+        HEADER
+        + "bcast,core,1,2,8,1024,chain,,better,measured,10,12,20,2,launches\n"
+        + "bcast,core,2,2,12,1024,chain,,better,interpolated,11,13,18,2,launches\n"
+        + "bcast,core,2,4,16,1024,chain,,better,measured,12,14,17,2,launches\n"
+    )
+    with open(folder / "measurements.csv", "a") as stream:
+        stream.write("bcast,chain,,core,4,16,1024,1,12\nbcast,chain,,core,2,16,1024,1,99\n")
+    (folder / "tuning" / "mpich-core-n2.json").write_text("{}")
+    known, lines = answer(folder, Question("bcast", "core", 1, 8, 1024))
+    text = "\n".join(lines)
+    assert known and "10 us, [9.5, 10.5] us over 3 launches" in text and "tuning/mpich-core-n2.json" in text
+    known, lines = answer(folder, Question("bcast", "core", 2, 12, 1024))
+    text = "\n".join(lines)
+    assert (
+        known and "interpolated, between the neighbours' 10 and 12 us" in text and "tuning/mpich-core-n2.json" in text
+    )
+    # Eight ranks on two nodes, four on each, were not measured.
+    known, lines = answer(folder, Question("bcast", "core", 2, 8, 1024))
+    text = "\n".join(lines)
+    assert not known and "mapping core, 2 nodes, 8 processes" in text
+    assert "decided on 1 node: 8 to 8 processes" in text and "decided on 2 nodes: 12 to 16 processes" in text
+
+
+def test_with_a_file_for_each_number_of_nodes_its_own_answers(folder):
+    (folder / "tuning" / "decisions.csv").write_text(
+        HEADER
+        + "bcast,core,1,1,8,1024,linear,,better,measured,5,6,20,2,launches\n"
+        + "bcast,core,2,2,8,1024,chain,,better,measured,10,12,20,2,launches\n"
+    )
+    for nodes, algorithm in ((1, "linear"), (2, "chain")):
+        (folder / "tuning" / f"mpich-core-n{nodes}.json").write_text("{}")
+        text = "\n".join(answer(folder, Question("bcast", "core", nodes, 8, 1024))[1])
+        assert f"use: {algorithm}" in text and f"tuning/mpich-core-n{nodes}.json" in text
+
+
+def test_decisions_of_an_earlier_version_are_none(folder):
+    path = folder / "tuning" / "decisions.csv"
+    path.write_text(path.read_text().replace("allocated", "other"))
+    known, lines = answer(folder, Question("bcast", "core", 2, 8, 1024))
+    assert not known and lines[1].endswith("of an earlier version (no column allocated); ./study run toy decides again")
 
 
 def test_the_command_says_what_is_missing(tmp_path):

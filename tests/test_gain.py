@@ -39,10 +39,10 @@ sweeps:
 analysis: {tuning: {}}
 """
 DECISIONS = """\
-collective,mapping,nodes,processes,size_bytes,algorithm,parameters,reason,basis,expected_us,default_us,gain_pct,noise_pct,noise_from
-bcast,core,2,4,256,linear,,,measured,9,10,10,,
-bcast,core,2,4,512,default,,,measured,10,10,0,,
-alltoall,core,2,4,16,pairwise,,,measured,9,10,10,,
+collective,mapping,nodes,allocated,processes,size_bytes,algorithm,parameters,reason,basis,expected_us,default_us,gain_pct,noise_pct,noise_from
+bcast,core,2,2,4,256,linear,,,measured,9,10,10,,
+bcast,core,2,2,4,512,default,,,measured,10,10,0,,
+alltoall,core,2,2,4,16,pairwise,,,measured,9,10,10,,
 """
 
 
@@ -87,7 +87,9 @@ def test_traces_are_replayed_with_and_without_decisions(checkout: Checkout, prog
     (tmp_path / "alone").mkdir()
     assert not replay(one, project.store, tmp_path / "alone", io.StringIO(), spawn)["failure"]
     assert csv_rows(tmp_path / "alone" / "calls.csv.gz") == calls
-    checkout.write("results/few/tuning/decisions.csv", DECISIONS)
+    # Two ranks have a decision on one node, and another one on two nodes.
+    more = "bcast,core,1,1,2,256,binomial,,,measured,9,10,10,,\nbcast,core,2,2,2,256,default,,,measured,10,10,0,,\n"
+    checkout.write("results/few/tuning/decisions.csv", DECISIONS + more)
     done = must(checkout.snakemake(*collected))
     about = json.loads((results / "gained" / "study.json").read_text())
     default, decided = about["applications"][0]["replays"]
@@ -99,6 +101,8 @@ def test_traces_are_replayed_with_and_without_decisions(checkout: Checkout, prog
     ]  # fmt: skip
     assert "ompi_linear" in identity["rules"] and "COLL_BCAST" not in identity["environment"]
     assert "alltoall 2 2 31 -> ompi_pairwise" in identity["rules"]
+    assert "bcast 1 2 511 -> ompi_binomial" in identity["rules"] and "bcast 2 1 * -> ompi_default" in identity["rules"]
+    assert about["replay"]["nodes"] == [0, 0, 1, 1]
     # The replay without decisions is the same as before.
     assert (results / default["folder"]) == folder
 
@@ -158,7 +162,7 @@ def test_decisions_that_simulated_ranks_cannot_follow_are_not_verified(checkout:
     alltoall = "  - {collective: alltoall, algorithms: [default, pairwise], mappings: [core], processes: [2], sizes: {from: 16, to: 32}}\n"
     checkout.write("config/studies/few.yaml", CELLS.replace("analysis:", alltoall + "analysis:"))
     must(checkout.snakemake("--config", "studies=few", "--", "results/few/measurements.csv"))
-    checkout.write("results/few/tuning/decisions.csv", DECISIONS.replace("4,16,pairwise", "2,16,two_proc"))
+    checkout.write("results/few/tuning/decisions.csv", DECISIONS.replace("2,2,4,16,pairwise", "1,2,2,16,two_proc"))
     must(checkout.collstudy("tuning", "emit", "few"))
     folder = checkout.folder / "results" / "few" / "tuning"
     assert "alltoall" in (folder / "openmpi-core-n2.rules").read_text()

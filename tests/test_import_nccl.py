@@ -165,12 +165,7 @@ def test_the_same_ranks_on_other_nodes_have_lines_of_their_own() -> None:
     rows = decisions({8: {1024: "ring:protocol=ll", 4096: "default"}}, "allreduce", nodes=1)
     rows += decisions({8: {1024: "tree:protocol=ll128", 4096: "tree"}, 16: {1024: "ring"}}, "allreduce", nodes=2)
     rows += decisions({8: {1024: "ring"}, 16: {1024: "ring"}}, "bcast", nodes=2)
-    measured = {
-        ("allreduce", "core", 1, 8),
-        ("allreduce", "core", 2, 8),
-        ("bcast", "core", 2, 8),
-        ("bcast", "core", 2, 16),
-    }
+    measured = {"collectives": {"allreduce": {"processes": [8]}, "bcast": {"processes": [8, 16]}}}
     text = nccl.study_csv(placements(rows), measured, Configuration(ROOT / "config").catalogue, ["long " * 80])
     assert plugins(text, "allreduce", 1024, 1, 8) == ("ring", "ll")
     assert plugins(text, "allreduce", 4096, 1, 8) is plugins(text, "allreduce", 8192, 2, 8) is None

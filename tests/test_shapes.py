@@ -26,7 +26,7 @@ HOW = {
 }
 STUDY = {
     "name": "toy", "title": "Toy", "simulated": False, "machine": {"label": "M"}, "provenance": HOW,
-    "collectives": {"bcast": {"processes": [4, 8]}},
+    "collectives": {"bcast": {"processes": [2, 4, 8]}},
 }  # fmt: skip
 #: Decisions for nodes of four cores: (mapping, nodes) -> algorithm.
 DECIDED = {("core", 1): "linear", ("core", 2): "chain", ("node", 2): "binomial"}
@@ -41,8 +41,7 @@ def folder(tmp_path: Path) -> Path:
         for (mapping, nodes), algorithm in DECIDED.items()
         for p in ((2, 4) if nodes == 1 else (4, 8))
     ]
-    measured = {(row.mapping, row.nodes, row.processes, row.nodes) for row in rows}
-    emission.emit(STUDY, placements(rows), CONFIG.catalogue, tuning, NUMBERS, measured=measured)
+    emission.emit(STUDY, placements(rows), CONFIG.catalogue, tuning, NUMBERS)
     fake_mpirun(tmp_path, "5.0.11")
     return tuning
 
@@ -57,12 +56,19 @@ def fake_mpirun(folder: Path, version: str) -> None:
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
 
 
-def test_the_librarys_rules_have_all_shapes_of_the_only_file_of_a_mapping(tmp_path: Path) -> None:
-    rows = [Decision("bcast", "core", 2, p, 8, "linear", (), 10.0) for p in (4, 8)]
-    measured = {("core", 1, 4, 1), ("core", 2, 8, 2)}
-    emission.emit(STUDY, placements(rows), CONFIG.catalogue, tmp_path, NUMBERS, measured=measured)
+def test_a_file_for_all_numbers_of_nodes_has_all_measured_shapes(tmp_path: Path) -> None:
+    rows = [Decision("bcast", "core", 1 + (p > 4), p, 8, "linear", (), 10.0) for p in range(2, 9)]
+    emission.emit(STUDY, placements(rows), CONFIG.catalogue, tmp_path, NUMBERS)
     lines = (tmp_path / "coll-core-n2.rules").read_text().splitlines()
-    assert {tuple(line.split()[1:3]) for line in lines if line.startswith("bcast")} == {("1", "4"), ("2", "4")}
+    assert {tuple(line.split()[1:3]) for line in lines if line.startswith("bcast")} == {
+        ("1", "2"),
+        ("1", "4"),
+        ("2", "4"),
+    }
+    (entry,) = json.loads((tmp_path / "shapes.json").read_text())
+    assert entry["nodes"] == {"1": [2, 4], "2": [8, 8]}
+    assert "## Mapping core, 1 or 2 nodes\n" in (tmp_path / "README.md").read_text()
+    assert "mapping core, 1 or 2 nodes; no other placement." in (tmp_path / "openmpi-core-n2.rules").read_text()
 
 
 def started(folder: Path, *words: str, **variables: str) -> tuple[list[str], str]:

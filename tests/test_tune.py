@@ -131,7 +131,7 @@ def verifies(cells, decided):
     """Return a source that verifies decisions for simulated *cells*."""
     source = object.__new__(verifying.VerifyingSource)
     source.study, source.context = CONFIG.study("tuning"), SimpleNamespace(catalogue=CONFIG.catalogue)
-    source.document, source.grid, source.placements = {"simulated": True}, cells, rules.placements(decisions(decided))
+    source.document, source.grid, source.placements = {"simulated": True}, cells, rules.placements(decided)
     return source
 
 
@@ -144,7 +144,7 @@ def test_the_best_known_latency_is_of_algorithms_that_ran(tmp_path):
 
 
 def test_without_a_default_arm_there_is_nothing_to_verify(cell):
-    assert verifies([replace(cell, algorithm="linear")], {8: {1: "default"}}).pairs() == []
+    assert verifies([replace(cell, algorithm="linear")], decisions({24: {1: "default"}}, nodes=1)).pairs() == []
 
 
 def test_all_sweeps_of_a_collective_are_verified(cell):
@@ -153,7 +153,8 @@ def test_all_sweeps_of_a_collective_are_verified(cell):
         for size, counts in ((64, (8, 48)), (512, (48,)))
         for count in counts
     ]
-    pairs = verifies(cells, {8: {64: "linear"}, 48: {64: "linear", 512: "chain"}}).pairs()
+    decided = [*decisions({8: {64: "linear"}}, nodes=1), *decisions({48: {64: "linear", 512: "chain"}})]
+    pairs = verifies(cells, decided).pairs()
     found = {(pair.processes, pair.default.sizes, pair.on_grid) for pair in pairs}
     assert found == {
         (8, (64, 64), True), (28, (64, 64), False), (48, (64, 64), True), (48, (512, 512), True),
@@ -162,16 +163,37 @@ def test_all_sweeps_of_a_collective_are_verified(cell):
 
 def test_a_file_for_all_numbers_of_nodes_is_verified_on_all(cell):
     cells = [replace(cell, nodes=n, processes=4 * n, per_node=4, sizes=(1, 1)) for n in (1, 2)]
-    source = verifies(cells, {4: {1: "linear"}, 8: {1: "chain"}})
-    assert [(pair.default.nodes, pair.processes) for pair in source.pairs()] == [(1, 4), (2, 8)]
+    decided = [*decisions({4: {1: "linear"}}, nodes=1), *decisions({8: {1: "chain"}})]
+    pairs = verifies(cells, decided).pairs()
+    assert [(pair.placement.name, pair.nodes, pair.processes) for pair in pairs] == [
+        ("core-n2", 1, 4),
+        ("core-n2", 2, 8),
+    ]
     # With a file for each number of nodes, only its own.
-    source.placements += [replace(one, nodes=1) for one in source.placements]
-    assert [(pair.placement.nodes, pair.default.nodes) for pair in source.pairs()] == [(2, 2), (1, 1)]
+    cells.append(replace(cells[1], processes=4, per_node=2))
+    pairs = verifies(cells, [*decided, *decisions({4: {1: "chain"}})]).pairs()
+    assert {(pair.placement.name, pair.nodes, pair.processes) for pair in pairs if pair.on_grid} == {
+        ("core-n1", 1, 4), ("core-n2", 2, 4), ("core-n2", 2, 8),
+    }  # fmt: skip
+
+
+def test_ranks_that_fill_one_of_the_allocated_nodes_are_verified_for_one_node(cell, tmp_path):
+    """The best known latency is that of the cell, whose number of nodes in measurements.csv is that of the allocation."""
+    (pair,) = verifies([replace(cell, sizes=(1, 1))], decisions({24: {1: "linear"}}, nodes=1)).pairs()
+    assert (cell.nodes, pair.nodes) == (2, 1)
+    rule = rules.selected(pair.placement.tables["bcast"], 24, 1)
+    head = "collective,algorithm,parameters,mapping,nodes,processes,size_bytes,launch,latency_us,proved\n"
+    (tmp_path / "measurements.csv").write_text(head + "bcast,chain,,core,2,24,1,1,3,\n")
+    fake = SimpleNamespace(folder=tmp_path, tie_pct=2, document={"simulated": True})
+    fake.best_known = lambda: tuner.Tuner.best_known(fake)
+    tuner.Tuner.write_verification(fake, [verifying.Verified(pair, 1, rule, [4.0], [3.5])])
+    (row,) = csv_rows(tmp_path / "tables" / "tuning-verification.csv")
+    assert (row["nodes"], row["best_known_us"], row["best_known"]) == ("1", "3.0", "chain")
 
 
 def test_ranks_per_node_are_those_of_the_sweep(cell):
     cells = [replace(cell, processes=2 * count, per_node=count, sizes=(1, 1)) for count in (1, 4)]
-    pairs = verifies(cells, {2: {1: "linear"}, 8: {1: "chain"}}).pairs()
+    pairs = verifies(cells, decisions({2: {1: "linear"}, 8: {1: "chain"}})).pairs()
     for pair in pairs:
         assert {pair.default.per_node, pair.tuned.per_node} == {-(-pair.processes // 2)}
         scopes = [line.split()[1:3] for line in pair.tuned.selection.text.splitlines()]
@@ -182,7 +204,8 @@ def test_ranks_per_node_are_those_of_the_sweep(cell):
 def verified(placement, processes, size, default, tuned):
     table = placement.tables["bcast"]
     rule = rules.selected(table, processes, size)
-    return verifying.Verified(placement, "bcast", processes, size, True, rule, default, tuned)
+    pair = verifying.Pair(placement, "bcast", placement.used["bcast"][8], processes, True, None, None)
+    return verifying.Verified(pair, size, rule, default, tuned)
 
 
 @pytest.mark.parametrize(

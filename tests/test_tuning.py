@@ -47,6 +47,22 @@ def test_neighbouring_sizes_and_counts_become_one_rule():
     assert table[4][0].gain_pct == 10
 
 
+def test_one_file_serves_all_numbers_of_nodes_that_the_ranks_determine():
+    rows = [*decisions({4: {1: "linear"}}, nodes=1), *decisions({8: {1: "chain"}})]
+    (found,) = placements([*rows, *decisions({4: {1: "linear"}}, "reduce", nodes=1)])
+    assert found.name == "core-n2" and found.used == {"bcast": {4: 1, 8: 2}, "reduce": {4: 1}}
+    assert [selected(found.tables["bcast"], count, 1).algorithm for count in (4, 8)] == ["linear", "chain"]
+    # Decisions for the same ranks on other nodes, even of another collective, would compete for one rule.
+    one, two = placements([*rows, *decisions({4: {1: "chain"}}, "reduce")])
+    assert (one.name, one.used, two.name) == ("core-n1", {"bcast": {4: 1}}, "core-n2")
+    assert two.used == {"bcast": {8: 2}, "reduce": {4: 2}}
+    # Other mappings have files of their own.
+    assert [one.name for one in placements([*rows, *decisions({4: {1: "chain"}}, mapping="node")])] == [
+        "core-n2",
+        "node-n2",
+    ]
+
+
 def test_beyond_what_was_measured_the_library_decides():
     (found,) = placements(decisions({4: {1: "linear", 1024: "chain"}}))
     table = found.tables["bcast"]
@@ -167,7 +183,6 @@ def emitted(folder, nodes, mpi=None):
         None,
         library.write,
         mpi.build,
-        {("core", nodes, 4, 1)},
     )
     return found
 

@@ -204,7 +204,7 @@ read_applications <- function(study, applications = study$applications) {
     application$trace <- read_trace(file.path(root, application$trace))
     application$replays <- lapply(application$replays, function(entry) {
       folder <- file.path(root, entry$folder)
-      c(entry, list(replay = read_replay(folder), timed = read_timed_replay(folder)))
+      c(entry, list(replay = read_replay(folder), timed = read_timed_replay(folder, study$replay$nodes)))
     })
     application
   })

@@ -4,10 +4,11 @@
 #' Read a replay on a machine other than a fat tree
 #'
 #' @param folder Folder of a replay (`results/replays/...`).
-#' @return A list: makespan_us; `operations` ([collective_operations()]); `ranks` (tibble: rank, compute_us,
-#'   point_to_point_us, collectives_us, end_us). NULL where there is no replay or it failed.
+#' @param node_of The node of each rank; NULL if it is not needed.
+#' @return A list: makespan_us; `operations` ([collective_operations()], with the nodes of the communicator); `ranks`
+#'   (tibble: rank, compute_us, point_to_point_us, collectives_us, end_us). NULL where there is no replay or it failed.
 #' @noRd
-read_timed_replay <- function(folder) {
+read_timed_replay <- function(folder, node_of = NULL) {
   path <- file.path(folder, "calls.csv.gz")
   if (!file.exists(path)) return(NULL)
   about <- jsonlite::read_json(file.path(folder, "about.json"))
@@ -16,8 +17,12 @@ read_timed_replay <- function(folder) {
   if (nrow(calls) != about$calls) stop(path, ": ", nrow(calls), " calls, not ", about$calls, call. = FALSE)
   calls$size_bytes <- message_size(calls, calls$ranks)
   several <- filter(calls, .data$communicator >= 0, .data$ranks > 1)
+  members <- distinct(several, .data$communicator, .data$rank)
+  nodes <- summarise(
+    group_by(members, .data$communicator), nodes = n_distinct(as.numeric(unlist(node_of))[.data$rank + 1])
+  )
   list(
-    makespan_us = about$makespan_us, operations = collective_operations(several),
+    makespan_us = about$makespan_us, operations = left_join(collective_operations(several), nodes, "communicator"),
     ranks = readr::read_csv(file.path(folder, "ranks.csv"), col_types = "idddd", lazy = FALSE, progress = FALSE)
   )
 }
@@ -34,11 +39,14 @@ has_timed_replays <- function(results) {
 #' Read the decisions for the cells, with their measured latencies
 #'
 #' @param study List from [read_study()].
-#' @return Tibble: operation, ranks, size_bytes (0 for a barrier), kept (latency of the decided algorithm over that of
-#'   the default, both of the slowest rank). No rows until the study of the cells has made decisions.
+#' @return Tibble: operation, ranks, nodes (that the ranks use), size_bytes (0 for a barrier), kept (latency of the
+#'   decided algorithm over that of the default, both of the slowest rank). No rows until the study of the cells has
+#'   made decisions.
 #' @noRd
 read_decided <- function(study) {
-  none <- tibble(operation = character(), ranks = numeric(), size_bytes = numeric(), kept = numeric())
+  none <- tibble(
+    operation = character(), ranks = numeric(), nodes = numeric(), size_bytes = numeric(), kept = numeric()
+  )
   name <- study$replay$decisions %||% ""
   folder <- file.path(results_root(study), name)
   if (!nzchar(name) || !file.exists(file.path(folder, "tuning", "decisions.csv"))) return(none)
@@ -49,30 +57,32 @@ read_decided <- function(study) {
         parameters = coalesce(.data$parameters, "")
       )
   }
-  place <- c("operation", "ranks", "size_bytes")
+  place <- c("operation", "ranks", "allocated", "size_bytes")
   latencies <- mapped(read_rows(file.path(folder, "measurements.csv"))) |>
+    rename(allocated = "nodes") |>
     group_by(across(all_of(c(place, "algorithm", "parameters")))) |>
     summarise(slowest_us = median(coalesce(.data$max_latency_us, .data$latency_us)), .groups = "drop")
   default <- filter(latencies, .data$algorithm == "default")
-  types <- do.call(readr::cols_only, grid_columns[point_keys])
+  types <- do.call(readr::cols_only, c(grid_columns[point_keys], allocated = "d"))
   mapped(readr::read_csv(file.path(folder, "tuning", "decisions.csv"), col_types = types, progress = FALSE)) |>
-    select(all_of(c(place, "algorithm", "parameters"))) |>
+    select(all_of(c(place, "nodes", "algorithm", "parameters"))) |>
     left_join(latencies, c(place, "algorithm", "parameters")) |>
     left_join(select(default, all_of(place), default_us = "slowest_us"), place) |>
-    transmute(.data$operation, .data$ranks, .data$size_bytes, kept = .data$slowest_us / .data$default_us)
+    transmute(.data$operation, .data$ranks, .data$nodes, .data$size_bytes, kept = .data$slowest_us / .data$default_us)
 }
 
 #' Add the share of its time that each operation is predicted to keep (`kept`), from the decision for the next smaller
 #' measured size
 #'
-#' The share is 1 for operations whose collective or number of ranks was not measured.
+#' The share is 1 for operations whose collective was not measured on so many ranks and nodes.
 #' @noRd
 predict_operations <- function(operations, decided) {
   operations$kept <- rep(1, nrow(operations))
-  cells <- distinct(select(operations, "operation", "ranks"))
+  keys <- c("operation", "ranks", "nodes")
+  cells <- distinct(operations[keys])
   for (i in seq_len(nrow(cells))) {
-    mine <- operations$operation == cells$operation[i] & operations$ranks == cells$ranks[i]
-    known <- semi_join(decided, cells[i, ], c("operation", "ranks")) |>
+    mine <- vctrs::vec_in(operations[keys], cells[i, ])
+    known <- semi_join(decided, cells[i, ], keys) |>
       filter(is.finite(.data$kept)) |>
       arrange(.data$size_bytes)
     if (nrow(known) == 0) next

@@ -73,7 +73,13 @@ find_place <- function(study, collective, mapping, processes) {
   cell <- places_of(study, collective, mapping)
   nodes <- unique(cell$nodes[cell$processes == processes])
   if (length(nodes) == 0) nodes <- unique(cell$nodes)
-  keys <- placement_key(cell$place[1], nodes)
+  find_placed(study, cell$place[1], nodes, processes)
+}
+
+#' The placement of the first ranks of a mapping (of the catalogue) on one of several numbers of nodes
+#' @noRd
+find_placed <- function(study, place, nodes, processes) {
+  keys <- placement_key(place, nodes)
   found <- unlist(unname(lapply(study$ranks[intersect(keys, names(study$ranks))], holding, processes)), FALSE)
   found <- unique(map(found, function(one) one$place[seq_len(processes), , drop = FALSE]))
   if (length(found) == 1) found[[1]]

@@ -101,7 +101,7 @@ parts_after <- function(sampled, round = Inf) {
     launches <- semi_join(sampled$launches, rows, by = c("collective", "mapping"))
     part <- sampling_part(rows, sum(launches$node_s[launches$round <= round]))
     row <- put_on_grid(part$grid, rows, rows$row)
-    c(part, list(collective = rows$collective[1], mapping = rows$mapping[1], mapped = rows$mapped[1], row = row))
+    c(part, list(collective = rows$collective[1], mapping = rows$mapping[1], row = row))
   })
 }
 
@@ -155,10 +155,9 @@ write_selected <- function(folder, round) {
 #' @noRd
 decide_sampled <- function(results) {
   study <- results$study
-  parts <- parts_after(read_sampled(study))
-  bind_rows(no_decisions(), map(unname(parts), function(part) {
+  sampled <- read_sampled(study)
+  found <- map(unname(parts_after(sampled)), function(part) {
     at <- fill_counts(part$grid$counts)
-    mapped <- part$mapped
     part <- model_part(part, study)
     shape <- c(length(part$grid$names), length(at), length(part$grid$sizes))
     unknown <- list(relative = array(NA_real_, shape), level = matrix(NA_real_, shape[2], shape[3]))
@@ -167,11 +166,9 @@ decide_sampled <- function(results) {
     found <- decide_mapping(part$grid, part$collective, part$mapping, at, study, predicted)
     at_grid <- cbind(match(found$processes, part$grid$counts), match(coalesce(found$size_bytes, -1), part$grid$sizes))
     known <- function(names) known_points(part)[cbind(match(names, part$grid$names), at_grid)] %in% TRUE
-    mutate(found,
-      basis = ifelse(known(.data$algorithm) & known("default"), "measured", "interpolated"),
-      nodes = max(part$nodes), mapping = mapped, .after = "mapping"
-    )
-  }))
+    mutate(found, basis = ifelse(known(.data$algorithm) & known("default"), "measured", "interpolated"))
+  })
+  with_nodes(bind_rows(no_decisions(), found), sampled$points, study)
 }
 
 #' Points and cost of each round, and regret of the choice after it

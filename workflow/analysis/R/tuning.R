@@ -148,7 +148,7 @@ cannot_decide <- function(grid) {
 #' Decisions for all collectives over the measured range of process counts
 #'
 #' @param results List from [read_results()].
-#' @return Tibble as [decide_tuning()], with `nodes`.
+#' @return Tibble as [decide_tuning()], with the columns of [with_nodes()].
 #' @noRd
 decide_all <- function(results) {
   if (!is.null(results$study$sampling)) return(decide_sampled(results))
@@ -157,16 +157,52 @@ decide_all <- function(results) {
     if (length(counts) == 0) counts <- sort(unique(results$medians$processes[results$medians$collective == collective]))
     decide_tuning(results, collective, at = fill_counts(counts))
   })
-  found <- bind_rows(no_decisions(), found)
-  # Collectives that were measured on different nodes with the same number of ranks do not share a file.
-  places <- results$study$places
-  apart <- places$mapped[varies(places, c("mapped", "processes"), "nodes")]
-  places <- slice_max(group_by(places, .data$collective, .data$mapping), .data$nodes, with_ties = FALSE)
-  at <- match(paste(found$collective, found$mapping, sep = "\r"), paste(places$collective, places$mapping, sep = "\r"))
-  most <- max(1, results$cells[["nodes"]], na.rm = TRUE)
-  found$nodes <- ifelse(places$mapped[at] %in% apart, places$nodes[at], most)
-  found$mapping <- places$mapped[at]
-  relocate(found, "nodes", .after = "mapping")
+  with_nodes(bind_rows(no_decisions(), found), results$study$places, results$study)
+}
+
+#' Add the nodes of the ranks to decisions
+#'
+#' Ranks that were not measured use the allocation of the next larger number that was, and are the first ranks of its
+#' placement. Fewer or more ranks than were measured with a mapping have no decision, though other mappings have one. If
+#' the same ranks use the same nodes of several allocations, the decision is that of the smallest one.
+#'
+#' @param found Tibble from [decide_tuning()].
+#' @param places Tibble of what was measured: collective, mapping, place and mapped ([name_rows()]), nodes, processes.
+#' @return `found` with nodes (that the ranks use) and allocated (`nodes` of the measurements); mapping without nodes.
+#' @noRd
+with_nodes <- function(found, places, study) {
+  cells <- distinct(found, .data$collective, .data$mapping, .data$processes)
+  at <- map_dbl(seq_len(nrow(cells)), function(i) {
+    own <- which(places$collective == cells$collective[i] & places$mapping == cells$mapping[i])
+    own <- own[order(places$processes[own])]
+    counts <- places$processes[own]
+    if (cells$processes[i] < min(counts)) NA else own[match(TRUE, counts >= cells$processes[i])]
+  })
+  cells <- cells[!is.na(at), ]
+  at <- at[!is.na(at)]
+  cells <- mutate(cells, allocated = places$nodes[at], mapped = places$mapped[at])
+  stated <- states_nodes(study, places$nodes)
+  cells$nodes <- map_dbl(seq_len(nrow(cells)), function(i) {
+    ranks <- if (!stated) find_placed(study, places$place[at[i]], cells$allocated[i], cells$processes[i])
+    if ("node" %in% colnames(ranks)) n_distinct(ranks[, "node"]) else cells$allocated[i]
+  })
+  smallest <- cells |>
+    group_by(.data$collective, .data$mapped, .data$nodes, .data$processes) |>
+    filter(.data$allocated == min(.data$allocated)) |>
+    ungroup() |>
+    select("collective", "mapping", "mapped", "nodes", "allocated", "processes")
+  inner_join(found, smallest, c("collective", "mapping", "processes")) |>
+    mutate(mapping = .data$mapped, mapped = NULL) |>
+    relocate("nodes", "allocated", .after = "mapping")
+}
+
+#' Whether the numbers of nodes of imported rows are those that the ranks use; otherwise they are those of the machine,
+#' over which the ranks were mapped
+#' @noRd
+states_nodes <- function(study, nodes) {
+  levels <- Filter(function(level) level$name %in% c("group", "node"), study$machine$levels)
+  whole <- prod(map_dbl(levels, function(level) level$count %||% 1))
+  length(study$import) > 0 && (identical(study$provenance$mpi, "nccl") || any(nodes != whole))
 }
 
 #' The process counts to decide: all counts if their range is narrower than 128, else the measured ones, their midpoints

@@ -140,8 +140,8 @@ def _withdrawn(placement: Placement | None) -> list[dict[str, Any]]:
         return []
     return [
         {
-            "collective": collective, "mapping": placement.mapping, "nodes": placement.nodes, "processes": count,
-            "size_bytes": rule.size, "rule": rule.text, "speedup": None,
+            "collective": collective, "mapping": placement.mapping, "nodes": placement.used[collective][count],
+            "processes": count, "size_bytes": rule.size, "rule": rule.text, "speedup": None,
         }
         for collective, table in placement.tables.items()
         for count, mine in table.items()

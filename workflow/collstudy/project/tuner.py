@@ -65,7 +65,6 @@ class Tuner:
         emission.emit(
             self.document, found, self.catalogue, folder, self.numbers(),
             self.library.write if self.library else None, self.installed and self.installed.build,
-            self.source.shapes(),
         )  # fmt: skip
         return found
 
@@ -141,11 +140,11 @@ class Tuner:
         lines = []
         for row in rows:
             middle, low, high = row.speedup()
-            where = (row.collective, row.placement.mapping, row.placement.nodes, row.processes, row.size)
-            known = best.get(where, (None, ""))
+            cell = row.pair.default
+            known = best.get((cell.collective, cell.mapping, cell.nodes, cell.processes, row.size), (None, ""))
             lines.append(
                 dict(zip(COLUMNS, [
-                    *where, row.on_grid, row.rule.text, median(row.default), median(row.tuned), *known, middle, low, high,
+                    *row.where, row.pair.on_grid, row.rule.text, median(row.default), median(row.tuned), *known, middle, low, high,
                     min(len(row.default), len(row.tuned)), row.verdict(self.tie_pct), self.document["simulated"],
                 ], strict=True))
             )  # fmt: skip
@@ -156,9 +155,10 @@ class Tuner:
         by_rule: dict[tuple, list[Verified]] = {}
         for row in rows:
             if row.rule.algorithm != "default":
-                table = row.placement.tables[row.collective]
-                entry = max(count for count in table if count <= row.processes)
-                by_rule.setdefault((row.collective, row.placement.name, entry, row.rule.size), []).append(row)
+                pair = row.pair
+                table = pair.placement.tables[pair.collective]
+                entry = max(count for count in table if count <= pair.processes)
+                by_rule.setdefault((pair.collective, pair.placement.name, entry, row.rule.size), []).append(row)
         lines = []
         for (_, _, entry, _), members in by_rule.items():
             slower = [row for row in members if row.verdict(self.tie_pct) == "slower"]
@@ -169,25 +169,23 @@ class Tuner:
                 if self._is_withdrawn(one, entry, members if mean < 1 else slower, whole=mean < 1):
                     self.withdrawn.add((one.collective, one.mapping, one.nodes, one.processes, one.size))
             lines += [
-                dict(zip(WITHDRAWN_COLUMNS, [
-                    row.collective, row.placement.mapping, row.placement.nodes, row.processes, row.size, row.rule.text,
-                    row.speedup()[0],
-                ], strict=True))
+                dict(zip(WITHDRAWN_COLUMNS, [*row.where, row.rule.text, row.speedup()[0]], strict=True))
                 for row in slower
-            ]  # fmt: skip
+            ]
         write_atomically(self.folder / "tables" / "tuning-withdrawn.csv", to_csv(WITHDRAWN_COLUMNS, lines))
 
     def _is_withdrawn(self, one: rules.Decision, entry: int, rows: list[Verified], whole: bool) -> bool:
         """Return whether a decision is withdrawn because of *rows*."""
         for row in rows:
-            place = row.placement
-            if (one.collective, one.mapping, one.nodes) != (row.collective, place.mapping, place.nodes):
+            pair, place = row.pair, row.pair.placement
+            same = (one.collective, one.mapping) == (pair.collective, place.mapping)
+            if not same or place.used[one.collective].get(one.processes) != one.nodes:
                 continue
-            table = place.tables[row.collective]
+            table = place.tables[pair.collective]
             if whole:
                 here = max(count for count in table if count <= one.processes) == entry
                 if here and selected(table, one.processes, one.size or 0).size == row.rule.size:
                     return True
-            elif one.processes == row.processes and (one.size or 0) <= (row.size or 0) < 2 * (one.size or 1):
+            elif one.processes == pair.processes and (one.size or 0) <= (row.size or 0) < 2 * (one.size or 1):
                 return True
         return False

@@ -14,7 +14,7 @@ from collstudy.base.files import to_csv, write_atomically, write_if_changed
 from collstudy.launch import toolchain
 from collstudy.sources import edges
 from collstudy.sources.edges import Launched
-from collstudy.store.measurements import read_measurements, read_rows
+from collstudy.store.measurements import read_rows
 from collstudy.store.records import Damaged, Record
 from collstudy.store.store import Store
 from collstudy.study.catalogue import Catalogue
@@ -22,7 +22,6 @@ from collstudy.study.cells import Versions
 from collstudy.study.config import Configuration
 from collstudy.study.description import Policy, Study
 from collstudy.study.machines import Machine
-from collstudy.study.placement import place
 from collstudy.study.work import Work
 
 MEASUREMENT_COLUMNS = [
@@ -283,21 +282,6 @@ class Source(ABC):
             ["tables/tuning-regret.csv", "tables/tuning-verification.csv"] if "tuning" in self.study.analysis else []
         )
         return found + (["tables/sampling.csv"] if "replay_sampling" in self.study.analysis else [])
-
-    # Its tuning files
-
-    def shapes(self) -> set[tuple[str, int, int, int]]:
-        """Return (mapping, allocated nodes, processes, nodes actually used) of everything that was measured."""
-        machine = self.study.machine
-        rows = {(r.mapping, r.nodes, r.processes) for r in read_measurements(self.folder / "measurements.csv")}
-        if any(nodes != machine.nodes for _, nodes, _ in rows):
-            return {(mapping, nodes, processes, nodes) for mapping, nodes, processes in rows}
-        # The rows do not state numbers of nodes, so the processes were mapped over the whole machine.
-        cycles = {name: self.context.catalogue.mappings[name]["cycle"] for name, _, _ in rows}
-        return {
-            (name, nodes, processes, len({core.node for core in place(machine, cycles[name], nodes, processes, None)}))
-            for name, nodes, processes in rows
-        }
 
     def check(self) -> None:
         """Raise StudyError for any problem that would stop a run."""

@@ -116,12 +116,6 @@ class SweptSource(Source):
             "ci_width_pct": None if simulated else policy.ci_width_pct,
         }
 
-    def shapes(self) -> set[tuple[str, int, int, int]]:
-        """Return (mapping, allocated nodes, processes, nodes actually used) of the cells."""
-        machine = self.study.machine
-        cells = {(c.mapping, c.nodes, c.processes, c.per_node): c for c in self.cells()}.values()
-        return {(c.mapping, c.nodes, c.processes, len({core.node for core in c.place(machine)})) for c in cells}
-
     def launched(self) -> list[Launched]:
         """Return the launches of all cells of the grid."""
         return of_cells(self.grid)

@@ -85,16 +85,13 @@ class TracedSource(Source):
     def describe(self) -> dict[str, Any]:
         """Return the part of study.json about applications: folders of traces and replays, and settings of replays."""
         plan, (found, left_out) = self.traced.replay, self.found
-        replay = (
-            {
-                "ranks": plan.ranks,
-                "mapping": plan.mapping,
-                "machines": [m.name for m in plan.machines],
-                "decisions": plan.decisions,
-            }
-            if plan
-            else None
-        )
+        replay: dict[str, Any] | None = None
+        if plan:
+            names = [machine.name for machine in plan.machines]
+            replay = {"ranks": plan.ranks, "mapping": plan.mapping, "machines": names, "decisions": plan.decisions}
+            if plan.decisions:
+                machine, cycle = plan.machines[0], self.context.catalogue.mappings[plan.mapping]["cycle"]
+                replay["nodes"] = [core.node for core in place(machine, cycle, machine.nodes, plan.ranks, None)]
         return {
             "collectives": {}, "decisions": {},
             "provenance": {
@@ -200,30 +197,26 @@ class Decided:
 
 def decided(plan: ReplayPlan, context: Context) -> Decided | None:
     """Return the decisions of the plan's study for its mapping and machine; None if that study has none yet."""
-    folder = context.results / plan.decisions / "tuning"
-    if not (folder / "decisions.csv").exists():
+    catalogue = context.catalogue
+    try:
+        rows = read_decisions(context.results / plan.decisions / "tuning" / "decisions.csv")
+    except StudyError:
         return None
-    machine, catalogue = plan.machines[0], context.catalogue
-    chosen = [row for row in read_decisions(folder / "decisions.csv") if row.mapping == plan.mapping]
-    found = [placement for placement in placements(chosen) if placement.nodes == machine.nodes]
+    chosen = [row for row in rows if row.mapping == plan.mapping]
+    found = [in_library(catalogue, placement) for placement in placements(chosen)]
     if not found:
         return None
-    ours = in_library(catalogue, found[0])
-    cycle = catalogue.mappings[plan.mapping]["cycle"]
-    used = {
-        count: len({core.node for core in place(machine, cycle, machine.nodes, count, None)})
-        for count in {row.processes for row in chosen}
-    }
-    shapes = {
-        name: {(row.processes, used[row.processes]) for row in chosen if row.collective == name} for name in ours.tables
-    }
-    rules = library_rules(ours, catalogue, [], shapes, "ompi_default")
+    rules = "".join(
+        library_rules(one, catalogue, [], {name: one.used[name].items() for name in one.tables}, "ompi_default")
+        for one in found
+    )
+    names = tuple(sorted({name for one in found for name in one.tables}))
     # If no rule applies, as for another rank count, use the default of a replay without decisions.
-    for name in ours.tables:
+    for name in names:
         default = catalogue.algorithms[name]["default"]
         if own := default.get("simulated", default.get("library")):
             rules += f"{name} * * * -> {library_text(own)}\n"
-    return Decided(rules if ours.tables else "", tuple(ours.tables))
+    return Decided(rules if names else "", names)
 
 
 def _replays(trace: Trace, plan: ReplayPlan, context: Context) -> Iterator[Replay]:

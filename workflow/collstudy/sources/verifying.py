@@ -31,10 +31,11 @@ WITHDRAWN_COLUMNS = ["collective", "mapping", "nodes", "processes", "size_bytes"
 
 @dataclass(frozen=True)
 class Pair:
-    """Two cells to compare: with the default, and with the rules file of a placement."""
+    """Two cells to compare, whose ranks use so many *nodes*: with the default, and with the rules file of a placement."""
 
     placement: Placement
     collective: str
+    nodes: int
     processes: int
     on_grid: bool
     default: Cell
@@ -43,16 +44,19 @@ class Pair:
 
 @dataclass(frozen=True)
 class Verified:
-    """Result for one cell and size: times with the default and with the rules file."""
+    """Result for a pair and one size: times with the default and with the rules file."""
 
-    placement: Placement
-    collective: str
-    processes: int
+    pair: Pair
     size: int | None
-    on_grid: bool
     rule: Rule
     default: list[float]
     tuned: list[float]
+
+    @property
+    def where(self) -> tuple[str, str, int, int, int | None]:
+        """Return collective, mapping, nodes that the ranks use, processes and size, as in decisions.csv."""
+        pair = self.pair
+        return pair.collective, pair.placement.mapping, pair.nodes, pair.processes, self.size
 
     def speedup(self) -> tuple[float, float, float]:
         """Return the speed-up of tuned over default with its interval, from pairs of interleaved launches."""
@@ -157,7 +161,7 @@ class VerifyingSource(SweptSource):
                 else texts_of(self.document, placement, self.folder / "tuning")
             )
             pairs += [
-                Pair(placement, cell.collective, cell.processes, on_grid, *arms(cell, texts, 1))
+                Pair(placement, cell.collective, self._nodes(cell), cell.processes, on_grid, *arms(cell, texts, 1))
                 for cell, on_grid in compared
             ]
         return pairs
@@ -167,11 +171,9 @@ class VerifyingSource(SweptSource):
         that differ only in their numbers of processes, some measured numbers and some between them.
         """
         sweeps: dict[str, dict[int, Cell]] = {}
-        # The only file of a mapping is for all numbers of nodes (emission.shapes()).
-        alone = sum(other.mapping == placement.mapping for other in self.placements) == 1
         for cell in self.grid:
             named = (cell.algorithm, cell.collective, cell.mapping) == ("default", collective, placement.mapping)
-            if named and (alone or cell.nodes == placement.nodes):
+            if named and placement.used[collective].get(cell.processes) == self._nodes(cell):
                 like = replace(cell, processes=0, per_node=cell.per_node and 0, hosts=None)
                 sweeps.setdefault(like.digest, {})[cell.processes] = cell
         for measured in sweeps.values():
@@ -182,11 +184,14 @@ class VerifyingSource(SweptSource):
                     cell = replace(next_larger, processes=count, per_node=per_node, sizes=sizes)
                     yield cell, counted and sized
 
+    def _nodes(self, cell: Cell) -> int:
+        """Return the number of nodes that the ranks of a cell use."""
+        return len({core.node for core in cell.place(self.study.machine)})
+
     def _library_text(self, placement: Placement, cells: list[Cell]) -> str:
         shapes: dict[str, set[tuple[int, int]]] = {}
         for cell in cells:
-            nodes = len({core.node for core in cell.place(self.study.machine)})
-            shapes.setdefault(cell.collective, set()).add((cell.processes, nodes))
+            shapes.setdefault(cell.collective, set()).add((cell.processes, self._nodes(cell)))
         placement = replace(placement, tables={name: placement.tables[name] for name in shapes})
         text = writers.library_rules(placement, self.context.catalogue, [], shapes, "ompi_default")
         return "".join(line.split(" #")[0] + "\n" for line in text.splitlines())
@@ -202,7 +207,7 @@ class VerifyingSource(SweptSource):
         for index, size in enumerate(pair.default.size_list):
             values = [[launch["samples"][index]["latency_us"] for launch in record.launches] for record in records]
             rule = selected(pair.placement.tables[pair.collective], pair.processes, size or 0)
-            yield Verified(pair.placement, pair.collective, pair.processes, size, pair.on_grid, rule, *values)
+            yield Verified(pair, size, rule, *values)
 
 
 def texts_of(document: dict[str, Any], placement: Placement, folder: Path) -> dict[str, str]:

@@ -17,7 +17,7 @@ from collstudy.base.statistics import median_interval
 from collstudy.store.described import read_study
 from collstudy.store.measurements import Measurement, measurement, read_measurements, whole
 from collstudy.tuning.emission import rules_path
-from collstudy.tuning.rules import Placement
+from collstudy.tuning.rules import Placement, placements, read_decisions
 
 UNITS = {"": 1, "b": 1, "k": 1024, "kib": 1024, "m": 1 << 20, "mib": 1 << 20, "kb": 1000, "mb": 1_000_000, "g": 1 << 30,
          "gib": 1 << 30}  # fmt: skip
@@ -37,8 +37,11 @@ class Question:
     def label(self) -> str:
         """Return one line that describes the question."""
         size = "" if self.size is None else f", {self.size} B"
-        nodes = f"{self.nodes} node{'s' * (self.nodes != 1)}"
-        return f"{self.collective} on {nodes}, {self.processes} processes, mapping {self.mapping}{size}"
+        return f"{self.collective} on {_count(self.nodes)}, {self.processes} processes, mapping {self.mapping}{size}"
+
+
+def _count(nodes: int) -> str:
+    return f"{nodes} node{'s' * (nodes != 1)}"
 
 
 def parse_size(text: str) -> int:
@@ -56,34 +59,47 @@ def answer(folder: Path, question: Question) -> tuple[bool, list[str]]:
     # Labels of simulated machines may already contain the word.
     label = document["machine"]["label"].removesuffix(f", {kind}")
     head = f"Study {document['name']} ({label}, {kind}):"
-    wanted = (question.collective, question.mapping, str(question.nodes))
-    decided = [
-        row
-        for row in read_csv(folder / "tuning" / "decisions.csv")
-        if (row["collective"], row["mapping"], row["nodes"]) == wanted
-    ]
-    at_count = [row for row in decided if int(float(row["processes"])) == question.processes]
+    path = folder / "tuning" / "decisions.csv"
+    try:
+        files = placements(read_decisions(path))
+    except StudyError as error:
+        return False, [head, f"  no decision: {error}"]
+    wanted = (question.collective, question.mapping)
+    decided = [row for row in read_csv(path) if (row["collective"], row["mapping"]) == wanted]
+    at_count = [row for row in decided if _shape(row) == (question.processes, question.nodes)]
+    placement = next((one for one in files if _covers(one, question)), None)
     sizes = sorted({whole(row["size_bytes"]) for row in at_count if row["size_bytes"]})
     outside = question.size is not None and sizes and not sizes[0] <= question.size < 2 * sizes[-1]
-    if not at_count or outside:
+    if placement is None or outside:
         return False, [head, *_cells_to_measure(document, question, decided)]
     size = max((s for s in sizes if s <= (question.size or 0)), default=None)
     row = next(row for row in at_count if whole(row["size_bytes"]) == size)
     row = _after_verification(folder, row)
     variant = f" [{row['parameters']}]" if row["parameters"] and row["algorithm"] != "default" else ""
     lines = [head, f"  use: {row['algorithm']}{variant}" + (f" ({row['reason']})" if row["reason"] else "")]
-    lines += _expectation(folder, question, row, size, kind, "sampling" in document)
+    shapes = placement.used[question.collective].items()
+    cells = {(whole(one["processes"]), whole(one["allocated"])) for one in decided if _shape(one) in shapes}
+    lines += _expectation(folder, question, row, size, kind, cells, "sampling" in document)
     if document["simulated"]:
         lines.append(f"  {_typical_error(folder.parent, document['machine']['name'], question)}")
     if row["algorithm"] != "default":
-        file = rules_path(
-            folder / "tuning", document["provenance"]["mpi"], Placement(question.mapping, question.nodes, {})
-        )
+        file = rules_path(folder / "tuning", document["provenance"]["mpi"], placement)
         if file.exists():
             lines.append(f"  rules file: {file} (usage: README.md beside it)")
         else:
             lines.append("  rules file: none; add `analysis: {tuning: {}}` to the study to write one")
     return True, lines
+
+
+def _shape(row: dict[str, str]) -> tuple[int | None, int | None]:
+    """Return the numbers of processes and of nodes of a decision."""
+    return whole(row["processes"]), whole(row["nodes"])
+
+
+def _covers(placement: Placement, question: Question) -> bool:
+    """Return whether a placement has decisions for the question's collective, mapping and shape."""
+    used = placement.used.get(question.collective, {})
+    return placement.mapping == question.mapping and used.get(question.processes) == question.nodes
 
 
 def _typical_error(results: Path, machine: str, question: Question) -> str:
@@ -118,9 +134,12 @@ def _after_verification(folder: Path, row: dict[str, str]) -> dict[str, str]:
 
 
 def _expectation(
-    folder: Path, question: Question, row: dict[str, str], size: int | None, kind: str, sampled: bool
+    folder: Path, question: Question, row: dict[str, str], size: int | None, kind: str, cells: set[tuple], sampled: bool
 ) -> list[str]:
-    """Return lines about the expected latency with its interval, the gain, and the underlying cells (all, for a sampled study)."""
+    """Return lines about the expected latency with its interval, the gain, and the underlying cells (all, for a sampled study).
+
+    *cells* has (processes, nodes as in measurements.csv) of the file's decisions for the collective.
+    """
     variant = (row["algorithm"], row["parameters"])
     samples: dict[tuple[str, str], dict[int, list[float]]] = {}
     points = set()
@@ -128,7 +147,7 @@ def _expectation(
         if (found.collective, found.mapping) != (question.collective, question.mapping):
             continue
         points.add((found.name, found.processes, found.size))
-        if found.nodes == question.nodes and found.size == size:
+        if (found.processes, found.nodes) in cells and found.size == size:
             key = (found.algorithm, found.parameters)
             samples.setdefault(key, {}).setdefault(found.processes, []).append(found.value)
     own = samples.get(variant, {})
@@ -187,15 +206,16 @@ def _cells_to_measure(document: dict[str, Any], question: Question, decided: lis
         return [f"  no decision: no {question.collective} in this study"]
     entry = document["collectives"][question.collective]
     lines = [f"  no decision: {question.label} is outside of the decided range"]
-    if decided:
-        counts = sorted({int(float(row["processes"])) for row in decided})
-        sizes = sorted({whole(row["size_bytes"]) for row in decided if row["size_bytes"]})
+    for nodes in sorted({whole(row["nodes"]) for row in decided}):
+        here = [row for row in decided if whole(row["nodes"]) == nodes]
+        counts = sorted({whole(row["processes"]) for row in here})
+        sizes = sorted({whole(row["size_bytes"]) for row in here if row["size_bytes"]})
         reach = f", {sizes[0]} to {sizes[-1]} B" if sizes else ""
-        lines.append(f"  decided: {counts[0]} to {counts[-1]} processes{reach}")
+        lines.append(f"  decided on {_count(nodes)}: {counts[0]} to {counts[-1]} processes{reach}")
     names = ", ".join(dict.fromkeys(one["name"] for one in entry["algorithms"]))
     size = f", sizes around {question.size} B" if question.size is not None else ""
     lines.append(
-        f"  cells to measure: {question.collective} with {names}; mapping {question.mapping}, {question.nodes} nodes, "
+        f"  cells to measure: {question.collective} with {names}; mapping {question.mapping}, {_count(question.nodes)}, "
         f"{question.processes} processes{size}; at least three launches each"
     )
     return lines
@@ -292,9 +312,7 @@ def atlas_answer(measured: Measured, question: Question) -> tuple[bool, list[str
     exact = (mapping, nodes, processes, size) == (
         question.mapping, question.nodes, question.processes, question.size,
     )  # fmt: skip
-    where = f"{processes} processes on {nodes} node{'s' * (nodes != 1)}, mapping {mapping}" + (
-        "" if size is None else f", {size} B"
-    )
+    where = f"{processes} processes on {_count(nodes)}, mapping {mapping}" + ("" if size is None else f", {size} B")
     if best == "default":
         use = "default (the fastest there)"
     elif slower <= AS_GOOD:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
@@ -11,7 +12,6 @@ from typing import Any
 from collstudy.base.files import read_csv, write_atomically
 from collstudy.launch import mpich
 from collstudy.launch.rulesfile import rules_arguments
-from collstudy.store.measurements import read_measurements
 from collstudy.study.catalogue import Catalogue
 from collstudy.study.openmpi_numbers import NUMBERS
 from collstudy.tuning import nccl, trees
@@ -58,7 +58,7 @@ def header_of(study: dict[str, Any], placement: Placement) -> list[str]:
     kind = "simulated" if study["simulated"] else "measured"
     return [
         f"Study {study['name']}: {study['title']}",
-        f"For: {study['machine']['label']}, mapping {placement.mapping}, {placement.nodes} nodes; no other placement.",
+        f"For: {study['machine']['label']}, mapping {placement.label}; no other placement.",
         f"Decided {datetime.now(UTC).date()} from {kind} latencies: {how['suite']} {how['suite_version']}, "
         f"{how['mpi']} {how['mpi_version']} {how['simulator']} {how['simulator_version']}".rstrip(),
         "Gains are those expected from the deciding data; tables/tuning-verification.csv has those of fresh launches.",
@@ -69,13 +69,12 @@ def header_of(study: dict[str, Any], placement: Placement) -> list[str]:
 def emit(
     study: dict[str, Any], found: list[Placement], catalogue: Catalogue, folder: Path,
     numbers: dict[str, dict[str, int]] | None = None, write_trees: Callable[[Placement, Path], None] | None = None,
-    built: Path | None = None, measured: Iterable[tuple[str, int, int, int]] = (),
+    built: Path | None = None,
 ) -> None:  # fmt: skip
     """Write all files and README.md to *folder*.
 
     *numbers* are the algorithm numbers of the installed Open MPI, *write_trees* writes the selection trees of the installed MPICH,
-    *built* is the folder of this project's programs for the study's MPI library, and *measured* has (mapping, nodes, processes,
-    nodes actually used) of what was measured.
+    and *built* is the folder of this project's programs for the study's MPI library.
     """
     numbers = {**NUMBERS, **(numbers or {})}
     mpi = study["provenance"]["mpi"]
@@ -85,13 +84,11 @@ def emit(
     for placement in found:
         if mpi == "mpich" and write_trees:
             write_trees(placement, rules_path(folder, mpi, placement))
-        texts = _texts(
-            study, placement, catalogue, folder, numbers, bool(write_trees), _own(placement, found, measured)
-        )
+        texts = _texts(study, placement, catalogue, folder, numbers, bool(write_trees))
         for path, text in texts.items():
             write_atomically(path, text.encode())
     if mpi not in ("mpich", "impi"):
-        entries = shapes(study, found, catalogue, set(measured))
+        entries = shapes(study, found, catalogue)
         write_atomically(folder / SHAPES_NAME, json.dumps(entries, indent=1).encode() + b"\n")
         write_atomically(folder / LAUNCHER_NAME, LAUNCHER.read_bytes())
         (folder / LAUNCHER_NAME).chmod(0o755)
@@ -100,9 +97,9 @@ def emit(
 
 def _texts(
     study: dict[str, Any], placement: Placement, catalogue: Catalogue, folder: Path, numbers: dict[str, dict[str, int]],
-    with_trees: bool, here: list[tuple[int, int]],
+    with_trees: bool,
 ) -> dict[Path, str]:  # fmt: skip
-    """Return the files of a placement that this project writes itself, by path; *here*: its shapes."""
+    """Return the files of a placement that this project writes itself, by path."""
     mpi = study["provenance"]["mpi"]
     header = header_of(study, placement)
     foreign = [
@@ -112,10 +109,8 @@ def _texts(
     own = rules_path(folder, mpi, placement)
     texts = {}
     if (ours := in_library(catalogue, placement)).tables:
-        counts = {name: study["collectives"][name]["processes"] for name in ours.tables}
-        counted = {name: [shape for shape in here if shape[0] in own] for name, own in counts.items()}
         default = "ompi_default" if study["simulated"] else "default"
-        texts[_library_path(folder, placement)] = library_rules(ours, catalogue, header, counted, default)
+        texts[_library_path(folder, placement)] = library_rules(ours, catalogue, header, ours.grid(study), default)
     if mpi == "mpich":
         return texts | (
             {_subtrees_path(folder, placement): trees.subtrees_text(placement, catalogue)} if with_trees else {}
@@ -144,14 +139,12 @@ def _emit_nccl(study: dict[str, Any], found: list[Placement], catalogue: Catalog
         f"{study['title']}. For NCCL's example tuner (`plugins/tuner/example` of NCCL's sources), by numbers of nodes and ranks "
         "that were measured; for all others NCCL decides. No NCCL has run with it here.", "", nccl.CHANNELS, "",
     ]  # fmt: skip
-    rows = read_measurements(folder.parent / "measurements.csv")
-    measured = {(row.collective, row.mapping, row.nodes, row.processes) for row in rows}
     for mapping in dict.fromkeys(placement.mapping for placement in found):
         own = [placement for placement in found if placement.mapping == mapping]
         # The file is for all numbers of nodes, and imported data has no fresh launches.
         header = [line for line in header_of(study, own[0]) if not line.startswith(("For: ", "Gains "))]
         path = folder / f"nccl-{mapping}.csv"
-        write_atomically(path, nccl.study_csv(own, measured, catalogue, header).encode())
+        write_atomically(path, nccl.study_csv(own, study, catalogue, header).encode())
         lines += [
             f"Mapping {mapping}, in this folder:", "",
             f'    export NCCL_TUNER_CONFIG_FILE="$PWD/{path.name}" NCCL_TUNER_PLUGIN=/path/to/libnccl-tuner-example.so', "",
@@ -159,28 +152,15 @@ def _emit_nccl(study: dict[str, Any], found: list[Placement], catalogue: Catalog
     write_atomically(folder / "README.md", "\n".join(lines).encode())
 
 
-def _own(
-    placement: Placement, found: list[Placement], measured: Iterable[tuple[str, int, int, int]]
-) -> list[tuple[int, int]]:
-    """Return (processes, nodes actually used) of what was measured for a placement; the only one of a mapping is for all nodes."""
-    alone = sum(other.mapping == placement.mapping for other in found) == 1
-    return sorted(
-        {shape[2:] for shape in measured if shape[0] == placement.mapping and (alone or shape[1] == placement.nodes)}
-    )
-
-
-def shapes(
-    study: dict[str, Any], found: list[Placement], catalogue: Catalogue, measured: set[tuple[str, int, int, int]]
-) -> list[dict[str, Any]]:
+def shapes(study: dict[str, Any], found: list[Placement], catalogue: Catalogue) -> list[dict[str, Any]]:
     """Return shapes.json for mpirun-tuned: for each file the mapping, and for each number of nodes the measured range of ranks.
 
-    `arguments` are those of mpirun, by the major version of Open MPI; `{folder}` stands for the folder of the files. If the number
-    of ranks determines the number of nodes, one file covers all numbers of nodes.
+    `arguments` are those of mpirun, by the major version of Open MPI; `{folder}` stands for the folder of the files.
     """
     entries = []
     for placement in found:
         ranks: dict[int, list[int]] = {}
-        for processes, used in _own(placement, found, measured):
+        for processes, used in sorted(itertools.chain(*placement.grid(study).values())):
             ranks.setdefault(used, []).append(processes)
         here = Path("{folder}")
         own = rules_path(here, study["provenance"]["mpi"], placement)
@@ -242,7 +222,7 @@ def readme(
         rules = [rule for table in placement.tables.values() for rules in table.values() for rule in rules]
         changed = sum(rule.algorithm != "default" for rule in rules)
         lines += [
-            f"## Mapping {placement.mapping}, {placement.nodes} nodes",
+            f"## Mapping {placement.label}",
             "",
             f"{', '.join(placement.tables)}: {len(rules)} rules, {changed} of them other than the default.",
             "",

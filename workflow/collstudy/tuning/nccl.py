@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable
+from typing import Any
 
 from collstudy.study.catalogue import Catalogue
 from collstudy.tuning.rules import TOTAL_BYTES, Entry, Placement, Rule, entries, first_byte, selected_rules
@@ -54,19 +55,16 @@ def _text(header: Iterable[str], lines: Iterable[str]) -> str:
     return "".join(f"{line}\n" for line in (*(f"# {text}" for text in (*comments, names)), *lines))
 
 
-def study_csv(
-    found: list[Placement], measured: Iterable[tuple[str, str, int, int]], catalogue: Catalogue, header: list[str]
-) -> str:
-    """Return the lines for a study's placements of one mapping, only for measured (collective, mapping, nodes, ranks)."""
+def study_csv(found: list[Placement], study: dict[str, Any], catalogue: Catalogue, header: list[str]) -> str:
+    """Return the lines for a study's placements of one mapping, only for numbers of ranks of its grid."""
     lines = []
-    for collective, mapping, nodes, ranks in sorted(measured):
-        own = [placement for placement in found if placement.mapping == mapping and collective in placement.tables]
-        # If the number of ranks determines the number of nodes, there is only one placement.
-        for placement in own if len(own) == 1 else [one for one in own if one.nodes == nodes]:
-            rules = selected_rules(placement.tables[collective], ranks)
-            for rule, after in zip(rules, [*rules[1:], None], strict=True):
-                if rule.algorithm != "default":
-                    lines.append(_line(collective, rule, after, ranks, nodes, ranks, catalogue))
+    for placement in found:
+        for collective, shapes in placement.grid(study).items():
+            for ranks, nodes in shapes:
+                rules = selected_rules(placement.tables[collective], ranks)
+                for rule, after in zip(rules, [*rules[1:], None], strict=True):
+                    if rule.algorithm != "default":
+                        lines.append(_line(collective, rule, after, ranks, nodes, ranks, catalogue))
     return _text(header, lines)
 
 

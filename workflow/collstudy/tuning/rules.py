@@ -1,13 +1,14 @@
 """Convert decisions (`results/<study>/tuning/decisions.csv`, made in R) to rules by placement; writers.py writes the files.
 
-There is one file per placement (mapping, nodes). Outside the measured sizes and processes, rules select the library's default.
+There is one file per placement (mapping, nodes; see placements()). Outside the measured sizes and processes, rules select the
+library's default.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,9 @@ Parameters = tuple[tuple[str, int | str], ...]
 
 @dataclass(frozen=True)
 class Decision:
-    """One row of decisions.csv: the algorithm of a collective at a placement, a process count and a message size."""
+    """One row of decisions.csv: the algorithm of a collective for a mapping, the nodes that the ranks use, a process count and a
+    message size.
+    """
 
     collective: str
     mapping: str
@@ -88,16 +91,33 @@ Table = dict[int, tuple[Rule, ...]]
 
 @dataclass(frozen=True)
 class Placement:
-    """The placement for which one file applies, with its rules by collective."""
+    """The placement for which one file applies, with its rules by collective.
+
+    *nodes* is the largest number of nodes, *used* has that of each number of ranks, by collective.
+    """
 
     mapping: str
     nodes: int
     tables: dict[str, Table]
+    used: dict[str, dict[int, int]] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
         """Return the part of the files' names that identifies the placement."""
         return f"{self.mapping}-n{self.nodes}"
+
+    @property
+    def label(self) -> str:
+        """Return mapping and numbers of nodes: `core, 1 or 2 nodes`."""
+        counts = sorted({nodes for own in self.used.values() for nodes in own.values()})
+        return f"{self.mapping}, {' or '.join(map(str, counts))} node{'s' * (counts != [1])}"
+
+    def grid(self, study: dict[str, Any]) -> dict[str, list[tuple[int, int]]]:
+        """Return, by collective, the numbers of ranks of the study's grid and the nodes that they use, in ascending order."""
+        counts = {name: study["collectives"][name]["processes"] for name in self.tables}
+        return {
+            name: [shape for shape in sorted(self.used[name].items()) if shape[0] in counts[name]] for name in counts
+        }
 
 
 def parse_parameters(text: str) -> Parameters:
@@ -107,26 +127,37 @@ def parse_parameters(text: str) -> Parameters:
 
 
 def read_decisions(path: Path) -> list[Decision]:
-    """Read decisions.csv. Raises StudyError if it does not exist."""
+    """Read decisions.csv. Raises StudyError if it does not exist or an earlier version wrote it."""
     if not path.exists():
         raise StudyError(f"{path}: no decisions yet; ./study run decides for studies with analysis.tuning")
+    rows = read_csv(path)
+    if any("allocated" not in row for row in rows):
+        # There, `nodes` had another meaning.
+        again = f"./study run {path.parent.parent.name} decides again"
+        raise StudyError(f"{path}: of an earlier version (no column allocated); {again}")
     return [
         Decision(
             row["collective"], row["mapping"], int(row["nodes"]), int(float(row["processes"])), whole(row["size_bytes"]),
             row["algorithm"], parse_parameters(row["parameters"]), float(row["gain_pct"]) if row["gain_pct"] else None,
         )
-        for row in read_csv(path)
+        for row in rows
     ]  # fmt: skip
 
 
 def placements(decisions: Iterable[Decision], withdrawn: set[tuple] = frozenset()) -> list[Placement]:
     """Convert decisions to rules; neighbouring sizes, and then neighbouring process counts, with the same rules are merged.
 
+    Libraries' rules have no number of nodes. If the number of ranks of a mapping determines it, one file serves all numbers of
+    nodes; otherwise decisions for the same ranks would compete for one rule, and each number of nodes has a file of its own.
     *withdrawn* has (collective, mapping, nodes, processes, size) for which the default is restored.
     """
+    decisions = list(decisions)
+    places = {(row.mapping, row.processes, row.nodes) for row in decisions}
+    apart = {mapping for (mapping, _), count in Counter(place[:2] for place in places).items() if count > 1}
+    most = {mapping: nodes for mapping, _, nodes in sorted(places, key=lambda place: place[2])}
     grouped: dict[tuple[str, int], dict[str, dict[int, list[Decision]]]] = {}
     for row in decisions:
-        tables = grouped.setdefault((row.mapping, row.nodes), {})
+        tables = grouped.setdefault((row.mapping, row.nodes if row.mapping in apart else most[row.mapping]), {})
         tables.setdefault(row.collective, {}).setdefault(row.processes, []).append(row)
     found = []
     for (mapping, nodes), tables in sorted(grouped.items()):
@@ -138,7 +169,8 @@ def placements(decisions: Iterable[Decision], withdrawn: set[tuple] = frozenset(
             elsewhere = (Rule(0, "default", beyond=True),)
             table[max(by_count) + 1] = elsewhere
             merged[collective] = merge_counts({0: elsewhere, **table}, collective)
-        found.append(Placement(mapping, nodes, merged))
+        used = {name: {count: rows[0].nodes for count, rows in own.items()} for name, own in tables.items()}
+        found.append(Placement(mapping, nodes, merged, used))
     return found
 
 

@@ -17,7 +17,7 @@ write_replay <- function(root, name, starts, ends) {
 }
 
 # The second rank comes 100 us late to the first of two calls. The decisions save a quarter of 8 us.
-gained <- function(decided_us = 6, cells = TRUE) {
+gained <- function(decided_us = 6, cells = TRUE, nodes = c(0, 0)) {
   root <- withr::local_tempdir(.local_envir = parent.frame())
   starts <- c(0, 200, 100, 200)
   write_replay(root, "before", starts, c(108, 208, 108, 208))
@@ -27,28 +27,30 @@ gained <- function(decided_us = 6, cells = TRUE) {
   if (cells) {
     readr::write_csv(
       tibble::tibble(
-        collective = "allreduce", mapping = "core", nodes = 1, processes = 2, size_bytes = c(8, 16),
-        algorithm = "ring", parameters = "", default_us = 4, expected_us = 3.9
+        collective = "allreduce", mapping = "core", nodes = rep(1:2, each = 2), allocated = .data$nodes + 1,
+        processes = 2, size_bytes = c(8, 16, 8, 16), algorithm = rep(c("ring", "default"), each = 2), parameters = "",
+        default_us = 4, expected_us = 3.9
       ),
       file.path(root, "cells", "tuning", "decisions.csv")
     )
     # The slowest rank counts, not the mean over the ranks, and only launches in which the algorithm ran.
     readr::write_csv(
       tidyr::expand_grid(
-        collective = "allreduce", mapping = "core", processes = 2, size_bytes = c(8, 16), parameters = "",
+        collective = "allreduce", mapping = "core", nodes = 2:3, processes = 2, size_bytes = c(8, 16), parameters = "",
         algorithm = c("default", "ring"), launch = 1:2, proved = c(TRUE, FALSE)
       ) |> dplyr::mutate(
-        latency_us = 4, max_latency_us = dplyr::case_when(!.data$proved ~ 80, .data$algorithm == "ring" ~ 6, TRUE ~ 8)
+        latency_us = 4,
+        max_latency_us = ifelse(.data$proved, ifelse(.data$algorithm == "ring" & .data$nodes == 2, 6, 8), 80)
       ),
       file.path(root, "cells", "measurements.csv")
     )
   }
   study <- list(
     folder = file.path(root, "study"), how = list(oversubscribed = TRUE),
-    replay = list(decisions = "cells", mapping = "core", machines = list("small"), ranks = 2)
+    replay = list(decisions = "cells", mapping = "core", machines = list("small"), ranks = 2, nodes = as.list(nodes))
   )
   entries <- lapply(c(default = "before", decided = "after"), function(name) {
-    list(timed = read_timed_replay(file.path(root, "replays", name)), machine = "small")
+    list(timed = read_timed_replay(file.path(root, "replays", name), study$replay$nodes), machine = "small")
   })
   entries <- Map(function(entry, label) c(entry, label = label), entries, names(entries))
   list(study = study, applications = list(one = list(name = "one", label = "One", replays = unname(entries))))
@@ -87,6 +89,12 @@ test_that("cells are there before anything is decided", {
     operation = "allreduce", ranks = 2L, size_bytes = 8, operations = 2L
   ))
   expect_true(is.na(cells$decided_us))
+})
+
+test_that("the decision is that for as many nodes as the communicator has", {
+  # Two ranks on one node keep the time of the ring, and on two nodes that of the default.
+  expect_equal(summarise_gain(gained(nodes = c(0, 1)))$predicted_pct, 0)
+  expect_equal(summarise_gain(gained(nodes = c(1, 1)))$predicted_pct, 25)
 })
 
 test_that("operations without a measured cell keep their time", {

@@ -141,18 +141,52 @@ test_that("nothing is decided far below the counts at which an algorithm or a si
   expect_equal(unique(basis[["32"]]), "measured")
 })
 
-test_that("a decision is for the nodes of its collective where another one was measured on others", {
-  rows <- bcasts(c(default = 1.3, linear = 1))
-  both <- dplyr::bind_rows(dplyr::mutate(rows, nodes = 1), dplyr::mutate(rows, collective = "reduce", nodes = 2))
-  nodes_of <- function(rows) {
-    results <- with_rows(rows)
-    results$cells <- dplyr::distinct(rows, .data$collective, .data$nodes)
-    dplyr::distinct(decide_all(results), .data$collective, .data$nodes)
+# The nodes of the decisions by number of ranks, as text: "<nodes> of <allocated>".
+nodes_of <- function(results) {
+  found <- dplyr::distinct(decide_all(results), .data$processes, .data$nodes, .data$allocated, .data$mapping)
+  split(paste(found$nodes, "of", found$allocated), paste(found$mapping, found$processes))
+}
+
+test_that("the nodes of a decision are those that its ranks use", {
+  rows <- bcasts(c(default = 1.3, linear = 1), counts = c(12, 20, 36, 48))
+  both <- dplyr::bind_rows(rows, dplyr::mutate(rows, mapping = "node"))
+  # By core, 24 ranks fill the first of the two allocated nodes, though only 20 and 36 were measured.
+  found <- nodes_of(with_rows(both, levels = thin_levels))
+  expect_equal(unlist(found[c("core 12", "core 24", "core 25", "core 48", "node 12", "node 48")]), c(
+    "core 12" = "1 of 2", "core 24" = "1 of 2", "core 25" = "2 of 2", "core 48" = "2 of 2", "node 12" = "2 of 2",
+    "node 48" = "2 of 2"
+  ))
+  # Ranks between those measured on one node and on two use two.
+  apart <- dplyr::mutate(rows, nodes = ifelse(.data$processes <= 20, 1, 2))
+  found <- nodes_of(with_rows(apart, levels = thin_levels))
+  expect_equal(unlist(found[c("core 20", "core 30")]), c("core 20" = "1 of 1", "core 30" = "2 of 2"))
+})
+
+test_that("the same ranks on one node and on two have a decision each, unless they use the same nodes", {
+  rows <- bcasts(c(default = 1.3, linear = 1), counts = c(12, 20))
+  both <- dplyr::bind_rows(dplyr::mutate(rows, nodes = 1), dplyr::mutate(rows, nodes = 2))
+  found <- nodes_of(with_rows(dplyr::bind_rows(both, dplyr::mutate(both, mapping = "node")), levels = thin_levels))
+  expect_equal(found[c("core 12", "node 12")], list("core 12" = "1 of 1", "node 12" = c("1 of 1", "2 of 2")))
+  # Nothing is decided beyond the ranks measured on so many nodes.
+  rows <- bcasts(c(default = 1.3, linear = 1), counts = c(12, 20, 48)) |> dplyr::mutate(mapping = "node")
+  both <- dplyr::bind_rows(dplyr::mutate(rows, nodes = 1), dplyr::mutate(rows, nodes = 2))
+  both <- both[!(both$nodes == 1 & both$processes == 48) & !(both$nodes == 2 & both$processes == 12), ]
+  found <- nodes_of(with_rows(both, levels = thin_levels))
+  expect_equal(found[paste("node", c(12, 19:21))], list(
+    "node 12" = "1 of 1", "node 19" = "1 of 1", "node 20" = c("1 of 1", "2 of 2"), "node 21" = "2 of 2"
+  ))
+})
+
+test_that("imported rows that state their nodes are decided for these", {
+  rows <- dplyr::mutate(bcasts(c(default = 1.3, linear = 1), counts = c(12, 20)), nodes = 2)
+  imported <- function(rows) {
+    folder <- make_study(rows, levels = thin_levels)
+    change_study(folder, import = list(rows = 1))
+    nodes_of(read_results(folder))[["core 12"]]
   }
-  found <- nodes_of(both)
-  expect_equal(found$nodes[match(c("bcast", "reduce"), found$collective)], c(1, 2))
-  # One file is for all nodes if the number of ranks determines theirs.
-  expect_equal(nodes_of(dplyr::mutate(both, nodes = ifelse(.data$processes <= 4, 1, 2)))$nodes, c(2, 2))
+  # All on the whole machine: mapped over it.
+  expect_equal(imported(rows), "1 of 2")
+  expect_equal(imported(dplyr::bind_rows(rows, dplyr::mutate(rows, nodes = 1, mapping = "node"))), "2 of 2")
 })
 
 test_that("slow algorithms that one count alone has do not move the comparison at it", {
