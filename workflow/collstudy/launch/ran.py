@@ -134,7 +134,8 @@ def preloading(mpi: Mpi, own: Path | None, folder: Path | None) -> dict[str, str
     # LD_PRELOAD cannot contain blanks, but the checkout's path may: name the library only and find it by LD_LIBRARY_PATH.
     folders = [mpi.build / "trace" if folder else None, own, os.environ.get("LD_LIBRARY_PATH")]
     path = os.pathsep.join(map(str, filter(None, folders)))
-    traced = {"LD_PRELOAD": "libcolltrace.so", "COLLTRACE_FOLDER": str(folder)} if folder else {}
+    preloaded = ":".join(filter(None, ["libcolltrace.so", os.environ.get("LD_PRELOAD")]))
+    traced = {"LD_PRELOAD": preloaded, "COLLTRACE_FOLDER": str(folder)} if folder else {}
     return ({"LD_LIBRARY_PATH": path} if path else {}) | traced
 
 
@@ -143,9 +144,9 @@ def users_own(environment: Mapping[str, str]) -> dict[str, str]:
     folders = environment.get("PATH", os.defpath).split(os.pathsep)
     kept = [folder for folder in folders if not Path(folder).is_relative_to(SETUP / "venv")]
     found = {**environment, "PATH": os.pathsep.join(kept)}
-    if found.get("PYTHONPATH") == str(ROOT / "workflow"):
-        del found["PYTHONPATH"]
-    return found
+    modules = found.pop("PYTHONPATH", "").split(os.pathsep)
+    own = os.pathsep.join(folder for folder in modules if folder and folder != str(ROOT / "workflow"))
+    return found | ({"PYTHONPATH": own} if own else {})
 
 
 def refuse_input() -> None:
@@ -172,7 +173,7 @@ def what_ran(words: list[str], folder: Path, limit_s: float, log: TextIO) -> Out
     with tempfile.TemporaryDirectory(prefix=".what-ran-", dir=folder) as name:
         command, variables = with_variables(words, launcher, mpi, {}, Path(name))
         try:
-            execute(command, limit_s, log, mpi_environment() | variables, folder)
+            execute(command, limit_s, log, users_own(mpi_environment() | variables), folder)
         except LaunchFailed as failed:
             problem = str(failed)
         files = ranks_in(Path(name), problem)

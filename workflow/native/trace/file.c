@@ -171,6 +171,15 @@ void trace_keep(const Record *record, const int64_t *list, uint32_t listed) {
     pthread_mutex_unlock(&trace.lock);
 }
 
+void trace_note(Record *record, const int64_t *list, uint32_t listed) {
+    if (!trace.open)
+        return;
+    record->start = record->end = nanoseconds(CLOCK_MONOTONIC) - trace.origin;
+    /* The computation since the last call counts for the next one. */
+    record->cpu_start = record->cpu_end = last_cpu_end;
+    trace_keep(record, list, listed);
+}
+
 void trace_leave(const Call *call, Record *record, const int64_t *list, uint32_t listed) {
     depth--;
     if (!call->recorded || !trace.open)
