@@ -204,6 +204,18 @@ plot_account <- function(found) {
     labs(title = "Share of the run time spent in collectives") + theme_study()
 }
 
+#' A sentence, with a leading blank, on the non-blocking collectives of a trace; "" if there are none
+#' @noRd
+describe_left_out <- function(trace) {
+  known <- c(point_to_point_calls, silent_calls)
+  left <- filter(trace$calls, startsWith(.data$operation, "i"), !.data$operation %in% known, .data$communicator >= 0)
+  if (nrow(left) == 0) return("")
+  paste0(
+    " Its non-blocking collectives (", paste(unique(left$operation), collapse = ", "),
+    ") are not judged, because their data move outside the calls."
+  )
+}
+
 #' Sentences on the run time that faster collectives could save
 #'
 #' @param results List from [read_results()].
@@ -216,10 +228,11 @@ describe_accounts <- function(results) {
     if (is.null(trace) || !isTRUE(trace$about$trace$complete)) return(NULL)
     rows <- account_of(trace)
     most <- if (nrow(rows)) most_gain_pct(trace) else 0
-    if (most < little_pct) {
+    if (nrow(rows) == 0 || most < results$study$program$worth_pct %||% little_pct) {
       return(paste0(
-        application$label, " on ", format_count(application$ranks), " ranks spends hardly any time in collectives: ",
-        "ideal (zero-cost) ones would save at most ", format_pct(most), " of its run time, so tuning is not worthwhile."
+        application$label, " on ", format_count(application$ranks), " ranks spends hardly any time in blocking ",
+        "collectives: ideal (zero-cost) ones would save at most ", format_pct(most),
+        " of its run time, so tuning is not worthwhile.", describe_left_out(trace)
       ))
     }
     first <- rows[1, ]

@@ -106,7 +106,10 @@ def why_not(tuner: Tuner, trial: TrialSource | None, judged: list[dict[str, Any]
         names = ", ".join(dict.fromkeys(row["operation"] for row in used))
         return f"No tuning file: no algorithms of {tuner.mpi} are known for {names}, where the program spends its time."
     if not tuner.document["collectives"]:
-        return "No tuning file: the program spends too little time in collectives that have alternative algorithms."
+        return (
+            "No tuning file: the program spends too little time in blocking collectives; ideal (zero-cost) ones would save less than "
+            f"{program['worth_pct']:g} % of its run time."
+        )
     if trial is None:
         return "No tuning file: the library's default is the best for the program's cells, or within noise of it."
     if failures := trial.failures():

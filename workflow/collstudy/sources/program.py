@@ -7,6 +7,7 @@ Round 0 has the trace, and runs with and without the trace library, which show i
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import math
 import re
@@ -50,6 +51,9 @@ ROOTED = ("bcast", "reduce", "gather", "scatter")
 CALLS = {"iterations": 200, "warmup": 20}
 #: If arrivals are spread, timed calls of each size need to last only this long (us) in total; FEWEST_CALLS is the minimum number.
 ARRIVING_US, FEWEST_CALLS = 5000, 20
+#: Options of launchers that set a parameter or variable, and those that change how the MPI library communicates.
+SETTING = ("--mca", "-mca", "--gmca", "-gmca", "-x", "-genv", "-env")
+SETTINGS = r"(OMPI_MCA_)?(coll|pml|mtl|btl|smsc)(_|\b)|UCX_|FI_|MPIR_CVAR_|I_MPI_(ADJUST|COLL|FABRICS|SHM)"
 
 
 class ProgramSource(SampledSource):
@@ -69,8 +73,16 @@ class ProgramSource(SampledSource):
     @functools.cached_property
     def launcher(self) -> Launcher:
         """Return the launcher in the program's command. Raises StudyError if the benchmark does not run with its library."""
-        found = launcher_of(shlex.split(self.program.command))
+        words = shlex.split(self.program.command)
+        found = launcher_of(words)
         mpi = installed(found.mpi)
+        for option, name in itertools.pairwise(words):
+            if option in SETTING and re.match(SETTINGS, name):
+                variable = name if option in ("-x", "-genv", "-env") else f"OMPI_MCA_{name}=..."
+                raise StudyError(
+                    f"{option} {name}: only the program would run with it, not the benchmark that measures its collectives; "
+                    f"remove it from the command and use export {variable}"
+                )
         files = [name for name in chosen(found.mpi) if re.search("_filename|_FILE|^I_MPI_ADJUST", name)]
         if files:
             raise StudyError(f"{files[0]} is set, so the program would already run with a tuning file; unset it")
@@ -208,7 +220,7 @@ class ProgramSource(SampledSource):
             found = super().describe()
         program = {key: getattr(self.program, key) for key in ("name", "label", "command", "folder", "ranks")}
         program |= {"trace": self.trace.folder_text, "replays": [], "runs": self.tuned.runs}
-        program["overhead"] = self.overhead()
+        program |= {"worth_pct": self.tuned.worth_pct, "overhead": self.overhead()}
         if failure := self.context.read(self.trace).failure:
             program["failure"] = failure["reason"]
         return found | {"sampling": rules, "program": program}
