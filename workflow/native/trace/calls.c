@@ -9,7 +9,7 @@ static void started(void) {
     PMPI_Comm_get_parent(&parent);
     if (parent != MPI_COMM_NULL) {
         /* Spawned processes have an MPI_COMM_WORLD of their own, whose ranks have the numbers of the traced ones. */
-        trace_spawned();
+        trace_mark("spawned");
         return;
     }
     trace_open(rank, size);
@@ -49,13 +49,13 @@ EXPORT int MPI_Finalize(void) {
 /* Spawned ranks are not traced (see started()). */
 EXPORT int MPI_Comm_spawn(const char *command, char *words[], int ranks, MPI_Info info, int root, MPI_Comm comm,
                           MPI_Comm *created, int errors[]) {
-    trace_spawned();
+    trace_mark("spawned");
     return PMPI_Comm_spawn(command, words, ranks, info, root, comm, created, errors);
 }
 
 EXPORT int MPI_Comm_spawn_multiple(int count, char *commands[], char **words[], const int ranks[],
                                    const MPI_Info infos[], int root, MPI_Comm comm, MPI_Comm *created, int errors[]) {
-    trace_spawned();
+    trace_mark("spawned");
     return PMPI_Comm_spawn_multiple(count, commands, words, ranks, infos, root, comm, created, errors);
 }
 

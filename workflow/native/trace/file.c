@@ -114,11 +114,20 @@ void trace_close(void) {
         fprintf(stderr, "libcolltrace: closing the trace: %s\n", strerror(errno));
 }
 
-void trace_spawned(void) {
+void trace_mark(const char *name) {
     char path[PATH_MAX];
     const char *folder = getenv("COLLTRACE_FOLDER");
-    if (folder && snprintf(path, sizeof path, "%s/spawned", folder) < (int)sizeof path)
+    if (folder && snprintf(path, sizeof path, "%s/%s", folder, name) < (int)sizeof path)
         close(open(path, O_WRONLY | O_CREAT, 0644));
+}
+
+/* Notes a second thread that makes calls: the processor times of threads have nothing to do with each other. */
+static void count_thread(void) {
+    static _Atomic int threads;
+    static _Thread_local bool counted;
+    if (!counted && ++threads == 2)
+        trace_mark("threads");
+    counted = true;
 }
 
 bool trace_is_open(void) {
@@ -133,6 +142,7 @@ Call trace_enter(void) {
     Call call = {.recorded = trace.open && depth == 0};
     depth++;
     if (call.recorded) {
+        count_thread();
         ran_begin();
         call.start = nanoseconds(CLOCK_MONOTONIC);
         int64_t since = call.start - last_end;

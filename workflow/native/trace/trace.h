@@ -54,8 +54,9 @@ typedef struct Call {
 /* file.c */
 void trace_open(int rank, int size);
 void trace_close(void);
-/* Notes in the folder of the traces that the program spawned processes, which are not traced. */
-void trace_spawned(void);
+/* Makes an empty file in the folder of the traces: `spawned` if the program spawns processes, which are not traced;
+ * `threads` if several threads of a rank make calls. */
+void trace_mark(const char *name);
 bool trace_is_open(void);
 void trace_set_origin(void);
 Call trace_enter(void);
