@@ -138,6 +138,13 @@ def test_on_two_nodes_han_runs_algorithms_on_parts_of_the_communicator(program: 
     assert of(rows, "allreduce") == [("2 communicators of 2 ranks", "tuned", "recursivedoubling", "call")]
 
 
+def test_a_launcher_in_the_folder_of_the_program(program: Path, tmp_path: Path) -> None:
+    mpi = library()
+    (tmp_path / "bin").symlink_to(mpi.bin)
+    done, rows = what_ran(tmp_path, "bin/mpirun", "-n", "2", *OVERSUBSCRIBED, program)
+    assert done.returncode == 0 and rows, done.stdout + done.stderr
+
+
 def test_a_rank_that_dies_leaves_what_it_did(program: Path, tmp_path: Path) -> None:
     done, rows = what_ran(tmp_path, library().mpirun, "-n", "2", program, "die")
     assert done.returncode == 2 and "the table covers the calls until then: crash: mpirun ended with" in done.stderr

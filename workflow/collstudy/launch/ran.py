@@ -58,14 +58,15 @@ class Outcome:
     problem: str
 
 
-def launcher_of(words: list[str]) -> Launcher:
-    """Return the launcher in a command. Raises StudyError if there is none."""
+def launcher_of(words: list[str], folder: Path = Path()) -> Launcher:
+    """Return the launcher in a command to be run in *folder*. Raises StudyError if there is none."""
     position = next((at for at, word in enumerate(words) if Path(word).name in LAUNCHERS), None)
     if position is None:
         raise StudyError(
             f"{' '.join(words) or 'no command'}: no MPI launcher in the command; known: {', '.join(LAUNCHERS)}"
         )
-    found = shutil.which(words[position])
+    word = words[position]
+    found = shutil.which(folder / word if "/" in word else word)
     if not found:
         raise StudyError(f"{words[position]}: not found")
     if Path(found).name == "srun":
@@ -164,7 +165,7 @@ def what_ran(words: list[str], folder: Path, limit_s: float, log: TextIO) -> Out
 
     If the program dies or exceeds *limit_s*, the result covers what it did until then.
     """
-    launcher = launcher_of(words)
+    launcher = launcher_of(words, folder)
     mpi = installed(launcher.mpi)
     refuse_input()
     build([mpi.name], ["trace"])
