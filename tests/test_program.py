@@ -370,6 +370,19 @@ def test_a_library_without_known_algorithms_is_told_from_a_quiet_program(
     assert trial.why_not(tuner, None, []).startswith(f"No tuning file: {reason}")
 
 
+def test_collectives_without_alternatives_are_named() -> None:
+    used = [
+        account_row("2", "8", name, gain_pct=gain)
+        for name, gain in (("bcast", "1"), ("alltoall", "7"), ("scan", "0.01"))
+    ]
+    document = {"program": {}, "collectives": {"bcast": {}}}
+    tuner = SimpleNamespace(document=document, source=SimpleNamespace(used=used), mpi="mpich")
+    reason = "No tuning file: the library's default is the best for the measured cells of the program, or within noise of it."
+    assert trial.why_not(tuner, None, []) == (
+        f"{reason} Not measured, because mpich has no known algorithms to choose from, or no benchmark: alltoall (at most 7 %)."
+    )
+
+
 def test_the_study_of_lammps_says_the_same_as_the_command(user: Checkout, folder: Path) -> None:
     words = ["--name", "same", "--folder", folder, "--", library().mpirun, "-n", "2", "./tuned"]
     must(write(user, folder, *words))

@@ -9,6 +9,7 @@ from typing import Any
 from collstudy.base.files import to_csv, write_atomically
 from collstudy.launch import ran
 from collstudy.project.tuner import Tuner
+from collstudy.sources.program import LITTLE_PCT, gains_of
 from collstudy.sources.trial import TrialSource, variables
 from collstudy.sources.verifying import WITHDRAWN_COLUMNS, ratio_of_pairs, verdict_of
 from collstudy.tuning import emission
@@ -111,7 +112,10 @@ def why_not(tuner: Tuner, trial: TrialSource | None, judged: list[dict[str, Any]
             f"{program['worth_pct']:g} % of its run time."
         )
     if trial is None:
-        return "No tuning file: the library's default is the best for the program's cells, or within noise of it."
+        return (
+            "No tuning file: the library's default is the best for the measured cells of the program, or within noise of it."
+            + not_measured(tuner)
+        )
     if failures := trial.failures():
         return f"No tuning file: runs of the program failed: {'; '.join(failures)}."
     whole = next((row for row in judged if row["part"] == "whole"), None)
@@ -123,8 +127,18 @@ def why_not(tuner: Tuner, trial: TrialSource | None, judged: list[dict[str, Any]
     return (
         ""
         if whole["verdict"] == "faster"
-        else f"No tuning file: the program is not clearly faster with it. {sentence(judged)}"
+        else f"No tuning file: the program is not clearly faster with it. {sentence(judged)}{not_measured(tuner)}"
     )
+
+
+def not_measured(tuner: Tuner) -> str:
+    """Return a sentence, with a leading blank, on collectives that matter but have no algorithms to choose from; "" if there are none."""
+    gains = gains_of(tuner.source.used)
+    known, least = tuner.document["collectives"], LITTLE_PCT / 100 * sum(gains.values())
+    left = [f"{name} (at most {gain:.2g} %)" for name, gain in gains.items() if name not in known and gain >= least]
+    if not left:
+        return ""
+    return f" Not measured, because {tuner.mpi} has no known algorithms to choose from, or no benchmark: {', '.join(left)}."
 
 
 def _kind(row: dict[str, Any]) -> tuple[Any, ...]:

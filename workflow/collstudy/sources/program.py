@@ -279,6 +279,14 @@ def seconds(record: Record, column: str = "latency_us") -> list[float]:
     return [launch["samples"][0][column] / 1e6 for launch in record.launches]
 
 
+def gains_of(rows: Iterable[dict[str, str]]) -> dict[str, float]:
+    """Return the largest possible gain (percent of the run time) of each collective of an account, in descending order."""
+    gains: dict[str, float] = {}
+    for row in rows:
+        gains[row["operation"]] = gains.get(row["operation"], 0) + float(row["gain_pct"])
+    return dict(sorted(gains.items(), key=lambda item: -item[1]))
+
+
 def worth_measuring(
     rows: Iterable[dict[str, str]], catalogue: Catalogue, mpi: str = "openmpi"
 ) -> list[tuple[str, float, list[str], list[dict[str, str]]]]:
@@ -288,9 +296,9 @@ def worth_measuring(
     by_collective: dict[str, list[dict[str, str]]] = {}
     for row in rows:
         by_collective.setdefault(row["operation"], []).append(row)
-    gains = {name: sum(float(row["gain_pct"]) for row in mine) for name, mine in by_collective.items()}
+    gains = gains_of(itertools.chain(*by_collective.values()))
     found = []
-    for collective in sorted(gains, key=lambda name: -gains[name]):
+    for collective in gains:
         entries = catalogue.algorithms.get(collective, {})
         algorithms = ["default", *(key for key, entry in entries.items() if _can_be_chosen(key, entry, mpi))]
         mine = [row for row in by_collective[collective] if collective == "barrier" or int(row["size_bytes"]) > 0]
