@@ -366,7 +366,7 @@ def test_a_library_without_known_algorithms_is_told_from_a_quiet_program(
     used: list[dict[str, str]], reason: str
 ) -> None:
     document = {"program": {"worth_pct": 2.0}, "collectives": {}}
-    tuner = SimpleNamespace(document=document, source=SimpleNamespace(used=used), mpi="impi")
+    tuner = SimpleNamespace(document=document, source=SimpleNamespace(used=used, ordered=False), mpi="impi")
     assert trial.why_not(tuner, None, []).startswith(f"No tuning file: {reason}")
 
 
@@ -376,10 +376,20 @@ def test_collectives_without_alternatives_are_named() -> None:
         for name, gain in (("bcast", "1"), ("alltoall", "7"), ("scan", "0.01"))
     ]
     document = {"program": {}, "collectives": {"bcast": {}}}
-    tuner = SimpleNamespace(document=document, source=SimpleNamespace(used=used), mpi="mpich")
+    tuner = SimpleNamespace(document=document, source=SimpleNamespace(used=used, ordered=False), mpi="mpich")
     reason = "No tuning file: the library's default is the best for the measured cells of the program, or within noise of it."
     assert trial.why_not(tuner, None, []) == (
         f"{reason} Not measured, because mpich has no known algorithms to choose from, or no benchmark: alltoall (at most 7 %)."
+    )
+
+
+def test_reductions_with_operations_that_do_not_commute_are_not_tuned() -> None:
+    document = {"program": {}, "collectives": {}}
+    source = SimpleNamespace(used=[account_row("2", "8", "allreduce", gain_pct="7")], ordered=True)
+    tuner = SimpleNamespace(document=document, source=source, mpi="openmpi")
+    assert trial.why_not(tuner, None, []) == (
+        "No tuning file. Not measured, because the program has an operation that does not commute, with which algorithms of openmpi "
+        "may give wrong results: allreduce (at most 7 %)."
     )
 
 

@@ -83,6 +83,11 @@ def test_every_call_is_recorded_with_its_arguments(recorded: Path, tmp_path: Pat
         assert all(start <= end for start, end in times) and times == sorted(times)
 
 
+def test_an_operation_that_does_not_commute_is_noted(program: Path, recorded: Path, tmp_path: Path) -> None:
+    must(trace(tmp_path / "ranks", 2, program, "ordered"))
+    assert (tmp_path / "ranks" / "ordered").exists() and not (recorded / "ordered").exists()
+
+
 def test_a_rank_that_is_killed_leaves_what_it_did(program: Path, tmp_path: Path) -> None:
     done = trace(tmp_path / "ranks", 2, program, "die")
     assert done.returncode != 0

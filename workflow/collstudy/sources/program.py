@@ -47,6 +47,8 @@ SEGMENTED, SEGMENTS = ("pipeline", "chain", "binary_tree", "split_binary_tree"),
 FOR_TWO = "two_proc"
 #: Rooted collectives: the arrival of ranks depends on when the previous call released them, and therefore on the algorithm.
 ROOTED = ("bcast", "reduce", "gather", "scatter")
+#: Collectives whose algorithms may depend on whether the operation commutes.
+REDUCTIONS = ("reduce", "allreduce", "reduce_scatter")
 #: Numbers of timed and untimed calls of each size.
 CALLS = {"iterations": 200, "warmup": 20}
 #: If arrivals are spread, timed calls of each size need to last only this long (us) in total; FEWEST_CALLS is the minimum number.
@@ -169,11 +171,21 @@ class ProgramSource(SampledSource):
         return [row for row in rows if row["trace"] == self.trace.digest and "typical_bytes" in row]
 
     @functools.cached_property
+    def ordered(self) -> bool:
+        """Return whether the program has an operation that does not commute and the library does not check this: Open MPI applies a
+        tuning file to all operations, and with most algorithms the results are wrong.
+        """
+        if self.launcher.mpi == "mpich":
+            return False
+        return bool(self.context.store.about(self.trace).get("trace", {}).get("ordered"))
+
+    @functools.cached_property
     def gridded(self) -> Study:
         """Return the study with the sweeps of the cells that the program uses."""
         path = self.folder / "sampling" / "cells.csv"
         sweeps: list[Sweep] = []
-        for collective, _, algorithms, rows in worth_measuring(self.used, self.context.catalogue, self.launcher.mpi):
+        used = [row for row in self.used if not (self.ordered and row["operation"] in REDUCTIONS)]
+        for collective, _, algorithms, rows in worth_measuring(used, self.context.catalogue, self.launcher.mpi):
             for entry in sweeps_of(collective, algorithms, rows):
                 entry |= {"mpi": [self.launcher.mpi], "nodes": [nodes_of(self.trace)]}
                 if can_share_start(self.study.machine, (self.launcher.mpi,)):

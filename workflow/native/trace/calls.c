@@ -59,6 +59,21 @@ EXPORT int MPI_Comm_spawn_multiple(int count, char *commands[], char **words[], 
     return PMPI_Comm_spawn_multiple(count, commands, words, ranks, infos, root, comm, created, errors);
 }
 
+/* Most algorithms of reductions give wrong results with operations that do not commute. */
+EXPORT int MPI_Op_create(MPI_User_function *function, int commutes, MPI_Op *op) {
+    if (!commutes)
+        trace_mark("ordered");
+    return PMPI_Op_create(function, commutes, op);
+}
+
+#if MPI_VERSION >= 4
+EXPORT int MPI_Op_create_c(MPI_User_function_c *function, int commutes, MPI_Op *op) {
+    if (!commutes)
+        trace_mark("ordered");
+    return PMPI_Op_create_c(function, commutes, op);
+}
+#endif
+
 /* Communicators -------------------------------------------------------------------------------------------------- */
 
 /* Defines a function that creates a communicator, which is recorded; messages of the MPI library for it are not. */
