@@ -38,9 +38,9 @@ LAUNCHERS_SAY = {
     "mpich": r"(?s)HYDRA build details.*?Version:\s+(\S+)",
 }
 
-#: Patterns of the environment variables that select algorithms, by MPI library.
+#: Patterns of the environment variables that select components and algorithms, by MPI library.
 SELECTS = {
-    "openmpi": r"OMPI_MCA_coll_(tuned|han)_.*(algorithm|rules).*",
+    "openmpi": r"OMPI_MCA_coll(_(tuned|han)_.*(algorithm|rules).*|_\w+_priority)?",
     "impi": r"I_MPI_ADJUST_.*",
     "mpich": r"MPIR_CVAR_.*_(ALGORITHM|COLL_SELECTION_TUNING_JSON_FILE)",
 }
