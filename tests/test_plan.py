@@ -19,7 +19,7 @@ from collstudy.store.records import Summary
 from collstudy.store.store import Store
 from collstudy.study.config import Configuration
 from collstudy.study.description import Policy
-from conftest import TINY, Checkout, local_study
+from conftest import TINY, Checkout, local_study, must
 from made_cells import cells_of
 
 SWEEP = TINY.partition("sweeps:\n")[2]
@@ -171,3 +171,14 @@ def test_a_block_that_continues_makes_new_rounds(checkout: Checkout, monkeypatch
     records = [Store(results).read(task.work) for task in tasks]
     rounds = [[launch["provenance"]["order"]["seed"] for launch in record.launches] for record in records]
     assert [len(set(own)) for own in rounds] == [2, 2] and len({seed for own in rounds for seed in own}) == 3
+
+
+def test_a_study_may_have_the_name_of_a_number(checkout: Checkout) -> None:
+    """Snakemake turns such values of --config into numbers."""
+    checkout.write("config/studies/2026.yaml", TINY)
+    checkout.write("config/studies/1e3.yaml", TINY)
+    target = "results/2026/measurements.csv"
+    of_script = checkout.collstudy("run", "--studies", "2026,1e3", "--plan", "--", "-n", target)
+    of_snakemake = checkout.snakemake("-n", "--config", "studies=2026", "--", target)
+    for done in (of_script, of_snakemake):
+        assert "2026: 0 of 4 cells are stored" in must(done).stderr

@@ -165,7 +165,7 @@ def opened(results: Path | None) -> Project:
     return Project(results=results)
 
 
-def split_names(value: str | list[str]) -> list[str]:
-    """Convert `a,b` or [a, b] to a list without duplicates."""
-    names = [name.strip() for name in value.split(",")] if isinstance(value, str) else [str(name) for name in value]
+def split_names(value: str | int | list[str]) -> list[str]:
+    """Convert `a,b` or [a, b] to a list without duplicates; Snakemake's option --config makes a number of a name like 2026."""
+    names = map(str, value) if isinstance(value, list) else [name.strip() for name in str(value).split(",")]
     return list(dict.fromkeys(name for name in names if name))
