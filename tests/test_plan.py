@@ -11,14 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from collstudy.base.errors import StudyError
 from collstudy.launch.runner import run_block
 from collstudy.launch.toolchain import installed
 from collstudy.plan.blocks import Block, Task, block_bytes, pending, read_block, write_blocks
 from collstudy.project.studies import Project
 from collstudy.store.records import Summary
 from collstudy.store.store import Store
+from collstudy.study.cells import Cell
 from collstudy.study.config import Configuration
 from collstudy.study.description import Policy
+from collstudy.study.selection import Library
 from conftest import TINY, Checkout, local_study, must
 from made_cells import cells_of
 
@@ -173,12 +176,42 @@ def test_a_block_that_continues_makes_new_rounds(checkout: Checkout, monkeypatch
     assert [len(set(own)) for own in rounds] == [2, 2] and len({seed for own in rounds for seed in own}) == 3
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            {"suite": {"name": "OSU Micro-Benchmarks", "version": "7.4"}},
+            "planned with OSU Micro-Benchmarks 7.4, but this job",
+        ),
+        ({"mpi": {"name": "openmpi", "version": "1.2"}}, "planned with Open MPI 1.2, but this job"),
+        ({"OMPI_MCA_coll_tuned_bcast_algorithm": "1"}, "OMPI_MCA_coll_tuned_bcast_algorithm=1"),
+        ({"library": "0.1"}, "planned with collectives library 0.1, but this job"),
+    ],
+)
+def test_a_job_with_other_software_than_planned_measures_nothing(
+    checkout: Checkout, change: dict[str, Any], said: str
+) -> None:
+    """For example, modules that were loaded only where snakemake was started."""
+    (path,) = blocks_of(checkout, ["collective: bcast, algorithms: [linear], sizes: {from: 1, to: 1}"])
+    block = read_block(path)
+    cell = block.tasks[0].work
+    assert isinstance(cell, Cell)
+    if "library" in change:
+        cell = replace(cell, selection=Library({"COLL_BCAST": "linear"}, change["library"]))
+    elif next(iter(change)).startswith("OMPI"):
+        cell = replace(cell, mpi={**cell.mpi, **change})
+    else:
+        cell = replace(cell, **change)
+    block = replace(block, tasks=(replace(block.tasks[0], work=cell),))
+    with pytest.raises(StudyError, match=said):
+        run_block(block, checkout.folder / "results", checkout.folder / "log")
+
+
 def test_a_study_may_have_the_name_of_a_number(checkout: Checkout) -> None:
     """Snakemake turns such values of --config into numbers."""
     checkout.write("config/studies/2026.yaml", TINY)
-    checkout.write("config/studies/1e3.yaml", TINY)
     target = "results/2026/measurements.csv"
-    of_script = checkout.collstudy("run", "--studies", "2026,1e3", "--plan", "--", "-n", target)
+    of_script = checkout.collstudy("run", "--studies", "2026", "--plan", "--", "-n", target)
     of_snakemake = checkout.snakemake("-n", "--config", "studies=2026", "--", target)
     for done in (of_script, of_snakemake):
         assert "2026: 0 of 4 cells are stored" in must(done).stderr

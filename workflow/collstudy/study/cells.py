@@ -104,7 +104,7 @@ class Cell(Work):
     @property
     def by_collbench(self) -> bool:
         """Return whether the cell needs the embedded benchmark (collbench), because OMB lacks the required option."""
-        return self.windows or self.shares_start or self.spread_us is not None
+        return self.collective == "pairs" or self.windows or self.shares_start or self.spread_us is not None
 
     @property
     def size_list(self) -> list[int | None]:
