@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -153,6 +155,29 @@ def test_launches_of_two_blocks_on_the_same_cores_take_turns(checkout: Checkout)
     ]  # fmt: skip
     assert [run.wait(120) for run in runs] == [0, 0]
     assert (checkout.folder / "record").read_text().split() == ["begin", "end"] * 4
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupted_block_ends_its_launch(checkout: Checkout, number: signal.Signals) -> None:
+    """A launch that continues, for example after a terminal was closed, would disturb those of the next run."""
+    environment, launched = recording(checkout), checkout.folder / "launched"
+    hanging = (
+        f"#!/bin/sh\ncase $* in *--version*) ;; *) echo $$ > {shlex.quote(str(launched))}; exec sleep 60 ;; esac\n"
+    )
+    real = f'exec {shlex.quote(str(installed("openmpi").mpirun))} "$@"\n'
+    checkout.write("bin/mpirun", hanging + real)
+    (path,) = blocks_of(checkout, ["collective: barrier, algorithms: [linear], iterations: 5, warmup: 0"])
+    runner = subprocess.Popen(
+        [sys.executable, "-m", "collstudy", "--results", "results", "measure", path, "--log", "log"],
+        cwd=checkout.folder, env=environment,
+    )  # fmt: skip
+    deadline = time.monotonic() + 60
+    while not (launched.exists() and launched.read_text()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(0.5)
+    runner.send_signal(number)
+    assert runner.wait(30) == 128 + number
+    assert not Path("/proc", launched.read_text().strip()).exists()
 
 
 def test_a_block_that_continues_makes_new_rounds(checkout: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:

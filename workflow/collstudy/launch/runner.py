@@ -261,8 +261,11 @@ def check_launches(record: Record, cell: Cell | Run) -> None:
 def run_block(block: Block, results: Path, log_path: Path) -> dict[str, str]:
     """Run *block*; return the labels of failed cells with their reasons. Progress goes to standard output."""
     log_path.parent.mkdir(parents=True, exist_ok=True)
-    # Convert SIGTERM (from Slurm or Snakemake) to an exception, so that the running launch is terminated as well.
+    # Convert SIGTERM (from Slurm or Snakemake) and SIGHUP (a closed terminal) to an exception, so that the running launch is terminated
+    # as well and does not disturb later ones.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # nohup
+        signal.signal(signal.SIGHUP, lambda *_: sys.exit(129))
     store = Store(results)
 
     def report(line: str) -> None:
