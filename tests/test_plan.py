@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from collstudy.base.errors import StudyError
+from collstudy.launch.execute import LaunchFailed, Started, execute
 from collstudy.launch.runner import run_block
 from collstudy.launch.toolchain import installed
 from collstudy.plan.blocks import Block, Task, block_bytes, pending, read_block, write_blocks
@@ -178,6 +179,19 @@ def test_an_interrupted_block_ends_its_launch(checkout: Checkout, number: signal
     runner.send_signal(number)
     assert runner.wait(30) == 128 + number
     assert not Path("/proc", launched.read_text().strip()).exists()
+
+
+def test_a_signal_that_also_ended_the_starter_ends_the_block(tmp_path: Path) -> None:
+    """Slurm signals all processes of a job: the launch that it ended has not failed."""
+    answers: list[BaseException] = [SystemExit(143), LaunchFailed("the starter has ended")]
+
+    def wait(_: float) -> None:
+        raise answers.pop(0)
+
+    process = subprocess.Popen(["sleep", "60"], start_new_session=True)
+    with pytest.raises(SystemExit), open(tmp_path / "log", "w") as log:
+        execute(["sleep"], 60, log, {}, tmp_path, lambda *_: Started(process.pid, wait))
+    assert process.wait(10) == -signal.SIGTERM
 
 
 def test_a_block_that_continues_makes_new_rounds(checkout: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:

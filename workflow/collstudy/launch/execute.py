@@ -165,14 +165,14 @@ def _wait(process: subprocess.Popen[str]) -> Ended:
 
 def _terminate(started: Started) -> Ended | None:
     """Terminate a process group with SIGTERM and then SIGKILL."""
-    ended = None
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(started.group, number)
-        ended = ended or started.wait(3)
-        if ended:
-            break
-    return ended
+    # The starter of simulations may have got the same signal as this process: that must not hide why the launch ends.
+    with contextlib.suppress(LaunchFailed):
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(started.group, number)
+            if ended := started.wait(3):
+                return ended
+    return None
 
 
 def _processor_state() -> dict[str, str]:
