@@ -121,13 +121,13 @@ exit $status
 """
 
 
-def recording(checkout: Checkout) -> dict[str, str]:
-    """Put an mpirun that records launches on PATH; return the environment."""
+def with_mpirun(checkout: Checkout, script: str) -> dict[str, str]:
+    """Put an mpirun on PATH; return the environment."""
     mpi = installed("openmpi")
     for program in (mpi.mpicc, mpi.ompi_info):
         checkout.write(f"bin/{program.name}", f'#!/bin/sh\nexec {shlex.quote(str(program))} "$@"\n').chmod(0o755)
     quoted = {"record": shlex.quote(str(checkout.folder / "record")), "real": shlex.quote(str(mpi.mpirun))}
-    checkout.write("bin/mpirun", RECORDING.format(**quoted)).chmod(0o755)
+    checkout.write("bin/mpirun", script.format(**quoted)).chmod(0o755)
     path = f"{checkout.folder / 'bin'}:{os.environ['PATH']}"
     return {**os.environ, "PATH": path, "PYTHONPATH": str(checkout.folder / "workflow")}
 
@@ -145,7 +145,7 @@ def blocks_of(checkout: Checkout, sweeps: list[str]) -> list[Path]:
 
 
 def test_launches_of_two_blocks_on_the_same_cores_take_turns(checkout: Checkout) -> None:
-    environment = recording(checkout)
+    environment = with_mpirun(checkout, RECORDING)
     barriers = [f"collective: barrier, algorithms: [linear], iterations: {n}, warmup: 0" for n in (5, 6)]
     runs = [
         subprocess.Popen(
@@ -158,27 +158,33 @@ def test_launches_of_two_blocks_on_the_same_cores_take_turns(checkout: Checkout)
     assert (checkout.folder / "record").read_text().split() == ["begin", "end"] * 4
 
 
+#: An mpirun that hangs and needs some time to end its ranks.
+HANGING = """\
+#!/bin/bash
+case "$*" in *--version*) exec {real} "$@" ;; esac
+record={record}
+trap 'sleep 1; echo ended >> "$record"; exit 143' TERM
+echo begun >> "$record"
+sleep 60 & wait
+"""
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupted_block_ends_its_launch(checkout: Checkout, number: signal.Signals) -> None:
     """A launch that continues, for example after a terminal was closed, would disturb those of the next run."""
-    environment, launched = recording(checkout), checkout.folder / "launched"
-    hanging = (
-        f"#!/bin/sh\ncase $* in *--version*) ;; *) echo $$ > {shlex.quote(str(launched))}; exec sleep 60 ;; esac\n"
-    )
-    real = f'exec {shlex.quote(str(installed("openmpi").mpirun))} "$@"\n'
-    checkout.write("bin/mpirun", hanging + real)
+    environment, record = with_mpirun(checkout, HANGING), checkout.folder / "record"
     (path,) = blocks_of(checkout, ["collective: barrier, algorithms: [linear], iterations: 5, warmup: 0"])
     runner = subprocess.Popen(
         [sys.executable, "-m", "collstudy", "--results", "results", "measure", path, "--log", "log"],
         cwd=checkout.folder, env=environment,
     )  # fmt: skip
     deadline = time.monotonic() + 60
-    while not (launched.exists() and launched.read_text()) and time.monotonic() < deadline:
+    while not record.exists() and time.monotonic() < deadline:
         time.sleep(0.05)
-    time.sleep(0.5)
+    time.sleep(1)  # until the runner waits for the launch
     runner.send_signal(number)
     assert runner.wait(30) == 128 + number
-    assert not Path("/proc", launched.read_text().strip()).exists()
+    assert record.read_text().split() == ["begun", "ended"]
 
 
 def test_a_signal_that_also_ended_the_starter_ends_the_block(tmp_path: Path) -> None:

@@ -108,13 +108,18 @@ def spawn(words: Sequence[str], environment: dict[str, str], folder: Path) -> St
         start_new_session=True, env=environment, cwd=folder,
     )  # fmt: skip
     ended: list[Ended] = []
+    finished = threading.Event()
+
+    def watch() -> None:
+        ended.append(_wait(process))
+        finished.set()
+
     # A thread is needed: only a blocking wait returns the memory usage, and polling would perturb the measurement.
-    watch = threading.Thread(target=lambda: ended.append(_wait(process)), daemon=True)
-    watch.start()
+    threading.Thread(target=watch, daemon=True).start()
 
     def wait(limit_s: float) -> Ended | None:
-        watch.join(limit_s)
-        return ended[0] if ended else None
+        # Not Thread.join(): after it was interrupted by a signal, it no longer waits.
+        return ended[0] if finished.wait(limit_s) else None
 
     return Started(process.pid, wait)
 
