@@ -150,11 +150,13 @@ def test_launches_of_two_blocks_on_the_same_cores_take_turns(checkout: Checkout)
     runs = [
         subprocess.Popen(
             [sys.executable, "-m", "collstudy", "--results", "results", "measure", path, "--log", f"{number}.log"],
-            cwd=checkout.folder, env=environment,
+            cwd=checkout.folder, env=environment, stdout=subprocess.PIPE, text=True,
         )
         for number, path in enumerate(blocks_of(checkout, barriers))
     ]  # fmt: skip
-    assert [run.wait(120) for run in runs] == [0, 0]
+    said = "".join(run.communicate(timeout=120)[0] for run in runs)
+    assert [run.returncode for run in runs] == [0, 0]
+    assert said.count("takes turns with another block or run on the same cores (/tmp/") in (1, 2), said
     assert (checkout.folder / "record").read_text().split() == ["begin", "end"] * 4
 
 

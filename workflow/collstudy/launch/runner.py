@@ -48,6 +48,7 @@ class BlockRunner:
         self.launches = Launches(block, self.place, self.store.results, log)
         self.failed: dict[str, str] = {}
         self._crashed: set[str] = set()
+        self._waited = False
         self.measured = 0
         self._last_report = 0.0
 
@@ -94,7 +95,14 @@ class BlockRunner:
         if self.block.machine.kind == "simulated":
             return contextlib.nullcontext()
         job = self.place.facts.get("slurm", {}).get("job", "here")
-        return locked(Path(tempfile.gettempdir()) / f"collstudy-{os.getuid()}-{job}.lock")
+        path = Path(tempfile.gettempdir()) / f"collstudy-{os.getuid()}-{job}.lock"
+
+        def waiting() -> None:
+            if not self._waited:
+                self.report(f"{self.block.name}: takes turns with another block or run on the same cores ({path})")
+            self._waited = True
+
+        return locked(path, waiting)
 
     def _set_aside_damaged(self) -> None:
         for task in self.block.tasks:
