@@ -1,5 +1,6 @@
 /* A program with known collectives, for test_what_ran.py, on any even number of ranks from 2. With an argument, what
- * the name says: `spawn`, `hang`, `die`, `silent` (no MPI). */
+ * the name says: `spawn`, `hang`, `die`, `silent` (no MPI), `communicators` (made by many functions), `large` (a type
+ * of 4 GiB, and counts of type MPI_Count where the library has them). */
 #include <mpi.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -8,13 +9,59 @@
 
 enum { LARGE = 1 << 16 };
 
+static void call_on(MPI_Comm comm) {
+    int one = 1, sum;
+    MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm);
+    MPI_Comm_disconnect(&comm);
+}
+
+static void make_communicators(int rank, int size) {
+    MPI_Comm half, both, comm;
+    MPI_Group group;
+    MPI_Request request;
+    int periodic = 1, next = (rank + 1) % size, single = 1;
+    MPI_Comm_group(MPI_COMM_WORLD, &group);
+    MPI_Comm_create_group(MPI_COMM_WORLD, group, 3, &comm);
+    call_on(comm);
+    MPI_Comm_idup(MPI_COMM_WORLD, &comm, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    call_on(comm);
+    MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
+    MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - rank % 2, 5, &both);
+    MPI_Intercomm_merge(both, rank % 2, &comm);
+    call_on(comm);
+    MPI_Cart_create(MPI_COMM_WORLD, 1, &size, &periodic, 0, &comm);
+    call_on(comm);
+    MPI_Dist_graph_create(MPI_COMM_WORLD, 1, &rank, &single, &next, MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &comm);
+    call_on(comm);
+}
+
+static void call_large(void) {
+    MPI_Datatype type;
+    char data[8] = {0};
+    MPI_Type_contiguous(1 << 30, MPI_INT, &type);
+    MPI_Type_commit(&type);
+    MPI_Bcast(data, 1, type, 0, MPI_COMM_SELF); /* transfers nothing */
+#if MPI_VERSION >= 4
+    MPI_Bcast_c(data, 8, MPI_BYTE, 0, MPI_COMM_WORLD);
+#else
+    MPI_Bcast(data, 8, MPI_BYTE, 0, MPI_COMM_WORLD);
+#endif
+}
+
 int main(int argc, char **argv) {
     const char *what = argc > 1 ? argv[1] : "";
     if (strcmp(what, "silent") == 0)
         return 0;
     MPI_Init(&argc, &argv);
-    int rank;
+    int rank, size;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (strcmp(what, "communicators") == 0 || strcmp(what, "large") == 0) {
+        *what == 'l' ? call_large() : make_communicators(rank, size);
+        MPI_Finalize();
+        return 0;
+    }
     char *out = calloc(64, LARGE), *in = calloc(64, LARGE);
     if (strcmp(what, "spawn") == 0) {
         MPI_Comm parent, children;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 
 import pytest
 import yaml
@@ -40,6 +41,15 @@ def test_study_json_has_the_tables_of_every_default_that_runs(checkout: Checkout
         assert list(tables) == names
         # The last row applies to all calls that no other row covers.
         assert all(rows[-1]["ranks"] is rows[-1]["bytes"] is None for rows in tables.values())
+
+
+def test_study_json_names_all_suites(checkout: Checkout) -> None:
+    svd = "  - {collective: svd, mappings: [core], processes: [2], problem_sizes: [24]}\n"
+    checkout.write("config/studies/tiny.yaml", TINY + svd)
+    machine = checkout.folder / "config" / "machines" / "thin.yaml"
+    machine.write_text(machine.read_text() + "\ncore_gflops: 5\n" * ("core_gflops" not in machine.read_text()))
+    how = json.loads(Project(checkout.folder / "config").source("tiny").study_json())["provenance"]
+    assert how["suite"] == "collbench, svd" and len(how["suite_version"].split(", ")) == 2
 
 
 def test_same_question_same_file_and_changed_question_new_file(checkout: Checkout) -> None:

@@ -153,7 +153,7 @@ def test_a_program_that_hardly_communicates_gets_that_answer(user: Checkout, fol
     assert (
         done.stdout.strip()
         .splitlines()[-1]
-        .startswith("No tuning file: the program spends too little time in collectives")
+        .startswith("No tuning file: the program spends too little time in blocking collectives;")
     )
     assert not list((user.folder / "results" / "tune-quiet" / "sampling").glob("round-*"))
     assert tuning_files(user, "quiet") == []
@@ -224,6 +224,12 @@ def test_a_program_in_python(user: Checkout, folder: Path) -> None:
         (["MPIRUN", "-n", "1", "./tuned", ":", "-n", "1", "./ran"], None, "several programs in one launch (:)"),
         (["MPIRUN", "-n", "4000", "./tuned"], None, "4000 ranks are more than the "),
         (["./tuned", "-n", "2"], None, "no MPI launcher in the command"),
+        (
+            ["MPIRUN", "-n", "2", "--mca", "coll_tuned_priority", "0", "./tuned"],
+            None,
+            "not the benchmark that measures its collectives; remove it from the command and use export OMPI_MCA_coll_tuned_priority=",
+        ),
+        (["MPIRUN", "-n", "2", "-x", "UCX_TLS=tcp", "./tuned"], None, "and use export UCX_TLS=tcp"),
         (["MPIRUN", "-n", "2", "no-such-program"], None, "no executable program in this command"),
         (["MPIRUN", "-n", "2", "./tuned"], "input\n", "standard input is not passed to the program"),
         (["--runs", "2", "--", "MPIRUN", "-n", "2", "./tuned"], None, "error: --runs is 2; it must be at least 5"),
@@ -257,9 +263,12 @@ def test_a_tuning_file_in_the_environment_is_refused_and_the_study_stays(
 
 def test_a_default_that_the_environment_selects_is_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
     plain = versions().mpi["openmpi"]
-    monkeypatch.setenv("OMPI_MCA_coll_tuned_bcast_algorithm", "3")
-    monkeypatch.setenv("OMPI_MCA_btl", "self,sm")
-    assert versions().mpi["openmpi"] == {**plain, "OMPI_MCA_coll_tuned_bcast_algorithm": "3"}
+    selecting = {
+        "OMPI_MCA_coll": "^han", "OMPI_MCA_coll_sm_priority": "90", "OMPI_MCA_coll_tuned_bcast_algorithm": "3",
+    }  # fmt: skip
+    for name, value in {**selecting, "OMPI_MCA_btl": "self,sm", "OMPI_MCA_coll_base_verbose": "9"}.items():
+        monkeypatch.setenv(name, value)
+    assert versions().mpi["openmpi"] == plain | selecting
 
 
 def test_a_study_for_slurm_runs_in_jobs(user: Checkout, folder: Path) -> None:
@@ -346,16 +355,42 @@ def test_clearly_faster_means_that_the_interval_is_above_one(tuned: list[float],
 @pytest.mark.parametrize(
     ("used", "reason"),
     [
-        ([], "the program spends too little time in collectives"),
+        (
+            [],
+            "the program spends too little time in blocking collectives; ideal (zero-cost) ones would save less than 2 %",
+        ),
         ([{"operation": "bcast"}], "no algorithms of impi are known for bcast, where the program spends its time"),
     ],
 )
 def test_a_library_without_known_algorithms_is_told_from_a_quiet_program(
     used: list[dict[str, str]], reason: str
 ) -> None:
-    document = {"program": {}, "collectives": {}}
-    tuner = SimpleNamespace(document=document, source=SimpleNamespace(used=used), mpi="impi")
+    document = {"program": {"worth_pct": 2.0}, "collectives": {}}
+    tuner = SimpleNamespace(document=document, source=SimpleNamespace(used=used, ordered=False), mpi="impi")
     assert trial.why_not(tuner, None, []).startswith(f"No tuning file: {reason}")
+
+
+def test_collectives_without_alternatives_are_named() -> None:
+    used = [
+        account_row("2", "8", name, gain_pct=gain)
+        for name, gain in (("bcast", "1"), ("alltoall", "7"), ("scan", "0.01"))
+    ]
+    document = {"program": {}, "collectives": {"bcast": {}}}
+    tuner = SimpleNamespace(document=document, source=SimpleNamespace(used=used, ordered=False), mpi="mpich")
+    reason = "No tuning file: the library's default is the best for the measured cells of the program, or within noise of it."
+    assert trial.why_not(tuner, None, []) == (
+        f"{reason} Not measured, because mpich has no known algorithms to choose from, or no benchmark: alltoall (at most 7 %)."
+    )
+
+
+def test_reductions_with_operations_that_do_not_commute_are_not_tuned() -> None:
+    document = {"program": {}, "collectives": {}}
+    source = SimpleNamespace(used=[account_row("2", "8", "allreduce", gain_pct="7")], ordered=True)
+    tuner = SimpleNamespace(document=document, source=source, mpi="openmpi")
+    assert trial.why_not(tuner, None, []) == (
+        "No tuning file. Not measured, because the program has an operation that does not commute, with which algorithms of openmpi "
+        "may give wrong results: allreduce (at most 7 %)."
+    )
 
 
 def test_the_study_of_lammps_says_the_same_as_the_command(user: Checkout, folder: Path) -> None:

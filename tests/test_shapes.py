@@ -46,6 +46,14 @@ def folder(tmp_path: Path) -> Path:
     return tuning
 
 
+def test_rules_for_reductions_warn_of_operations_that_do_not_commute() -> None:
+    """Open MPI 5.0.11 gives wrong results for these with a ring or a binomial tree, also by a rules file."""
+    for algorithm, warned in (("ring", True), ("default", False)):
+        rows = [Decision("allreduce", "core", 1, 4, 8, algorithm, (), 10.0)]
+        text = emission.readme(STUDY, placements(rows), CONFIG.catalogue, None)
+        assert ("Not for programs with operations that do not commute" in text) == warned
+
+
 def fake_mpirun(folder: Path, version: str) -> None:
     """Write an mpirun with a version that prints its arguments, one per line."""
     path = folder / "bin" / "mpirun"

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from conftest import TINY, Checkout, must
+import json
+import os
+import time
+
+from conftest import TINY, Checkout, csv_rows, must
 
 
 def listing(checkout: Checkout) -> dict[str, tuple[int, bytes]]:
@@ -43,3 +47,18 @@ few:
   cycle: []
   hosts: {ranks: [0, 1]}
 """
+
+
+def test_a_changed_study_is_seen_after_the_clock_was_corrected(checkout: Checkout) -> None:
+    """All results have time stamps in the future: a study that grows or shrinks is measured and described nevertheless."""
+    target, results = "results/tiny/measurements.csv", checkout.folder / "results"
+    must(checkout.snakemake(target))
+    for path in results.rglob("*"):
+        os.utime(path, (time.time() + 3600,) * 2)
+    for counts in ([2, 4, 6], [2]):
+        checkout.write("config/studies/tiny.yaml", TINY.replace("[2, 4]", str(counts)))
+        must(checkout.snakemake(target))
+        study = json.loads((results / "tiny" / "study.json").read_text())
+        assert study["collectives"]["bcast"]["processes"] == counts
+        assert len(csv_rows(checkout.folder / target)) == len(counts) * 2 * 11
+    assert "Nothing to be done" in must(checkout.snakemake(target)).stderr

@@ -173,6 +173,21 @@ def test_a_cell_with_other_settings_in_another_sweep(config: Path, other: dict[s
     assert_said(refusal(config), "sweeps.1: bcast on ", f" has other {setting} than in sweeps.0", "another study")
 
 
+def test_algorithms_are_not_compared_at_other_places(config: Path) -> None:
+    second_sweep(config, algorithms=["chain"], processes=None, processes_per_node=[2])
+    said = (
+        "sweeps.1: bcast on 4 processes and 2 nodes has other processes_per_node than in sweeps.0, for the same mapping"
+    )
+    assert_said(refusal(config), said)
+
+
+def test_models_have_one_place_for_the_ranks_of_all_collectives(config: Path, tmp_path: Path) -> None:
+    table = tmp_path / "runs.csv"
+    table.write_text("run,processes,per_node,nodes\na,2,1,0-1\nb,4,2,0-1\n")
+    second_sweep(config, collective="reduce", allocations=str(table))
+    assert_said(refusal(config), "sweeps.1: reduce on 2 processes and 2 nodes has other allocations than in sweeps.0")
+
+
 def test_sweeps_may_have_other_settings_for_other_cells(config: Path) -> None:
     second_sweep(config, iterations=9, sizes={"from": 2048, "to": 4096})
     second_sweep(config, iterations=8, processes=[8])
@@ -181,7 +196,11 @@ def test_sweeps_may_have_other_settings_for_other_cells(config: Path) -> None:
     # On one node they are the same ranks at the same places.
     second_sweep(config, processes=[12], nodes=[1])
     second_sweep(config, processes=None, processes_per_node=[12], nodes=[1])
-    assert len(Configuration(config).study("tiny").sweeps) == 7
+    # With as many ranks as cores, or node by node, a number for each node changes nothing.
+    second_sweep(config, processes=[48], nodes=[2])
+    second_sweep(config, processes=None, processes_per_node=[24], nodes=[2])
+    second_sweep(config, mappings=["node"], processes=None, processes_per_node=[2], iterations=7)
+    assert len(Configuration(config).study("tiny").sweeps) == 10
 
 
 def test_numbers_are_those_of_yaml_1_2(config: Path) -> None:

@@ -83,6 +83,11 @@ def test_every_call_is_recorded_with_its_arguments(recorded: Path, tmp_path: Pat
         assert all(start <= end for start, end in times) and times == sorted(times)
 
 
+def test_an_operation_that_does_not_commute_is_noted(program: Path, recorded: Path, tmp_path: Path) -> None:
+    must(trace(tmp_path / "ranks", 2, program, "ordered"))
+    assert (tmp_path / "ranks" / "ordered").exists() and not (recorded / "ordered").exists()
+
+
 def test_a_rank_that_is_killed_leaves_what_it_did(program: Path, tmp_path: Path) -> None:
     done = trace(tmp_path / "ranks", 2, program, "die")
     assert done.returncode != 0
@@ -151,6 +156,7 @@ applications:
   - {name: known, label: Known calls, command: PROGRAM, ranks: 2}
   - {name: absent, label: Not here, command: no-such-program, ranks: 2, optional: true}
   - {name: dies, label: Dies, command: PROGRAM die, ranks: 2}
+  - {name: threads, label: Threads, command: TUNED threads 8 1, ranks: 2}
 replay:
   machines: [small-tree]
   ranks: 4
@@ -160,9 +166,10 @@ chapter: congestion
 """
 
 
-def test_a_study_traces_once_and_replays_by_the_rule(checkout: Checkout, program: Path) -> None:
+def test_a_study_traces_once_and_replays_by_the_rule(checkout: Checkout, program: Path, tmp_path: Path) -> None:
     checkout.write("config/machines/small-tree.yaml", MACHINE)
-    checkout.write("config/studies/traced.yaml", STUDY.replace("PROGRAM", str(program)))
+    tuned = compiled("tuned", tmp_path)
+    checkout.write("config/studies/traced.yaml", STUDY.replace("PROGRAM", str(program)).replace("TUNED", str(tuned)))
     collected = ["--config", "studies=traced", "--", "results/traced/measurements.csv"]
     must(checkout.snakemake(*collected))
     results = checkout.folder / "results"
@@ -173,6 +180,10 @@ def test_a_study_traces_once_and_replays_by_the_rule(checkout: Checkout, program
     assert status[("known", "traced")] == status[("known", "default")] == ("measured", "")
     assert status[("dies", "traced")][0] == "failed" and "ended with" in status[("dies", "traced")][1]
     assert status[("dies", "default")] == ("failed", "no complete trace to replay")
+    # The account of a program with several threads is right, but not the computation between the calls of all threads.
+    assert status[("threads", "traced")] == ("measured", "")
+    reason = "several threads of a rank call MPI, which a replay cannot reproduce"
+    assert status[("threads", "default")] == ("failed", reason)
     study = json.loads((results / "traced" / "study.json").read_text())
     reason = "the program of 'no-such-program' is not installed"
     assert study["left_out"] == [{"name": "absent", "label": "Not here", "reason": reason}]
@@ -206,7 +217,7 @@ def test_a_study_traces_once_and_replays_by_the_rule(checkout: Checkout, program
     # In a second run the dead application is tried again, and complete ones remain untouched.
     before = {path: path.stat().st_mtime_ns for path in results.glob("*/known_*/about.json")}
     again = checkout.snakemake(*collected)
-    assert again.returncode == 0 and "3 of 5 traces and replays are stored, 2 to measure" in again.stderr, (
+    assert again.returncode == 0 and "4 of 7 traces and replays are stored, 3 to measure" in again.stderr, (
         again.stdout + again.stderr
     )
     assert before == {path: path.stat().st_mtime_ns for path in results.glob("*/known_*/about.json")}

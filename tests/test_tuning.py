@@ -72,6 +72,20 @@ def test_beyond_what_was_measured_the_library_decides():
     assert selected(table, 4, 0).algorithm == "linear"
 
 
+def test_rules_of_a_program_apply_only_to_its_classes_of_sizes_and_its_ranks():
+    rows = decisions({4: {12: "linear", 20: "linear", 5000: "chain"}, 8: {1: "linear"}})
+    (found,) = placements(rows, of_program=True)
+    table = found.tables["bcast"]
+    assert [(rule.size, rule.algorithm) for rule in table[4]] == [
+        (0, "default"), (8, "linear"), (32, "default"), (4096, "chain"), (8192, "default"),
+    ]  # fmt: skip
+    assert [(rule.size, rule.algorithm) for rule in table[8]] == [(0, "default"), (1, "linear"), (2, "default")]
+    assert {selected(table, processes, 12).algorithm for processes in (3, 5, 7, 9)} == {"default"}
+    # Open MPI uses the rule of size 0 for all sizes of these.
+    (found,) = placements(decisions({4: {12: "linear"}}, "alltoallv"), of_program=True)
+    assert rules.as_openmpi_reads(found).tables["alltoallv"][4] == (rules.Rule(0, "linear", (), 10.0),)
+
+
 def test_withdrawn_rules_are_the_default():
     rows = decisions({4: {1: "linear", 2: "linear"}})
     (found,) = placements(rows, {("bcast", "core", 2, 4, 2)})

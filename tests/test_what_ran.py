@@ -19,6 +19,7 @@ LAUNCHERS = {
     for path in (library().mpirun, shutil.which("mpirun", path="/usr/bin"))
     if path and (version := version_of([path, "--version"], r"\(Open MPI\) (\S+)", Path(path).parent))
 }
+every_library = pytest.mark.parametrize("name", ["openmpi", "mpich", "impi"])
 with_launchers = pytest.mark.parametrize("mpirun", LAUNCHERS.values(), ids=LAUNCHERS)
 
 
@@ -137,6 +138,13 @@ def test_on_two_nodes_han_runs_algorithms_on_parts_of_the_communicator(program: 
     assert of(rows, "allreduce") == [("2 communicators of 2 ranks", "tuned", "recursivedoubling", "call")]
 
 
+def test_a_launcher_in_the_folder_of_the_program(program: Path, tmp_path: Path) -> None:
+    mpi = library()
+    (tmp_path / "bin").symlink_to(mpi.bin)
+    done, rows = what_ran(tmp_path, "bin/mpirun", "-n", "2", *OVERSUBSCRIBED, program)
+    assert done.returncode == 0 and rows, done.stdout + done.stderr
+
+
 def test_a_rank_that_dies_leaves_what_it_did(program: Path, tmp_path: Path) -> None:
     done, rows = what_ran(tmp_path, library().mpirun, "-n", "2", program, "die")
     assert done.returncode == 2 and "the table covers the calls until then: crash: mpirun ended with" in done.stderr
@@ -171,6 +179,17 @@ def test_what_cannot_be_followed_is_one_sentence(
     done, rows = what_ran(tmp_path, *(known.get(word, word) for word in words), text=text)
     assert done.returncode == 2 and not rows
     assert done.stderr.count("\n") == 1 and message in done.stderr
+
+
+def test_ranks_have_the_environment_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not the Python of this project; and libraries that the user preloads stay."""
+    monkeypatch.setenv("LD_PRELOAD", "libm.so.6")
+    monkeypatch.setenv("PYTHONPATH", f"{ROOT / 'workflow'}:/of/the/user")
+    script = "echo preloaded $LD_PRELOAD; echo modules $PYTHONPATH; command -v python3"
+    done, _ = what_ran(tmp_path, library().mpirun, "-n", "1", "sh", "-c", script)
+    lines = done.stdout.splitlines()
+    assert "preloaded libcolltrace.so:libm.so.6" in lines and "modules /of/the/user" in lines
+    assert not any(line.startswith(str(ROOT / ".study")) for line in lines)
 
 
 #: A program that calls Open MPI's Fortran functions without needing a Fortran compiler.
@@ -210,18 +229,42 @@ def test_a_program_in_fortran(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["mpich", "impi"])
 def test_other_libraries_say_calls_and_sizes_alone(tmp_path: Path, name: str) -> None:
-    if name not in mpis():
-        pytest.skip(f"no {name}")
-    program = tmp_path / "ran"
-    mpi = installed(name)
-    subprocess.run([mpi.mpicc, "-o", program, TESTS / "ran.c"], check=True, env=mpi.environment())
-    done, rows = what_ran(tmp_path, mpi.mpirun, "-n", "2", program)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done, rows = with_library(tmp_path, name)
     assert {(row["component"], row["algorithm"], row["known_by"]) for row in rows} == {("?", "?", "-")}
     assert {row["collective"]: row["calls"] for row in rows} == {
         "bcast": "4", "allreduce": "2", "alltoall": "1", "ibcast": "1", "barrier": "1",
     }  # fmt: skip
     assert "known by -: this library does not show what ran" in done.stdout
+
+
+def with_library(folder: Path, name: str, *words: str) -> tuple[subprocess.CompletedProcess[str], list[dict[str, str]]]:
+    """Run the program `ran` on two ranks with one MPI library."""
+    if name not in mpis():
+        pytest.skip(f"no {name}")
+    program, mpi = folder / "ran", installed(name)
+    subprocess.run([mpi.mpicc, "-o", program, TESTS / "ran.c"], check=True, env=mpi.environment())
+    done, rows = what_ran(folder, mpi.mpirun, "-n", "2", program, *words)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done, rows
+
+
+def calls(rows: list[dict[str, str]]) -> list[tuple[str, ...]]:
+    return [(row["communicator"], row["collective"], row["calls"], row["max_bytes"]) for row in rows]
+
+
+@every_library
+def test_communicators_are_told_apart_however_they_were_made(tmp_path: Path, name: str) -> None:
+    _, rows = with_library(tmp_path, name, "communicators")
+    assert calls(rows) == [("5 communicators of 2 ranks", "allreduce", "5", "4")]
+
+
+@every_library
+def test_large_types_and_counts(tmp_path: Path, name: str) -> None:
+    _, rows = with_library(tmp_path, name, "large")
+    # mpi4py calls MPI_Bcast_c where there is one.
+    assert calls(rows) == [
+        ("a communicator of 1 rank", "bcast", "1", str(1 << 32)), ("MPI_COMM_WORLD of 2 ranks", "bcast", "1", "8"),
+    ]  # fmt: skip
 
 
 PYTHON = """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -265,6 +266,16 @@ def test_a_forced_algorithm_that_another_component_ran_is_marked(checkout: Check
     (cell,) = rows(checkout, "results/local/cells.csv")
     assert cell["status"] == "unproved" and "not tuned" in cell["reason"]
     assert {row["proved"] for row in rows(checkout, "results/local/measurements.csv")} == {"FALSE"}
+    # The verdict says so, and how to measure it again.
+    said = must(checkout.collstudy("--results", "results", "verdict", "local")).stderr
+    assert (
+        "unproved: local: cells that are not verified and not compared: 1, such as barrier linear mapping core" in said
+    )
+    (path,) = re.findall(r"\((results/cells/.*\.json)\)", said)
+    (file,) = checkout.folder.glob(path)
+    file.unlink()
+    run(checkout, "--config", "studies=local", "--", "results/local/measurements.csv")
+    assert rows(checkout, "results/local/cells.csv")[0]["status"] == "measured"
 
 
 def test_an_analysis_package_of_another_checkout_is_refused(

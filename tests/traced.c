@@ -1,12 +1,23 @@
 /* A program with known MPI calls, for test_traces.py. Without arguments on any number of ranks from 2; `die`: rank 1 is
- * killed. */
+ * killed; `ordered`: has an operation that does not commute, and ends. */
 #include <mpi.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
+static void first(void *in, void *inout, int *count, MPI_Datatype *type) {
+    (void)type;
+    memcpy(inout, in, (size_t)*count);
+}
+
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
+    if (argc > 1 && strcmp(argv[1], "ordered") == 0) {
+        MPI_Op operation;
+        MPI_Op_create(first, 0, &operation);
+        MPI_Op_free(&operation);
+        return MPI_Finalize();
+    }
     int rank, size;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);

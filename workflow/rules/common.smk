@@ -243,9 +243,7 @@ DECIDED_BY = {
 
 onstart:
     note_start(Path(".snakemake"))
-    # The plan is complete; reset time stamps in the future, because Snakemake rejects such inputs.
-    for path in (path for paths in PLAN.changed.values() for path in paths):
-        os.utime(path)
+    STAGE.settle(state.newest for state in PLAN.states.values() if state.newest)
     for name in (*STUDIES, ""):
         for line in made.make_room(RESULTS / name):
             print(line, file=sys.stderr)

@@ -34,20 +34,26 @@ read_operations <- function(trace) {
 #' @return Tibble as [read_operations()].
 #' @noRd
 collective_operations <- function(calls) {
-  calls |>
-    group_by(.data$rank, .data$communicator) |>
-    mutate(number = row_number()) |>
-    ungroup() |>
-    # Non-blocking collectives move their data after the call.
-    filter(!startsWith(.data$operation, "i")) |>
-    group_by(.data$communicator, .data$number) |>
-    mutate(last_us = max(.data$start_us), waiting_us = pmin(.data$end_us, .data$last_us) - .data$start_us) |>
-    summarise(
-      ranks = .data$ranks[1], operation = .data$operation[1], size_bytes = max(.data$size_bytes),
-      time_us = sum(.data$end_us - .data$start_us), waiting_us = sum(.data$waiting_us),
-      first_us = min(.data$start_us), start_us = .data$last_us[1], end_us = max(.data$end_us), .groups = "drop"
-    ) |>
-    select(!"number")
+  # Without a loop over the operations, of which a program may have millions.
+  own <- vctrs::vec_group_id(calls[c("rank", "communicator")])
+  calls$number <- integer(nrow(calls))
+  calls$number[order(own)] <- sequence(tabulate(own))
+  # Non-blocking collectives move their data after the call.
+  calls <- calls[!startsWith(calls$operation, "i"), ]
+  id <- vctrs::vec_group_id(calls[c("communicator", "number")])
+  first <- !duplicated(id)
+  largest <- function(values) {
+    order <- order(id, values)
+    values[order][!duplicated(id[order], fromLast = TRUE)]
+  }
+  total <- function(values) unname(rowsum(values, id)[, 1])
+  last_us <- largest(calls$start_us)
+  tibble(
+    communicator = calls$communicator[first], ranks = calls$ranks[first], operation = calls$operation[first],
+    size_bytes = largest(calls$size_bytes), time_us = total(calls$end_us - calls$start_us),
+    waiting_us = total(pmin(calls$end_us, last_us[id]) - calls$start_us),
+    first_us = -largest(-calls$start_us), start_us = last_us, end_us = largest(calls$end_us)
+  )
 }
 
 #' Length of the union of intervals
@@ -204,6 +210,18 @@ plot_account <- function(found) {
     labs(title = "Share of the run time spent in collectives") + theme_study()
 }
 
+#' A sentence, with a leading blank, on the non-blocking collectives of a trace; "" if there are none
+#' @noRd
+describe_left_out <- function(trace) {
+  known <- c(point_to_point_calls, silent_calls)
+  left <- filter(trace$calls, startsWith(.data$operation, "i"), !.data$operation %in% known, .data$communicator >= 0)
+  if (nrow(left) == 0) return("")
+  paste0(
+    " Its non-blocking collectives (", paste(unique(left$operation), collapse = ", "),
+    ") are not judged, because their data move outside the calls."
+  )
+}
+
 #' Sentences on the run time that faster collectives could save
 #'
 #' @param results List from [read_results()].
@@ -216,10 +234,11 @@ describe_accounts <- function(results) {
     if (is.null(trace) || !isTRUE(trace$about$trace$complete)) return(NULL)
     rows <- account_of(trace)
     most <- if (nrow(rows)) most_gain_pct(trace) else 0
-    if (most < little_pct) {
+    if (nrow(rows) == 0 || most < results$study$program$worth_pct %||% little_pct) {
       return(paste0(
-        application$label, " on ", format_count(application$ranks), " ranks spends hardly any time in collectives: ",
-        "ideal (zero-cost) ones would save at most ", format_pct(most), " of its run time, so tuning is not worthwhile."
+        application$label, " on ", format_count(application$ranks), " ranks spends hardly any time in blocking ",
+        "collectives: ideal (zero-cost) ones would save at most ", format_pct(most),
+        " of its run time, so tuning is not worthwhile.", describe_left_out(trace)
       ))
     }
     first <- rows[1, ]

@@ -5,7 +5,7 @@
 
 grid_columns <- list(
   collective = "c", algorithm = "c", parameters = "c", mpi = "c", mapping = "c", nodes = "d", processes = "d",
-  size_bytes = "d", iterations = "d", warmup = "d", weight = "d", start = "c", spread_us = "d"
+  size_bytes = "d", iterations = "d", warmup = "d", weight = "d", start = "c", spread_us = "d", cell = "d"
 )
 point_keys <- c("collective", "algorithm", "parameters", "mapping", "nodes", "processes", "size_bytes")
 
@@ -134,6 +134,7 @@ sampling_rules <- function(sampling, startup_s) {
 #' grid$weight <- 1
 #' grid$start <- "own"
 #' grid$spread_us <- NA
+#' grid$cell <- seq_len(nrow(grid))
 #' write.csv(grid, file.path(folder, "sampling", "grid.csv"), row.names = FALSE, na = "")
 #' read.csv(write_selected(folder, 1))
 #' @export

@@ -51,11 +51,14 @@ sampling_part <- function(points, spent = 0) {
   grid <- tuning_grid(points)
   usable <- put_on_grid(grid, points, points$usable)
   weight <- put_on_grid(grid, points, points[["weight"]] %||% rep(1, nrow(points)))
+  shared <- any(points[["start"]] %in% "shared")
+  sweep <- vctrs::vec_group_id(points[c("algorithm", "processes")])
   list(
     grid = grid, usable = usable & !is.na(usable), calls = put_on_grid(grid, points, points$calls),
+    cell = put_on_grid(grid, points, as.numeric(if (shared) sweep else points[["cell"]] %||% sweep)),
     weight = matrix(apply(weight, 2:3, function(w) max(0, w, na.rm = TRUE)), dim(weight)[2]),
     nodes = points$nodes[match(grid$counts, points$processes)], spent = spent,
-    shared = any(points[["start"]] %in% "shared"),
+    shared = shared,
     # Each call also takes the time over which the ranks enter it.
     spread = put_on_grid(grid, points, coalesce(as.numeric(points[["spread_us"]] %||% NA), rep(0, nrow(points))))
   )
@@ -70,7 +73,7 @@ model_part <- function(part, study) {
   part
 }
 
-#' Cost in node-seconds of each point, of each launch (by count), and of the whole grid with a launch for each algorithm
+#' Cost in node-seconds of each point, of each launch (by count), and of the whole grid with a launch for each cell
 #'
 #' Before the first measurements, the latency is estimated as in blocks.py: 20 us x log2(P + 1) + P x bytes / 10 GB/s.
 #' @noRd
@@ -81,8 +84,8 @@ point_cost <- function(part, startup_s) {
   latency <- if (is.null(part$model)) rep(guess, each = n[1]) else exp(part$model$whole)
   point <- array((latency + (part$spread %||% 0)) * part$calls * 1e-6 * rep(part$nodes, each = n[1]), n)
   launch <- startup_s * part$nodes
-  launches <- apply(part$usable, 1:2, any)
-  list(point = point, launch = launch, total = sum(point[part$usable]) + sum(t(launches) * launch))
+  launches <- map_dbl(seq_len(n[2]), function(p) n_distinct(part$cell[, p, ][part$usable[, p, ]]))
+  list(point = point, launch = launch, total = sum(point[part$usable]) + sum(launches * launch))
 }
 
 #' Draw points: all algorithms at random process counts, with one random size of each third, until `limit` is spent
@@ -95,7 +98,8 @@ draw_points <- function(part, limit, cost) {
   for (p in sample_from(seq_len(n[2]))) {
     sizes <- map_dbl(thirds, function(third) sample_from(third)[1])
     drawn <- rbind(drawn, as.matrix(expand.grid(seq_len(n[1]), p, unname(sizes))))
-    spent <- spent + (if (isTRUE(part$shared)) 1 else n[1]) * cost$launch[p] + sum(cost$point[, p, sizes], na.rm = TRUE)
+    launches <- if (isTRUE(part$shared)) 1 else n_distinct(part$cell[, p, sizes], na.rm = TRUE)
+    spent <- spent + launches * cost$launch[p] + sum(cost$point[, p, sizes], na.rm = TRUE)
     if (spent >= limit) break
   }
   drawn[(part$usable & !known_points(part))[drawn], , drop = FALSE]
@@ -118,16 +122,16 @@ pick_points <- function(part, limit, cost) {
   value <- gain
   for (a in seq_len(n[1])) value[a, , ] <- worth(a)
   picked <- matrix(integer(), 0, 3)
-  launch <- array(rep(cost$launch, each = n[1]), n[1:2])
+  launch <- array(rep(cost$launch, each = n[1]), n)
   spent <- 0
   repeat {
-    price <- cost$point + rep(launch, n[3])
+    price <- cost$point + launch
     score <- ifelse(open & (spent == 0 | spent + price <= limit), value / price, -Inf)
     best <- which.max(score)
     if (score[best] <= 0) return(picked)
     cell <- arrayInd(best, n)
     spent <- spent + price[best]
-    if (isTRUE(part$shared)) launch[, cell[2]] <- 0 else launch[cell[, 1:2, drop = FALSE]] <- 0
+    if (isTRUE(part$shared)) launch[, cell[2], ] <- 0 else launch[part$cell %in% part$cell[best]] <- 0
     picked <- rbind(picked, cell)
     open[best] <- FALSE
     a <- cell[1]
@@ -150,7 +154,8 @@ join_launches <- function(part, cells, cost) {
     from <- cells[i - 1, ]
     if (any(from[1:2] != cells[i, 1:2]) || cells[i, 3] - from[3] < 2) return(NULL)
     gap <- cbind(from[1], from[2], seq(from[3] + 1, cells[i, 3] - 1))
-    if (all(part$usable[gap]) && sum(cost$point[gap]) <= cost$launch[from[2]]) gap
+    one_cell <- n_distinct(part$cell[rbind(gap, from, cells[i, ])]) == 1
+    if (one_cell && all(part$usable[gap]) && sum(cost$point[gap]) <= cost$launch[from[2]]) gap
   })
   cells <- do.call(rbind, c(list(cells), between))
   cells[order(cells[, 1], cells[, 2], cells[, 3]), , drop = FALSE]

@@ -89,7 +89,7 @@ def tune(arguments: argparse.Namespace) -> None:
     `./study run tune-NAME` continues it.
     """
     words, folder = arguments.words, arguments.folder.resolve()
-    launcher = ran.launcher_of(words)
+    launcher = ran.launcher_of(words, folder)
     ran.refuse_input()
     # Store the launcher's full path, because PATH may be different later.
     words = [*words[: launcher.position], str(launcher.path), *words[launcher.position + 1 :]]

@@ -65,7 +65,8 @@ def run(arguments: argparse.Namespace) -> None:
     try:
         # Append to the settings in the arguments, because a second option --config would replace the first.
         if arguments.studies:
-            options.config = [*(options.config or []), f"studies={arguments.studies}"]
+            # As a list: Snakemake would read a name such as 2026 or 1e3 as a number.
+            options.config = [*(options.config or []), f"studies=[{arguments.studies}]"]
         rate = options.max_jobs_per_timespan
         if (rate.max_jobs, rate.timespan) == DEFAULT_RATE:
             options.max_jobs_per_timespan = None

@@ -101,15 +101,24 @@ def verify(arguments: argparse.Namespace) -> int:
 
 
 def verdict(arguments: argparse.Namespace) -> int:
-    """Name every cell without a valid measurement; exit status 1 when a cell failed."""
+    """Name every failed cell, and of each study one that could not be verified; exit status 1 when a cell failed."""
     bad = 0
     for name in arguments.studies:
+        unproved = []
         for row in read_csv(arguments.results / name / "cells.csv"):
+            place = f"mapping {row['mapping']} " if row["mapping"] else ""
+            where = f"{row['collective']} {row['algorithm']} {place}processes {row['processes']}: {row['reason']}"
             if row["status"] == "failed":
                 bad += 1
-                place = f"mapping {row['mapping']} " if row["mapping"] else ""
-                where = f"{row['collective']} {row['algorithm']} {place}processes {row['processes']}"
-                print(f"failed: {name}: {where}: {row['reason']}", file=sys.stderr)
+                print(f"failed: {name}: {where}", file=sys.stderr)
+            elif row["status"] == "unproved":
+                unproved.append(f"{where} ({arguments.results}/cells/{row['collective']}/*-{row['cell']}.json)")
+        if unproved:
+            print(
+                f"unproved: {name}: cells that are not verified and not compared: {len(unproved)}, such as {unproved[0]}. "
+                "They are measured again if the cause is removed and their files are deleted.",
+                file=sys.stderr,
+            )
     if bad:
         print(f"{bad} cells failed; their output is in logs/measure/. Run again to retry them.", file=sys.stderr)
     return 1 if bad else 0

@@ -108,13 +108,18 @@ def spawn(words: Sequence[str], environment: dict[str, str], folder: Path) -> St
         start_new_session=True, env=environment, cwd=folder,
     )  # fmt: skip
     ended: list[Ended] = []
+    finished = threading.Event()
+
+    def watch() -> None:
+        ended.append(_wait(process))
+        finished.set()
+
     # A thread is needed: only a blocking wait returns the memory usage, and polling would perturb the measurement.
-    watch = threading.Thread(target=lambda: ended.append(_wait(process)), daemon=True)
-    watch.start()
+    threading.Thread(target=watch, daemon=True).start()
 
     def wait(limit_s: float) -> Ended | None:
-        watch.join(limit_s)
-        return ended[0] if ended else None
+        # Not Thread.join(): after it was interrupted by a signal, it no longer waits.
+        return ended[0] if finished.wait(limit_s) else None
 
     return Started(process.pid, wait)
 
@@ -165,14 +170,14 @@ def _wait(process: subprocess.Popen[str]) -> Ended:
 
 def _terminate(started: Started) -> Ended | None:
     """Terminate a process group with SIGTERM and then SIGKILL."""
-    ended = None
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(started.group, number)
-        ended = ended or started.wait(3)
-        if ended:
-            break
-    return ended
+    # The starter of simulations may have got the same signal as this process: that must not hide why the launch ends.
+    with contextlib.suppress(LaunchFailed):
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(started.group, number)
+            if ended := started.wait(3):
+                return ended
+    return None
 
 
 def _processor_state() -> dict[str, str]:

@@ -15,11 +15,11 @@ from typing import Any
 
 from collstudy.base.files import write_atomically
 from collstudy.base.paths import SETUP
-from collstudy.launch import mpich
+from collstudy.launch import mpich, programs
 from collstudy.launch.bindings import cores_of_nodes
 from collstudy.launch.proof import judgement, messages, other_messages, placed_as_asked, probed_sizes
 from collstudy.launch.rulesfile import exported, rules_file
-from collstudy.launch.toolchain import embedded, installed, preloadable, suite, with_library
+from collstudy.launch.toolchain import installed, preloadable, suite_of, with_library
 from collstudy.study.cells import Cell
 from collstudy.study.machines import Machine
 from collstudy.study.names import APPLICATIONS, POINT_TO_POINT
@@ -78,9 +78,11 @@ def launcher(machine: Machine, cell: Cell, placement: list[Core], folder: Path, 
 
 def prepare(machine: Machine, cell: Cell, placement: list[Core], folder: Path, hosts: list[str]) -> list[str | Path]:
     """Return the command of one launch, without the benchmark's own arguments."""
-    found = embedded(cell.mpi["name"]) if cell.by_collbench else suite(cell.mpi["name"])
-    command = [*launcher(machine, cell, placement, folder, hosts), found.program(cell.collective)]
-    return [*command, *(["-d", "3"] if found.embedded else [])]
+    command = launcher(machine, cell, placement, folder, hosts)
+    found = suite_of(cell)
+    if found is None:
+        return [*command, *programs.command(cell, installed(cell.mpi["name"]).build)]
+    return [*command, found.program(cell.collective), *(["-d", "3"] if found.embedded else [])]
 
 
 def proof_command(

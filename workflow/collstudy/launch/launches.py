@@ -7,7 +7,7 @@ import re
 import shlex
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
@@ -21,12 +21,13 @@ from collstudy.launch.launchers import launcher_of
 from collstudy.launch.rulesfile import rules_file
 from collstudy.launch.run import run_once
 from collstudy.launch.starter import Starter
-from collstudy.launch.toolchain import installed, spack_lock
+from collstudy.launch.toolchain import Mpi, chosen, installed, source_version, spack_lock, suite_of
 from collstudy.plan.blocks import Block
 from collstudy.study.cells import Cell, variable
 from collstudy.study.names import APPLICATIONS, POINT_TO_POINT
-from collstudy.study.selection import Rules
+from collstudy.study.selection import Library, Rules
 from collstudy.study.traces import Run
+from collstudy.study.work import Work
 
 
 class Launches:
@@ -189,18 +190,37 @@ def library_report(printed: str, collective: str) -> dict[str, Any]:
 
 
 def software_of(block: Block) -> dict[str, str]:
-    """Return versions and paths of a block's software, and the digest of the Spack lock. Raises StudyError if the MPI has changed."""
-    found = {"python": platform.python_version()}
-    wanted = {(task.work.mpi["name"], task.work.mpi["version"]) for task in block.tasks if not task.work.deterministic}
-    for name, version in sorted(wanted):
-        mpi = installed(name)
-        if version != mpi.version:
+    """Return versions and paths of a block's software, and the digest of the Spack lock. Raises StudyError if software has changed."""
+    for planned, here in sorted({pair for task in block.tasks for pair in _compared(task.work)}):
+        if planned != here:
             raise StudyError(
-                f"{block.name}: the run was planned with {mpi.label} {version}, but this job's {mpi.mpirun} is {mpi.version}: "
-                "load the same module in the job as where snakemake was started"
+                f"{block.name}: the run was planned with {planned}, but this job has {here}: load the same modules and set the same "
+                "variables in the job as where snakemake was started; after an update of the software, start it again"
             )
+    found = {"python": platform.python_version()}
+    for name in sorted({task.work.mpi["name"] for task in block.tasks if not task.work.deterministic}):
+        mpi = installed(name)
         found |= {name: mpi.version, "mpirun" if name == "openmpi" else f"mpirun_{name}": str(mpi.mpirun)}
     lock = spack_lock()
     if lock:
         found["spack_lock_sha256"] = file_digest(lock)
     return found
+
+
+def _compared(work: Work) -> Iterator[tuple[str, str]]:
+    """Yield software that is part of a work's identity as planned, and as installed here."""
+    if isinstance(work, Cell) and isinstance(work.selection, Library | Rules) and work.selection.version:
+        yield f"collectives library {work.selection.version}", f"collectives library {source_version('coll')}"
+    if work.deterministic:
+        return
+    mpi = installed(work.mpi["name"])
+    yield _words(mpi, work.mpi), _words(mpi, {"version": mpi.version, **chosen(mpi.name)})
+    if isinstance(work, Cell) and (found := suite_of(work)):
+        name = found.name if work.by_collbench else work.suite["name"]
+        yield f"{name} {work.suite['version']}", f"{found.name} {found.version}"
+
+
+def _words(mpi: Mpi, identity: dict[str, str]) -> str:
+    """Return name and version of an MPI library, and the variables with which the user selects algorithms, from its *identity*."""
+    variables = [f"{key}={value}" for key, value in identity.items() if key not in ("name", "version")]
+    return " ".join([mpi.label, identity["version"], *variables])

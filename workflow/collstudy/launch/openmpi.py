@@ -29,7 +29,7 @@ from collstudy.launch.toolchain import (
     mpi_environment,
     ompi_info_says,
     preloadable,
-    suite,
+    suite_of,
     with_library,
 )
 from collstudy.launch.tracefile import rank_files
@@ -206,9 +206,9 @@ def prepare(machine: Machine, cell: Cell, placement: list[Core], folder: Path, h
     # For cells that share a start, each turn selects its algorithm.
     selected = SHARED_ARGUMENTS if cell.shares_start else selection_arguments(cell, library())
     command = launcher(machine, cell, placement, folder, hosts, selected)
-    if cell.collective in APPLICATIONS:
+    found = suite_of(cell)
+    if found is None:
         return [*command, *programs.command(cell, library().build)]
-    found = embedded("openmpi") if cell.collective == "pairs" or cell.by_collbench else suite("openmpi")
     return [
         *command,
         found.program("all" if cell.shares_start else cell.collective),

@@ -58,14 +58,15 @@ class Outcome:
     problem: str
 
 
-def launcher_of(words: list[str]) -> Launcher:
-    """Return the launcher in a command. Raises StudyError if there is none."""
+def launcher_of(words: list[str], folder: Path = Path()) -> Launcher:
+    """Return the launcher in a command to be run in *folder*. Raises StudyError if there is none."""
     position = next((at for at, word in enumerate(words) if Path(word).name in LAUNCHERS), None)
     if position is None:
         raise StudyError(
             f"{' '.join(words) or 'no command'}: no MPI launcher in the command; known: {', '.join(LAUNCHERS)}"
         )
-    found = shutil.which(words[position])
+    word = words[position]
+    found = shutil.which(folder / word if "/" in word else word)
     if not found:
         raise StudyError(f"{words[position]}: not found")
     if Path(found).name == "srun":
@@ -134,7 +135,8 @@ def preloading(mpi: Mpi, own: Path | None, folder: Path | None) -> dict[str, str
     # LD_PRELOAD cannot contain blanks, but the checkout's path may: name the library only and find it by LD_LIBRARY_PATH.
     folders = [mpi.build / "trace" if folder else None, own, os.environ.get("LD_LIBRARY_PATH")]
     path = os.pathsep.join(map(str, filter(None, folders)))
-    traced = {"LD_PRELOAD": "libcolltrace.so", "COLLTRACE_FOLDER": str(folder)} if folder else {}
+    preloaded = ":".join(filter(None, ["libcolltrace.so", os.environ.get("LD_PRELOAD")]))
+    traced = {"LD_PRELOAD": preloaded, "COLLTRACE_FOLDER": str(folder)} if folder else {}
     return ({"LD_LIBRARY_PATH": path} if path else {}) | traced
 
 
@@ -143,9 +145,9 @@ def users_own(environment: Mapping[str, str]) -> dict[str, str]:
     folders = environment.get("PATH", os.defpath).split(os.pathsep)
     kept = [folder for folder in folders if not Path(folder).is_relative_to(SETUP / "venv")]
     found = {**environment, "PATH": os.pathsep.join(kept)}
-    if found.get("PYTHONPATH") == str(ROOT / "workflow"):
-        del found["PYTHONPATH"]
-    return found
+    modules = found.pop("PYTHONPATH", "").split(os.pathsep)
+    own = os.pathsep.join(folder for folder in modules if folder and folder != str(ROOT / "workflow"))
+    return found | ({"PYTHONPATH": own} if own else {})
 
 
 def refuse_input() -> None:
@@ -163,7 +165,7 @@ def what_ran(words: list[str], folder: Path, limit_s: float, log: TextIO) -> Out
 
     If the program dies or exceeds *limit_s*, the result covers what it did until then.
     """
-    launcher = launcher_of(words)
+    launcher = launcher_of(words, folder)
     mpi = installed(launcher.mpi)
     refuse_input()
     build([mpi.name], ["trace"])
@@ -172,7 +174,7 @@ def what_ran(words: list[str], folder: Path, limit_s: float, log: TextIO) -> Out
     with tempfile.TemporaryDirectory(prefix=".what-ran-", dir=folder) as name:
         command, variables = with_variables(words, launcher, mpi, {}, Path(name))
         try:
-            execute(command, limit_s, log, mpi_environment() | variables, folder)
+            execute(command, limit_s, log, users_own(mpi_environment() | variables), folder)
         except LaunchFailed as failed:
             problem = str(failed)
         files = ranks_in(Path(name), problem)

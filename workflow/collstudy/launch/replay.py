@@ -41,6 +41,8 @@ def replay(replay: Replay, store: Store, stage: Path, log: TextIO, start: Start)
     }  # fmt: skip
     if not traced or traced["failure"]:
         return about | {"failure": "no complete trace to replay"}
+    if traced["trace"].get("threads"):
+        return about | {"failure": "several threads of a rank call MPI, which a replay cannot reproduce"}
     with tempfile.TemporaryDirectory(prefix=".work-", dir=stage) as name:
         work = Path(name)
         (work / "log").mkdir()

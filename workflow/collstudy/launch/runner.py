@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import random
 import shutil
 import signal
@@ -16,6 +17,7 @@ from typing import Any, TextIO
 
 from collstudy.base.clock import clock, now
 from collstudy.base.errors import StudyError
+from collstudy.base.files import locked
 from collstudy.base.progress import tell
 from collstudy.launch.execute import Crashed, LaunchFailed, allocation
 from collstudy.launch.launches import Launches, in_turn
@@ -46,6 +48,7 @@ class BlockRunner:
         self.launches = Launches(block, self.place, self.store.results, log)
         self.failed: dict[str, str] = {}
         self._crashed: set[str] = set()
+        self._waited = False
         self.measured = 0
         self._last_report = 0.0
 
@@ -58,16 +61,18 @@ class BlockRunner:
             f"{self.block.name}: {len(unfinished)} of {len(self.block.tasks)} cells to "
             f"{verb(task.work for task in self.block.tasks)}, about {clock(seconds)} on {', '.join(self.place.hosts)}"
         )
-        number = 0
+        started, number = time.time_ns(), 0
         with tempfile.TemporaryDirectory(prefix="collstudy-") as scratch, contextlib.closing(self.launches):
             while unfinished:
-                seed = f"{self.block.name}:{number}"
+                # A block that continues after an interruption makes new rounds: launches of one round follow each other.
+                seed = f"{self.block.name}:{started}:{number}"
                 random.Random(seed).shuffle(unfinished)
                 for position, tasks in enumerate(together(unfinished)):
                     with contextlib.ExitStack() as locks:
                         # Take the locks in a fixed order, so that two runners cannot deadlock.
                         for task in sorted(tasks, key=lambda task: task.work.digest):
                             locks.enter_context(self.store.lock(task.work))
+                        locks.enter_context(self._alone())
                         self._launch(tasks, Path(scratch), {"seed": seed, "position": position})
                     self._progress()
                 unfinished = [t for t in unfinished if t.work.digest not in self.failed and self._unfinished(t)]
@@ -82,6 +87,22 @@ class BlockRunner:
         for task in self.block.tasks:
             if task.work.digest in self.failed:
                 yield task.work.label, self.failed[task.work.digest]
+
+    def _alone(self) -> contextlib.AbstractContextManager[None]:
+        """Return a lock against other launches on the same cores: of another run on this computer, or of another block in this Slurm
+        job (if snakemake was started in an allocation, it runs several at once). Simulated time does not depend on them.
+        """
+        if self.block.machine.kind == "simulated":
+            return contextlib.nullcontext()
+        job = self.place.facts.get("slurm", {}).get("job", "here")
+        path = Path(tempfile.gettempdir()) / f"collstudy-{os.getuid()}-{job}.lock"
+
+        def waiting() -> None:
+            if not self._waited:
+                self.report(f"{self.block.name}: takes turns with another block or run on the same cores ({path})")
+            self._waited = True
+
+        return locked(path, waiting)
 
     def _set_aside_damaged(self) -> None:
         for task in self.block.tasks:
@@ -248,8 +269,11 @@ def check_launches(record: Record, cell: Cell | Run) -> None:
 def run_block(block: Block, results: Path, log_path: Path) -> dict[str, str]:
     """Run *block*; return the labels of failed cells with their reasons. Progress goes to standard output."""
     log_path.parent.mkdir(parents=True, exist_ok=True)
-    # Convert SIGTERM (from Slurm or Snakemake) to an exception, so that the running launch is terminated as well.
+    # Convert SIGTERM (from Slurm or Snakemake) and SIGHUP (a closed terminal) to an exception, so that the running launch is terminated
+    # as well and does not disturb later ones.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # nohup
+        signal.signal(signal.SIGHUP, lambda *_: sys.exit(129))
     store = Store(results)
 
     def report(line: str) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 from collstudy.base.commands import ask
 from collstudy.base.errors import StudyError
 from collstudy.base.paths import ROOT, SETUP
-from collstudy.study.cells import Versions
+from collstudy.study.cells import Cell, Versions
 from collstudy.study.machines import Machine
 from collstudy.study.names import APPLICATIONS
 
@@ -38,9 +38,9 @@ LAUNCHERS_SAY = {
     "mpich": r"(?s)HYDRA build details.*?Version:\s+(\S+)",
 }
 
-#: Patterns of the environment variables that select algorithms, by MPI library.
+#: Patterns of the environment variables that select components and algorithms, by MPI library.
 SELECTS = {
-    "openmpi": r"OMPI_MCA_coll_(tuned|han)_.*(algorithm|rules).*",
+    "openmpi": r"OMPI_MCA_coll(_(tuned|han)_.*(algorithm|rules).*|_\w+_priority)?",
     "impi": r"I_MPI_ADJUST_.*",
     "mpich": r"MPIR_CVAR_.*_(ALGORITHM|COLL_SELECTION_TUNING_JSON_FILE)",
 }
@@ -273,6 +273,14 @@ def embedded(target: str) -> Suite | None:
     else:
         return None
     return Suite("collbench", source_version("bench"), folder, "collbench_")
+
+
+def suite_of(cell: Cell) -> Suite | None:
+    """Return the suite that measures a cell with a real MPI library; None for an application, which is no benchmark."""
+    if cell.collective in APPLICATIONS:
+        return None
+    name = cell.mpi["name"]
+    return embedded(name) if cell.by_collbench else suite(name)
 
 
 def _installed_omb() -> Suite | None:

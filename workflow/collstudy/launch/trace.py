@@ -113,6 +113,7 @@ def trace(trace: Trace, place: Allocation, stage: Path, log: TextIO) -> dict[str
             if application.folder:
                 ranks_in(ranks, failure)
             table = tracefile.collect(ranks, application.ranks, stage / "calls.csv.gz")
+            table |= {name: (ranks / name).exists() for name in ("threads", "ordered")}
         except StudyError as problem:
             (stage / "calls.csv.gz").unlink(missing_ok=True)
             # A program that spawns ranks may also make the launcher fail, for lack of cores: then report the spawning.

@@ -85,10 +85,11 @@ class RankFile:
 
     def __init__(self, path: Path):
         self.path = path
-        self.content = path.read_bytes()
-        if len(self.content) < HEADER.size:
-            raise StudyError(f"{path}: {len(self.content)} bytes are too short for a trace")
-        magic, version, size, self.rank, self.size, self.started, host, names = HEADER.unpack_from(self.content)
+        with open(path, "rb") as stream:
+            header = stream.read(HEADER.size)
+        if len(header) < HEADER.size:
+            raise StudyError(f"{path}: {len(header)} bytes are too short for a trace")
+        magic, version, size, self.rank, self.size, self.started, host, names = HEADER.unpack(header)
         if magic != b"COLTRACE":
             raise StudyError(f"{path}: not a trace (it begins with {magic!r}, a trace with b'COLTRACE')")
         if version != VERSION or size != RECORD.size:
@@ -106,8 +107,9 @@ class RankFile:
 
     def calls(self) -> Iterator[Call]:
         """Yield the calls in order, up to the last complete one."""
-        content, offset, size = self.content, HEADER_BYTES, RECORD.size
-        unpack, last = RECORD.unpack_from, len(self.content) - RECORD.size
+        # Read here, and not kept: the traces of all ranks together may be larger than the memory.
+        content, offset, size = self.path.read_bytes(), HEADER_BYTES, RECORD.size
+        unpack, last = RECORD.unpack_from, len(content) - RECORD.size
         names = self.names
         while offset <= last:
             operation, ran, listed, *fields = unpack(content, offset)

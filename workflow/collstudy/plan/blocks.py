@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -92,16 +93,14 @@ class Block:
         """Return the largest number of processes of its work."""
         return max(task.work.processes for task in self.tasks)
 
-    @property
+    @cached_property
     def name(self) -> str:
-        """Return readable parts and a digest of the work: equal work has the same name."""
-        work = [(task.work.digest, task.have, asdict(task.policy)) for task in self.tasks]
-        return f"{self.machine.name}_{self.mpi}_n{self.nodes}-{content_digest(work)[:12]}"
+        """Return readable parts and a digest of the content: an existing file of this name need not be written again."""
+        return f"{self.machine.name}_{self.mpi}_n{self.nodes}-{content_digest(self.document())[:12]}"
 
     def document(self) -> dict[str, Any]:
         """Return everything that the runner needs, as plain JSON values."""
         return {
-            "name": self.name,
             "machine": asdict(self.machine),
             "mpi": self.mpi,
             "nodes": self.nodes,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from collstudy.base.errors import StudyError
@@ -15,7 +15,7 @@ from collstudy.sources import source_of
 from collstudy.sources.source import Context, Source
 from collstudy.store.store import Store
 from collstudy.study.config import Configuration
-from collstudy.study.description import Study
+from collstudy.study.description import Policy, Study
 from collstudy.study.document import read_yaml
 from collstudy.study.work import Work
 
@@ -135,7 +135,12 @@ class Project:
         return found
 
     def blocks(self, states: list[StudyState]) -> dict[str, dict[int, list[Block]]]:
-        """Return the blocks of each study's missing work by round; work shared by two studies is only in a block of the first."""
+        """Return the blocks of each study's missing work by round; work shared by two studies is only in a block of the first, with as
+        many launches as both need.
+        """
+        policies: dict[str, Policy] = {}
+        for task in (task for state in states for task in state.lacking):
+            policies[task.work.digest] = task.policy.with_(policies.get(task.work.digest, task.policy))
         taken: set[str] = set()
         blocks: dict[str, dict[int, list[Block]]] = {}
         for state in states:
@@ -144,6 +149,7 @@ class Project:
                 # The list of a round (after 0) must contain all blocks for which it waits.
                 rest = [task for task in tasks if number or task.work.digest not in taken]
                 taken |= {task.work.digest for task in rest}
+                rest = [replace(task, policy=policies[task.work.digest]) for task in rest]
                 mine[number] = pack((state.source.machine_of(task.work), task) for task in rest)
         return blocks
 
@@ -159,7 +165,7 @@ def opened(results: Path | None) -> Project:
     return Project(results=results)
 
 
-def split_names(value: str | list[str]) -> list[str]:
-    """Convert `a,b` or [a, b] to a list without duplicates."""
-    names = [name.strip() for name in value.split(",")] if isinstance(value, str) else [str(name) for name in value]
+def split_names(value: str | int | list[str]) -> list[str]:
+    """Convert `a,b` or [a, b] to a list without duplicates; Snakemake's option --config makes a number of a name like 2026."""
+    names = map(str, value) if isinstance(value, list) else [name.strip() for name in str(value).split(",")]
     return list(dict.fromkeys(name for name in names if name))

@@ -58,7 +58,7 @@ class Tuner:
 
     def emit(self) -> list[Placement]:
         """Write the files of all decisions that are not withdrawn; for a program only if they differ from the default."""
-        found = rules.placements(self.decisions, self.withdrawn)
+        found = rules.placements(self.decisions, self.withdrawn, self.source.judged_by_runs)
         if self.source.judged_by_runs and not any(map(rules.changes, found)):
             return []
         folder = self.folder / "tuning"

@@ -7,6 +7,7 @@ Round 0 has the trace, and runs with and without the trace library, which show i
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import math
 import re
@@ -46,10 +47,15 @@ SEGMENTED, SEGMENTS = ("pipeline", "chain", "binary_tree", "split_binary_tree"),
 FOR_TWO = "two_proc"
 #: Rooted collectives: the arrival of ranks depends on when the previous call released them, and therefore on the algorithm.
 ROOTED = ("bcast", "reduce", "gather", "scatter")
+#: Collectives whose algorithms may depend on whether the operation commutes.
+REDUCTIONS = ("reduce", "allreduce", "reduce_scatter")
 #: Numbers of timed and untimed calls of each size.
 CALLS = {"iterations": 200, "warmup": 20}
 #: If arrivals are spread, timed calls of each size need to last only this long (us) in total; FEWEST_CALLS is the minimum number.
 ARRIVING_US, FEWEST_CALLS = 5000, 20
+#: Options of launchers that set a parameter or variable, and those that change how the MPI library communicates.
+SETTING = ("--mca", "-mca", "--gmca", "-gmca", "-x", "-genv", "-env")
+SETTINGS = r"(OMPI_MCA_)?(coll|pml|mtl|btl|smsc)(_|\b)|UCX_|FI_|MPIR_CVAR_|I_MPI_(ADJUST|COLL|FABRICS|SHM)"
 
 
 class ProgramSource(SampledSource):
@@ -69,8 +75,16 @@ class ProgramSource(SampledSource):
     @functools.cached_property
     def launcher(self) -> Launcher:
         """Return the launcher in the program's command. Raises StudyError if the benchmark does not run with its library."""
-        found = launcher_of(shlex.split(self.program.command))
+        words = shlex.split(self.program.command)
+        found = launcher_of(words)
         mpi = installed(found.mpi)
+        for option, name in itertools.pairwise(words):
+            if option in SETTING and re.match(SETTINGS, name):
+                variable = name if option in ("-x", "-genv", "-env") else f"OMPI_MCA_{name}=..."
+                raise StudyError(
+                    f"{option} {name}: only the program would run with it, not the benchmark that measures its collectives; "
+                    f"remove it from the command and use export {variable}"
+                )
         files = [name for name in chosen(found.mpi) if re.search("_filename|_FILE|^I_MPI_ADJUST", name)]
         if files:
             raise StudyError(f"{files[0]} is set, so the program would already run with a tuning file; unset it")
@@ -157,11 +171,21 @@ class ProgramSource(SampledSource):
         return [row for row in rows if row["trace"] == self.trace.digest and "typical_bytes" in row]
 
     @functools.cached_property
+    def ordered(self) -> bool:
+        """Return whether the program has an operation that does not commute and the library does not check this: Open MPI applies a
+        tuning file to all operations, and with most algorithms the results are wrong.
+        """
+        if self.launcher.mpi == "mpich":
+            return False
+        return bool(self.context.store.about(self.trace).get("trace", {}).get("ordered"))
+
+    @functools.cached_property
     def gridded(self) -> Study:
         """Return the study with the sweeps of the cells that the program uses."""
         path = self.folder / "sampling" / "cells.csv"
         sweeps: list[Sweep] = []
-        for collective, _, algorithms, rows in worth_measuring(self.used, self.context.catalogue, self.launcher.mpi):
+        used = [row for row in self.used if not (self.ordered and row["operation"] in REDUCTIONS)]
+        for collective, _, algorithms, rows in worth_measuring(used, self.context.catalogue, self.launcher.mpi):
             for entry in sweeps_of(collective, algorithms, rows):
                 entry |= {"mpi": [self.launcher.mpi], "nodes": [nodes_of(self.trace)]}
                 if can_share_start(self.study.machine, (self.launcher.mpi,)):
@@ -208,7 +232,7 @@ class ProgramSource(SampledSource):
             found = super().describe()
         program = {key: getattr(self.program, key) for key in ("name", "label", "command", "folder", "ranks")}
         program |= {"trace": self.trace.folder_text, "replays": [], "runs": self.tuned.runs}
-        program["overhead"] = self.overhead()
+        program |= {"worth_pct": self.tuned.worth_pct, "overhead": self.overhead()}
         if failure := self.context.read(self.trace).failure:
             program["failure"] = failure["reason"]
         return found | {"sampling": rules, "program": program}
@@ -267,6 +291,14 @@ def seconds(record: Record, column: str = "latency_us") -> list[float]:
     return [launch["samples"][0][column] / 1e6 for launch in record.launches]
 
 
+def gains_of(rows: Iterable[dict[str, str]]) -> dict[str, float]:
+    """Return the largest possible gain (percent of the run time) of each collective of an account, in descending order."""
+    gains: dict[str, float] = {}
+    for row in rows:
+        gains[row["operation"]] = gains.get(row["operation"], 0) + float(row["gain_pct"])
+    return dict(sorted(gains.items(), key=lambda item: -item[1]))
+
+
 def worth_measuring(
     rows: Iterable[dict[str, str]], catalogue: Catalogue, mpi: str = "openmpi"
 ) -> list[tuple[str, float, list[str], list[dict[str, str]]]]:
@@ -276,9 +308,9 @@ def worth_measuring(
     by_collective: dict[str, list[dict[str, str]]] = {}
     for row in rows:
         by_collective.setdefault(row["operation"], []).append(row)
-    gains = {name: sum(float(row["gain_pct"]) for row in mine) for name, mine in by_collective.items()}
+    gains = gains_of(itertools.chain(*by_collective.values()))
     found = []
-    for collective in sorted(gains, key=lambda name: -gains[name]):
+    for collective in gains:
         entries = catalogue.algorithms.get(collective, {})
         algorithms = ["default", *(key for key, entry in entries.items() if _can_be_chosen(key, entry, mpi))]
         mine = [row for row in by_collective[collective] if collective == "barrier" or int(row["size_bytes"]) > 0]

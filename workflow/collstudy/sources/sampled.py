@@ -24,7 +24,7 @@ from collstudy.study.work import Work
 
 #: Columns that identify a point; GRID_COLUMNS adds the cost of its calls.
 POINT = ["collective", "algorithm", "parameters", "mapping", "nodes", "processes", "size_bytes"]
-GRID_COLUMNS = [*POINT, "mpi", "iterations", "warmup", "weight", "start", "spread_us"]
+GRID_COLUMNS = [*POINT, "mpi", "iterations", "warmup", "weight", "start", "spread_us", "cell"]
 
 
 class SampledSource(SweptSource):
@@ -147,12 +147,14 @@ def _key(point: dict[str, Any]) -> tuple[str, ...]:
 def grid(cells: list[Cell], weight: Callable[[str, int, int | None], float]) -> bytes:
     """Return the content of grid.csv: every point of the study's cells."""
     rows = {}
-    for cell in cells:
+    for number, cell in enumerate(cells):
         for point in _points(cell):
             costs = {"mpi": cell.mpi["name"], "iterations": cell.iterations, "warmup": cell.warmup}
             costs["weight"] = weight(cell.collective, cell.processes, point["size_bytes"])
             costs["spread_us"] = cell.spread_us
             costs["start"] = "shared" if cell.shares_start else "own"
+            # Only sizes of one cell can share a launch.
+            costs["cell"] = number
             rows.setdefault(_key(point), {**point, **costs})
     return to_csv(GRID_COLUMNS, list(rows.values()))
 

@@ -99,11 +99,13 @@ class SweptSource(Source):
         }
 
     def _how(self, cells: list[Cell]) -> dict[str, Any]:
-        first, policy, sweeps = cells[0], self.policy, self.gridded.sweeps
-        simulated = first.deterministic
+        policy, sweeps, simulated = self.policy, self.gridded.sweeps, cells[0].deterministic
+        suites = dict.fromkeys(
+            ("collbench" if cell.by_collbench else cell.suite["name"], cell.suite["version"]) for cell in cells
+        )
         return {
-            "suite": first.suite["name"],
-            "suite_version": first.suite["version"],
+            "suite": ", ".join(name for name, _ in suites),
+            "suite_version": ", ".join(version for _, version in suites),
             "mpi": ", ".join(dict.fromkeys(cell.mpi["name"] for cell in cells)),
             "mpi_version": ", ".join(dict.fromkeys(cell.mpi["version"] for cell in cells)),
             "simulator": "SimGrid SMPI" if simulated else "",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, NoReturn
 
 from collstudy.base.errors import StudyError, allowed
@@ -103,7 +104,7 @@ class Cell(Work):
     @property
     def by_collbench(self) -> bool:
         """Return whether the cell needs the embedded benchmark (collbench), because OMB lacks the required option."""
-        return self.windows or self.shares_start or self.spread_us is not None
+        return self.collective == "pairs" or self.windows or self.shares_start or self.spread_us is not None
 
     @property
     def size_list(self) -> list[int | None]:
@@ -234,13 +235,37 @@ def cell_from(identity: dict[str, Any], pattern: str | None = None) -> Cell:
 
 
 def expand(study: Study, catalogue: Catalogue, versions: Versions) -> list[Cell]:
-    """Return all cells of a study without duplicates, in the order of its sweeps."""
-    cells: dict[str, Cell] = {}
+    """Return all cells of a study, in the order of its sweeps; each point (cell and message size) is in the first sweep that has it."""
+    cells: list[Cell] = []
+    measured: dict[tuple, set[int | None]] = {}
     machine = machine_identity(study.machine, versions.host)
     for sweep in study.sweeps:
+        # Sweeps with the same point have the same settings (check_repeated), except for barriers that are compared.
         for cell in _expand_sweep(sweep, machine, study.machine, catalogue, versions):
-            cells.setdefault(cell.digest, cell)
-    return list(cells.values())
+            point = (
+                cell.collective,
+                cell.algorithm,
+                cell.parameters,
+                cell.mapping,
+                cell.mpi["name"],
+                cell.nodes,
+                cell.processes,
+            )
+            known = measured.setdefault((*point, sweep.barrier), set())
+            cells += _without(cell, known)
+            known.update(cell.size_list)
+    return cells
+
+
+def _without(cell: Cell, known: set[int | None]) -> Iterator[Cell]:
+    """Yield a cell for each range of the cell's sizes that are not *known*; the cell itself if none is."""
+    if known.isdisjoint(cell.size_list):
+        yield cell
+        return
+    for new, group in itertools.groupby(cell.size_list, lambda size: size not in known):
+        if new:
+            sizes = list(group)
+            yield replace(cell, sizes=(sizes[0], sizes[-1], *cell.sizes[2:]))
 
 
 @dataclass(frozen=True)

@@ -125,7 +125,7 @@ class Configuration:
             dict.fromkeys(filter(None, (component_of(s, c, self.catalogue) for s in sweeps for c in s.algorithms)))
         )
         check_chapter(raw, sweeps, len(arms), where / "chapter")
-        check_repeated(numbered, raw.get("chapter", ""), where / "sweeps")
+        check_repeated(numbered, raw.get("chapter", ""), machine, self.catalogue, where / "sweeps")
         if arms and "tuning" in analysis:
             raise StudyError(
                 f"{where / 'analysis' / 'tuning'}: a tuning file chooses algorithms of coll/tuned, not components; "

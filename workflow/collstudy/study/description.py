@@ -20,6 +20,14 @@ class Policy:
     maximum: int = 10
     ci_width_pct: float = 5.0
 
+    def with_(self, other: Policy) -> Policy:
+        """Return the policy after which neither this one nor *other* needs another launch."""
+        return Policy(
+            max(self.minimum, other.minimum),
+            max(self.maximum, other.maximum),
+            min(self.ci_width_pct, other.ci_width_pct),
+        )
+
 
 @dataclass(frozen=True)
 class Sampling:

@@ -11,7 +11,8 @@ from collstudy.study.machines import Level, Machine
 from collstudy.study.work import Work
 
 #: Increase it when the meaning of the identity of a trace, replay or run changes; stored ones are then no longer used.
-TRACE_IDENTITY, REPLAY_IDENTITY, RUN_IDENTITY = 1, 1, 1
+#: Traces: 2 since communicators of all origins and functions with counts of type MPI_Count are recorded.
+TRACE_IDENTITY, REPLAY_IDENTITY, RUN_IDENTITY = 2, 1, 1
 
 
 def machine_from(raw: dict[str, Any]) -> Machine:

@@ -226,6 +226,7 @@ def readme(
             "",
             f"{', '.join(placement.tables)}: {len(rules)} rules, {changed} of them other than the default.",
             "",
+            *_on_order(study, placement),
             *_commands(study, placement),
         ]
         if ours[placement.name]:
@@ -237,6 +238,22 @@ def readme(
                 "",
             ]
     return "\n".join(lines)
+
+
+def _on_order(study: dict[str, Any], placement: Placement) -> list[str]:
+    """Return a warning if a file may change the results of reductions; MPICH's file checks the operation."""
+    changed = [
+        name
+        for name in ("reduce", "allreduce", "reduce_scatter")
+        if any(rule.algorithm != "default" for rules in placement.tables.get(name, {}).values() for rule in rules)
+    ]
+    if not changed or study["provenance"]["mpi"] == "mpich":
+        return []
+    return [
+        f"**Not for programs with operations that do not commute** (`MPI_Op_create` with `commute` 0): Open MPI applies the rules for"
+        f" {', '.join(changed)} to all operations, and most algorithms give wrong results for these.",
+        "",
+    ]
 
 
 def _launching(study: dict[str, Any]) -> list[str]:

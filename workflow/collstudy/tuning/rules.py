@@ -144,12 +144,16 @@ def read_decisions(path: Path) -> list[Decision]:
     ]  # fmt: skip
 
 
-def placements(decisions: Iterable[Decision], withdrawn: set[tuple] = frozenset()) -> list[Placement]:
+def placements(
+    decisions: Iterable[Decision], withdrawn: set[tuple] = frozenset(), of_program: bool = False
+) -> list[Placement]:
     """Convert decisions to rules; neighbouring sizes, and then neighbouring process counts, with the same rules are merged.
 
     Libraries' rules have no number of nodes. If the number of ranks of a mapping determines it, one file serves all numbers of
     nodes; otherwise decisions for the same ranks would compete for one rule, and each number of nodes has a file of its own.
-    *withdrawn* has (collective, mapping, nodes, processes, size) for which the default is restored.
+    *withdrawn* has (collective, mapping, nodes, processes, size) for which the default is restored. Rules apply from one measured size
+    or process count to the next; those *of_program*, whose sizes may be far apart, only to the class of each size (from one power of
+    two to the next) and to the measured process counts.
     """
     decisions = list(decisions)
     places = {(row.mapping, row.processes, row.nodes) for row in decisions}
@@ -163,12 +167,12 @@ def placements(decisions: Iterable[Decision], withdrawn: set[tuple] = frozenset(
     for (mapping, nodes), tables in sorted(grouped.items()):
         merged = {}
         for collective, by_count in sorted(tables.items()):
-            table: Table = {}
-            for count in sorted(by_count):
-                table[count] = _merge_sizes(by_count[count], withdrawn)
+            classes = of_program and collective not in WITHOUT_SIZE
             elsewhere = (Rule(0, "default", beyond=True),)
-            table[max(by_count) + 1] = elsewhere
-            merged[collective] = merge_counts({0: elsewhere, **table}, collective)
+            after = by_count if of_program else [max(by_count)]
+            table: Table = {0: elsewhere} | {count + 1: elsewhere for count in after}
+            table |= {count: _merge_sizes(rows, withdrawn, classes) for count, rows in by_count.items()}
+            merged[collective] = merge_counts(table, collective)
         used = {name: {count: rows[0].nodes for count, rows in own.items()} for name, own in tables.items()}
         found.append(Placement(mapping, nodes, merged, used))
     return found
@@ -181,23 +185,34 @@ def changes(placement: Placement) -> bool:
     )
 
 
-def _merge_sizes(rows: list[Decision], withdrawn: set[tuple]) -> tuple[Rule, ...]:
-    """Return the rules of one process count in ascending order, from size 0 on; from twice the largest measured size on, the default."""
+def _merge_sizes(rows: list[Decision], withdrawn: set[tuple], classes: bool) -> tuple[Rule, ...]:
+    """Return the rules of one process count in ascending order, from size 0 on; from twice the largest measured size on, the default.
+    With *classes*, each rule starts at the power of two up to its size, and the default applies between classes.
+    """
     rules: list[Rule] = []
     gains: list[list[float]] = []
-    rows = sorted(rows, key=lambda row: row.size or 0)
-    for row in rows:
+
+    def add(rule: Rule) -> None:
+        if not rules or (rules[-1].algorithm, rules[-1].parameters) != (rule.algorithm, rule.parameters):
+            rules.append(rule)
+            gains.append([])
+
+    end = 0
+    for row in sorted(rows, key=lambda row: row.size or 0):
         key = (row.collective, row.mapping, row.nodes, row.processes, row.size)
         choice = ("default", ()) if key in withdrawn else row.choice
-        if not rules or (rules[-1].algorithm, rules[-1].parameters) != choice:
-            rules.append(Rule(row.size or 0 if rules else 0, *choice))
-            gains.append([])
+        size = row.size or 0
+        if classes and size:
+            size = 1 << (size.bit_length() - 1)
+            if size > end:
+                add(Rule(end, "default", beyond=True))
+        add(Rule(size if rules else 0, *choice))
         gains[-1] += [row.gain_pct] if row.gain_pct is not None and choice[0] != "default" else []
+        end = 2 * size
+    if end:
+        add(Rule(end, "default", beyond=True))
     means = [sum(values) / len(values) if values else None for values in gains]
-    rules = [Rule(rule.size, rule.algorithm, rule.parameters, mean) for rule, mean in zip(rules, means, strict=True)]
-    if rows[-1].size is not None and rules[-1].algorithm != "default":
-        rules.append(Rule(2 * rows[-1].size, "default", beyond=True))
-    return tuple(rules)
+    return tuple(replace(rule, gain_pct=mean) for rule, mean in zip(rules, means, strict=True))
 
 
 def merge_counts(table: Table, collective: str) -> Table:

@@ -8,11 +8,24 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-static inline uint64_t bytes_of(int count, MPI_Datatype type) {
-    int size = 0;
+/* large.c compiles files again with LARGE, for the functions with counts of type MPI_Count (MPI 4). */
+#ifdef LARGE
+typedef MPI_Count Count;
+typedef MPI_Aint Place;
+#define MPI(NAME) MPI_##NAME##_c
+#define PMPI(NAME) PMPI_##NAME##_c
+#else
+typedef int Count;
+typedef int Place;
+#define MPI(NAME) MPI_##NAME
+#define PMPI(NAME) PMPI_##NAME
+#endif
+
+static inline uint64_t bytes_of(MPI_Count count, MPI_Datatype type) {
+    MPI_Count size = 0;
     if (count <= 0 || type == MPI_DATATYPE_NULL)
         return 0;
-    PMPI_Type_size(type, &size);
+    PMPI_Type_size_x(type, &size);
     return (uint64_t)count * (uint64_t)size;
 }
 

@@ -64,22 +64,22 @@ static bool is_inter(MPI_Comm comm) {
     record.received = (uint64_t)size * bytes_of(in_count, in_type);                                                    \
     record.sent = out == MPI_IN_PLACE ? record.received : (uint64_t)size * bytes_of(out_count, out_type)
 
-#define OUT const void *out, int out_count, MPI_Datatype out_type
-#define IN void *in, int in_count, MPI_Datatype in_type
+#define OUT const void *out, Count out_count, MPI_Datatype out_type
+#define IN void *in, Count in_count, MPI_Datatype in_type
 #define OUT_IN out, out_count, out_type, in, in_count, in_type
-#define REDUCING const void *out, void *in, int count, MPI_Datatype type, MPI_Op op
+#define REDUCING const void *out, void *in, Count count, MPI_Datatype type, MPI_Op op
 
 /* Defines the blocking and the non-blocking form of a collective without lists. */
 #define BOTH_FORMS(Name, name, iname, PARAMETERS, ARGUMENTS, FILL)                                                     \
-    EXPORT int MPI_##Name(PARAMETERS, MPI_Comm comm) {                                                                 \
-        COLLECTIVE(OP_##name, comm, PMPI_##Name(ARGUMENTS, comm), FILL, 0);                                            \
+    EXPORT int MPI(Name)(PARAMETERS, MPI_Comm comm) {                                                                  \
+        COLLECTIVE(OP_##name, comm, PMPI(Name)(ARGUMENTS, comm), FILL, 0);                                             \
     }                                                                                                                  \
-    EXPORT int MPI_I##name(PARAMETERS, MPI_Comm comm, MPI_Request *request) {                                          \
-        COLLECTIVE(OP_##iname, comm, PMPI_I##name(ARGUMENTS, comm, request), FILL, STARTED);                           \
+    EXPORT int MPI(I##name)(PARAMETERS, MPI_Comm comm, MPI_Request * request) {                                        \
+        COLLECTIVE(OP_##iname, comm, PMPI(I##name)(ARGUMENTS, comm, request), FILL, STARTED);                          \
     }
 #define COMMA ,
 
-BOTH_FORMS(Bcast, bcast, ibcast, void *buffer COMMA int count COMMA MPI_Datatype type COMMA int root,
+BOTH_FORMS(Bcast, bcast, ibcast, void *buffer COMMA Count count COMMA MPI_Datatype type COMMA int root,
            buffer COMMA count COMMA type COMMA root, FILL_BCAST)
 BOTH_FORMS(Reduce, reduce, ireduce, REDUCING COMMA int root, out COMMA in COMMA count COMMA type COMMA op COMMA root,
            FILL_REDUCE)
@@ -89,6 +89,7 @@ BOTH_FORMS(Scatter, scatter, iscatter, OUT COMMA IN COMMA int root, OUT_IN COMMA
 BOTH_FORMS(Allgather, allgather, iallgather, OUT COMMA IN, OUT_IN, FILL_ALLGATHER)
 BOTH_FORMS(Alltoall, alltoall, ialltoall, OUT COMMA IN, OUT_IN, FILL_ALLTOALL)
 
+#ifndef LARGE
 EXPORT int MPI_Barrier(MPI_Comm comm) {
     COLLECTIVE(OP_barrier, comm, PMPI_Barrier(comm), , 0);
 }
@@ -96,17 +97,18 @@ EXPORT int MPI_Barrier(MPI_Comm comm) {
 EXPORT int MPI_Ibarrier(MPI_Comm comm, MPI_Request *request) {
     COLLECTIVE(OP_ibarrier, comm, PMPI_Ibarrier(comm, request), , STARTED);
 }
+#endif
 
-EXPORT int MPI_Scan(REDUCING, MPI_Comm comm) {
-    COLLECTIVE(OP_scan, comm, PMPI_Scan(out, in, count, type, op, comm), FILL_BOTH, 0);
+EXPORT int MPI(Scan)(REDUCING, MPI_Comm comm) {
+    COLLECTIVE(OP_scan, comm, PMPI(Scan)(out, in, count, type, op, comm), FILL_BOTH, 0);
 }
 
-EXPORT int MPI_Exscan(REDUCING, MPI_Comm comm) {
-    COLLECTIVE(OP_exscan, comm, PMPI_Exscan(out, in, count, type, op, comm), FILL_BOTH, 0);
+EXPORT int MPI(Exscan)(REDUCING, MPI_Comm comm) {
+    COLLECTIVE(OP_exscan, comm, PMPI(Exscan)(out, in, count, type, op, comm), FILL_BOTH, 0);
 }
 
-EXPORT int MPI_Reduce_scatter_block(REDUCING, MPI_Comm comm) {
-    COLLECTIVE(OP_reduce_scatter_block, comm, PMPI_Reduce_scatter_block(out, in, count, type, op, comm),
+EXPORT int MPI(Reduce_scatter_block)(REDUCING, MPI_Comm comm) {
+    COLLECTIVE(OP_reduce_scatter_block, comm, PMPI(Reduce_scatter_block)(out, in, count, type, op, comm),
                record.received = bytes_of(count, type);
                record.sent = (uint64_t)size * record.received, 0);
 }
@@ -114,7 +116,7 @@ EXPORT int MPI_Reduce_scatter_block(REDUCING, MPI_Comm comm) {
 /* Collectives whose blocks differ: the list has the bytes of each block. ------------------------------------------- */
 
 /* Stores the bytes of `size` blocks in `list`; returns their sum. */
-static uint64_t list_blocks(int64_t *list, const int *counts, MPI_Datatype type, int size) {
+static uint64_t list_blocks(int64_t *list, const Count *counts, MPI_Datatype type, int size) {
     uint64_t sum = 0, each = bytes_of(1, type);
     for (int i = 0; i < size; i++) {
         list[i] = counts[i] * (int64_t)each;
@@ -145,9 +147,9 @@ static uint64_t list_blocks(int64_t *list, const int *counts, MPI_Datatype type,
         free(list);                                                                                                    \
     return code
 
-EXPORT int MPI_Gatherv(OUT, void *in, const int counts[], const int places[], MPI_Datatype in_type, int root,
-                       MPI_Comm comm) {
-    WITH_LISTS(1, comm, PMPI_Gatherv(out, out_count, out_type, in, counts, places, in_type, root, comm));
+EXPORT int MPI(Gatherv)(OUT, void *in, const Count counts[], const Place places[], MPI_Datatype in_type, int root,
+                        MPI_Comm comm) {
+    WITH_LISTS(1, comm, PMPI(Gatherv)(out, out_count, out_type, in, counts, places, in_type, root, comm));
     if (call.recorded) {
         record = collective(OP_gatherv, comm);
         record.root = root;
@@ -160,9 +162,9 @@ EXPORT int MPI_Gatherv(OUT, void *in, const int counts[], const int places[], MP
     END_LISTS;
 }
 
-EXPORT int MPI_Scatterv(const void *out, const int counts[], const int places[], MPI_Datatype out_type, IN, int root,
-                        MPI_Comm comm) {
-    WITH_LISTS(1, comm, PMPI_Scatterv(out, counts, places, out_type, in, in_count, in_type, root, comm));
+EXPORT int MPI(Scatterv)(const void *out, const Count counts[], const Place places[], MPI_Datatype out_type, IN,
+                         int root, MPI_Comm comm) {
+    WITH_LISTS(1, comm, PMPI(Scatterv)(out, counts, places, out_type, in, in_count, in_type, root, comm));
     if (call.recorded) {
         record = collective(OP_scatterv, comm);
         record.root = root;
@@ -175,7 +177,7 @@ EXPORT int MPI_Scatterv(const void *out, const int counts[], const int places[],
     END_LISTS;
 }
 
-static Record all_gathered(enum operation operation, const void *out, uint64_t mine, const int *counts,
+static Record all_gathered(enum operation operation, const void *out, uint64_t mine, const Count *counts,
                            MPI_Datatype in_type, int64_t *list, int me, int size, MPI_Comm comm) {
     Record record = collective(operation, comm);
     record.received = list_blocks(list, counts, in_type, size);
@@ -183,8 +185,9 @@ static Record all_gathered(enum operation operation, const void *out, uint64_t m
     return record;
 }
 
-EXPORT int MPI_Allgatherv(OUT, void *in, const int counts[], const int places[], MPI_Datatype in_type, MPI_Comm comm) {
-    WITH_LISTS(1, comm, PMPI_Allgatherv(out, out_count, out_type, in, counts, places, in_type, comm));
+EXPORT int MPI(Allgatherv)(OUT, void *in, const Count counts[], const Place places[], MPI_Datatype in_type,
+                           MPI_Comm comm) {
+    WITH_LISTS(1, comm, PMPI(Allgatherv)(out, out_count, out_type, in, counts, places, in_type, comm));
     if (call.recorded) {
         uint64_t mine = out == MPI_IN_PLACE ? 0 : bytes_of(out_count, out_type);
         record = all_gathered(OP_allgatherv, out, mine, counts, in_type, list, me, size, comm);
@@ -193,9 +196,9 @@ EXPORT int MPI_Allgatherv(OUT, void *in, const int counts[], const int places[],
     END_LISTS;
 }
 
-EXPORT int MPI_Iallgatherv(OUT, void *in, const int counts[], const int places[], MPI_Datatype in_type, MPI_Comm comm,
-                           MPI_Request *request) {
-    WITH_LISTS(1, comm, PMPI_Iallgatherv(out, out_count, out_type, in, counts, places, in_type, comm, request));
+EXPORT int MPI(Iallgatherv)(OUT, void *in, const Count counts[], const Place places[], MPI_Datatype in_type,
+                            MPI_Comm comm, MPI_Request *request) {
+    WITH_LISTS(1, comm, PMPI(Iallgatherv)(out, out_count, out_type, in, counts, places, in_type, comm, request));
     if (call.recorded) {
         uint64_t mine = out == MPI_IN_PLACE ? 0 : bytes_of(out_count, out_type);
         record = all_gathered(OP_iallgatherv, out, mine, counts, in_type, list, me, size, comm);
@@ -205,8 +208,8 @@ EXPORT int MPI_Iallgatherv(OUT, void *in, const int counts[], const int places[]
     END_LISTS;
 }
 
-static Record all_exchanged(enum operation operation, const void *out, const int *out_counts, MPI_Datatype out_type,
-                            const int *in_counts, MPI_Datatype in_type, int64_t *list, int size, MPI_Comm comm) {
+static Record all_exchanged(enum operation operation, const void *out, const Count *out_counts, MPI_Datatype out_type,
+                            const Count *in_counts, MPI_Datatype in_type, int64_t *list, int size, MPI_Comm comm) {
     Record record = collective(operation, comm);
     record.received = list_blocks(list + size, in_counts, in_type, size);
     record.sent = out == MPI_IN_PLACE ? list_blocks(list, in_counts, in_type, size)
@@ -215,9 +218,11 @@ static Record all_exchanged(enum operation operation, const void *out, const int
 }
 
 /* The list has the bytes sent to each rank, then those received from each rank. */
-EXPORT int MPI_Alltoallv(const void *out, const int out_counts[], const int out_places[], MPI_Datatype out_type,
-                         void *in, const int in_counts[], const int in_places[], MPI_Datatype in_type, MPI_Comm comm) {
-    WITH_LISTS(2, comm, PMPI_Alltoallv(out, out_counts, out_places, out_type, in, in_counts, in_places, in_type, comm));
+EXPORT int MPI(Alltoallv)(const void *out, const Count out_counts[], const Place out_places[], MPI_Datatype out_type,
+                          void *in, const Count in_counts[], const Place in_places[], MPI_Datatype in_type,
+                          MPI_Comm comm) {
+    WITH_LISTS(2, comm,
+               PMPI(Alltoallv)(out, out_counts, out_places, out_type, in, in_counts, in_places, in_type, comm));
     if (call.recorded) {
         record = all_exchanged(OP_alltoallv, out, out_counts, out_type, in_counts, in_type, list, size, comm);
         listed = 2 * (uint32_t)size;
@@ -225,12 +230,12 @@ EXPORT int MPI_Alltoallv(const void *out, const int out_counts[], const int out_
     END_LISTS;
 }
 
-EXPORT int MPI_Ialltoallv(const void *out, const int out_counts[], const int out_places[], MPI_Datatype out_type,
-                          void *in, const int in_counts[], const int in_places[], MPI_Datatype in_type, MPI_Comm comm,
-                          MPI_Request *request) {
+EXPORT int MPI(Ialltoallv)(const void *out, const Count out_counts[], const Place out_places[], MPI_Datatype out_type,
+                           void *in, const Count in_counts[], const Place in_places[], MPI_Datatype in_type,
+                           MPI_Comm comm, MPI_Request *request) {
     WITH_LISTS(
         2, comm,
-        PMPI_Ialltoallv(out, out_counts, out_places, out_type, in, in_counts, in_places, in_type, comm, request));
+        PMPI(Ialltoallv)(out, out_counts, out_places, out_type, in, in_counts, in_places, in_type, comm, request));
     if (call.recorded) {
         record = all_exchanged(OP_ialltoallv, out, out_counts, out_type, in_counts, in_type, list, size, comm);
         listed = 2 * (uint32_t)size;
@@ -239,11 +244,11 @@ EXPORT int MPI_Ialltoallv(const void *out, const int out_counts[], const int out
     END_LISTS;
 }
 
-EXPORT int MPI_Alltoallw(const void *out, const int out_counts[], const int out_places[],
-                         const MPI_Datatype out_types[], void *in, const int in_counts[], const int in_places[],
-                         const MPI_Datatype in_types[], MPI_Comm comm) {
+EXPORT int MPI(Alltoallw)(const void *out, const Count out_counts[], const Place out_places[],
+                          const MPI_Datatype out_types[], void *in, const Count in_counts[], const Place in_places[],
+                          const MPI_Datatype in_types[], MPI_Comm comm) {
     WITH_LISTS(2, comm,
-               PMPI_Alltoallw(out, out_counts, out_places, out_types, in, in_counts, in_places, in_types, comm));
+               PMPI(Alltoallw)(out, out_counts, out_places, out_types, in, in_counts, in_places, in_types, comm));
     if (call.recorded) {
         record = collective(OP_alltoallw, comm);
         for (int i = 0; i < size; i++) {
@@ -257,9 +262,9 @@ EXPORT int MPI_Alltoallw(const void *out, const int out_counts[], const int out_
     END_LISTS;
 }
 
-EXPORT int MPI_Reduce_scatter(const void *out, void *in, const int counts[], MPI_Datatype type, MPI_Op op,
-                              MPI_Comm comm) {
-    WITH_LISTS(1, comm, PMPI_Reduce_scatter(out, in, counts, type, op, comm));
+EXPORT int MPI(Reduce_scatter)(const void *out, void *in, const Count counts[], MPI_Datatype type, MPI_Op op,
+                               MPI_Comm comm) {
+    WITH_LISTS(1, comm, PMPI(Reduce_scatter)(out, in, counts, type, op, comm));
     if (call.recorded) {
         record = collective(OP_reduce_scatter, comm);
         record.sent = list_blocks(list, counts, type, size);

@@ -1,23 +1,39 @@
 /* Ids of communicators, and ranks in MPI_COMM_WORLD. */
 #include "trace.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 
 /* Data of a communicator, stored as its attribute. */
 typedef struct Known {
     uint64_t id;
-    uint64_t children;
     int size;
     int world[]; /* rank in MPI_COMM_WORLD of each rank */
 } Known;
 
-static int keyval = MPI_KEYVAL_INVALID;
-/* Most calls use the communicator of the call before. */
-static MPI_Comm last_comm;
-static Known *last_known;
+/* Number of communicators with the same members so far. */
+typedef struct Made {
+    uint64_t members;
+    uint64_t count;
+    struct Made *next;
+} Made;
 
+static Made *made;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int keyval = MPI_KEYVAL_INVALID;
+/* Most calls use the communicator of the thread's call before; it is looked up again once any communicator was freed.
+ */
+static _Atomic unsigned freed;
+static _Thread_local struct {
+    MPI_Comm comm;
+    Known *known;
+    unsigned freed;
+} last;
+
+/* MPI calls it when a communicator is freed or disconnected. */
 static int forget(MPI_Comm comm, int key, void *value, void *extra) {
     (void)comm, (void)key, (void)extra;
+    freed++;
     free(value);
     return MPI_SUCCESS;
 }
@@ -42,7 +58,6 @@ static Known *attach(MPI_Comm comm, uint64_t id) {
     PMPI_Group_free(&world);
     free(ranks);
     known->id = id;
-    known->children = 0;
     known->size = size;
     if (keyval == MPI_KEYVAL_INVALID)
         PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, forget, &keyval, NULL);
@@ -57,18 +72,57 @@ static uint64_t mix(uint64_t hash, uint64_t value) {
     return hash;
 }
 
+/* Returns an id that is the same on all members, without a message: it is the n-th communicator with these members, as
+ * they make communicators in the same order. How: 0 for those numbered when they are made, 1 when they are first used.
+ */
+static uint64_t new_id(const Known *known, int how) {
+    uint64_t members = mix(0xcbf29ce484222325, (uint64_t)how), count = 0;
+    for (int i = 0; i < known->size; i++)
+        members = mix(members, (uint64_t)known->world[i]);
+    pthread_mutex_lock(&lock);
+    Made *same = made;
+    while (same && same->members != members)
+        same = same->next;
+    if (!same && (same = calloc(1, sizeof *same))) {
+        same->members = members;
+        same->next = made;
+        made = same;
+    }
+    if (same)
+        count = ++same->count;
+    pthread_mutex_unlock(&lock);
+    return mix(members, count) | 2;
+}
+
+/* Gives a communicator its id, and records its members. */
+static void number(Known *known, int how) {
+    int64_t *members = malloc((size_t)known->size * sizeof *members);
+    known->id = new_id(known, how);
+    if (!members)
+        return;
+    for (int i = 0; i < known->size; i++)
+        members[i] = known->world[i];
+    Record record = {.operation = OP_communicator, .communicator = known->id, .root = NONE, .to = NONE, .from = NONE};
+    trace_note(&record, members, (uint32_t)known->size);
+    free(members);
+}
+
 static Known *find(MPI_Comm comm) {
-    if (last_known && comm == last_comm)
-        return last_known;
+    if (last.known && comm == last.comm && last.freed == freed)
+        return last.known;
     Known *known = NULL;
     int found = 0;
     if (keyval != MPI_KEYVAL_INVALID)
         PMPI_Comm_get_attr(comm, keyval, &known, &found);
-    if (!found)
-        /* MPI_COMM_WORLD: id 0; MPI_COMM_SELF and communicators made by functions that are not recorded: id 1. */
+    if (!found) {
+        /* MPI_COMM_WORLD: id 0; MPI_COMM_SELF: id 1; else made by a function that is not recorded (MPI_Comm_idup). */
         known = attach(comm, comm == MPI_COMM_WORLD ? 0 : 1);
-    last_comm = comm;
-    last_known = known;
+        if (known && comm != MPI_COMM_WORLD && known->size > 1)
+            number(known, 1);
+    }
+    last.comm = comm;
+    last.known = known;
+    last.freed = freed;
     return known;
 }
 
@@ -89,34 +143,11 @@ int world_rank(MPI_Comm comm, int rank) {
     return known && rank < known->size ? known->world[rank] : NONE;
 }
 
-void communicator_created(MPI_Comm parent, MPI_Comm created) {
-    /* Every member of the parent counts the call, including those that get no communicator. */
-    Known *from = find(parent);
-    uint64_t number = from ? ++from->children : 0;
+void communicator_created(MPI_Comm created) {
     int inter = 0;
     if (created == MPI_COMM_NULL || PMPI_Comm_test_inter(created, &inter) != MPI_SUCCESS || inter)
         return;
     Known *known = attach(created, 0);
-    if (!known)
-        return;
-    /* The same on all members: computed from what they agree on. Parts of a split differ in their members. */
-    uint64_t id = mix(mix(0xcbf29ce484222325, from ? from->id : 0), number);
-    for (int i = 0; i < known->size; i++)
-        id = mix(id, (uint64_t)known->world[i]);
-    known->id = id | 2;
-    last_known = NULL;
-    int64_t *members = malloc((size_t)known->size * sizeof *members);
-    if (!members)
-        return;
-    for (int i = 0; i < known->size; i++)
-        members[i] = known->world[i];
-    Call call = trace_enter();
-    Record record = {.operation = OP_communicator, .communicator = known->id, .root = NONE, .to = NONE, .from = NONE};
-    trace_leave(&call, &record, members, (uint32_t)known->size);
-    free(members);
-}
-
-void communicator_freed(MPI_Comm comm) {
-    if (comm == last_comm)
-        last_known = NULL;
+    if (known)
+        number(known, 0);
 }

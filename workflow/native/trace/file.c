@@ -114,11 +114,20 @@ void trace_close(void) {
         fprintf(stderr, "libcolltrace: closing the trace: %s\n", strerror(errno));
 }
 
-void trace_spawned(void) {
+void trace_mark(const char *name) {
     char path[PATH_MAX];
     const char *folder = getenv("COLLTRACE_FOLDER");
-    if (folder && snprintf(path, sizeof path, "%s/spawned", folder) < (int)sizeof path)
+    if (folder && snprintf(path, sizeof path, "%s/%s", folder, name) < (int)sizeof path)
         close(open(path, O_WRONLY | O_CREAT, 0644));
+}
+
+/* Notes a second thread that makes calls: the processor times of threads have nothing to do with each other. */
+static void count_thread(void) {
+    static _Atomic int threads;
+    static _Thread_local bool counted;
+    if (!counted && ++threads == 2)
+        trace_mark("threads");
+    counted = true;
 }
 
 bool trace_is_open(void) {
@@ -133,6 +142,7 @@ Call trace_enter(void) {
     Call call = {.recorded = trace.open && depth == 0};
     depth++;
     if (call.recorded) {
+        count_thread();
         ran_begin();
         call.start = nanoseconds(CLOCK_MONOTONIC);
         int64_t since = call.start - last_end;
@@ -169,6 +179,15 @@ void trace_keep(const Record *record, const int64_t *list, uint32_t listed) {
     if (!slot)
         give_up("the trace cannot grow");
     pthread_mutex_unlock(&trace.lock);
+}
+
+void trace_note(Record *record, const int64_t *list, uint32_t listed) {
+    if (!trace.open)
+        return;
+    record->start = record->end = nanoseconds(CLOCK_MONOTONIC) - trace.origin;
+    /* The computation since the last call counts for the next one. */
+    record->cpu_start = record->cpu_end = last_cpu_end;
+    trace_keep(record, list, listed);
 }
 
 void trace_leave(const Call *call, Record *record, const int64_t *list, uint32_t listed) {

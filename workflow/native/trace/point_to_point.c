@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-static Record sending(enum operation operation, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
+static Record sending(enum operation operation, Count count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
     Record record = blank(operation);
     record.communicator = communicator_id(comm);
     record.to = world_rank(comm, to);
@@ -12,7 +12,7 @@ static Record sending(enum operation operation, int count, MPI_Datatype type, in
     return record;
 }
 
-static Record receiving(enum operation operation, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm) {
+static Record receiving(enum operation operation, Count count, MPI_Datatype type, int from, int tag, MPI_Comm comm) {
     Record record = blank(operation);
     record.communicator = communicator_id(comm);
     record.from = world_rank(comm, from);
@@ -22,9 +22,9 @@ static Record receiving(enum operation operation, int count, MPI_Datatype type, 
 }
 
 #define SEND(NAME, OPERATION)                                                                                          \
-    EXPORT int MPI_##NAME(const void *buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {          \
+    EXPORT int MPI(NAME)(const void *buffer, Count count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {         \
         Call call = trace_enter();                                                                                     \
-        int code = PMPI_##NAME(buffer, count, type, to, tag, comm);                                                    \
+        int code = PMPI(NAME)(buffer, count, type, to, tag, comm);                                                     \
         Record record = {0};                                                                                           \
         if (call.recorded)                                                                                             \
             record = sending(OPERATION, count, type, to, tag, comm);                                                   \
@@ -38,10 +38,10 @@ SEND(Bsend, OP_bsend)
 SEND(Rsend, OP_rsend)
 
 #define ISEND(NAME, OPERATION)                                                                                         \
-    EXPORT int MPI_##NAME(const void *buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,            \
-                          MPI_Request *request) {                                                                      \
+    EXPORT int MPI(NAME)(const void *buffer, Count count, MPI_Datatype type, int to, int tag, MPI_Comm comm,           \
+                         MPI_Request *request) {                                                                       \
         Call call = trace_enter();                                                                                     \
-        int code = PMPI_##NAME(buffer, count, type, to, tag, comm, request);                                           \
+        int code = PMPI(NAME)(buffer, count, type, to, tag, comm, request);                                            \
         Record record = {0};                                                                                           \
         if (call.recorded) {                                                                                           \
             record = sending(OPERATION, count, type, to, tag, comm);                                                   \
@@ -57,7 +57,7 @@ ISEND(Ibsend, OP_ibsend)
 ISEND(Irsend, OP_irsend)
 
 /* The same for a call that has returned: wildcards are replaced by the message's source and tag. */
-static Record received(enum operation operation, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
+static Record received(enum operation operation, Count count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
                        const MPI_Status *status) {
     Record record = receiving(operation, count, type, from, tag, comm);
     if (from == MPI_ANY_SOURCE)
@@ -67,11 +67,12 @@ static Record received(enum operation operation, int count, MPI_Datatype type, i
     return record;
 }
 
-EXPORT int MPI_Recv(void *buffer, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Status *status) {
+EXPORT int MPI(Recv)(void *buffer, Count count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
+                     MPI_Status *status) {
     MPI_Status own;
     MPI_Status *told = status == MPI_STATUS_IGNORE ? &own : status;
     Call call = trace_enter();
-    int code = PMPI_Recv(buffer, count, type, from, tag, comm, told);
+    int code = PMPI(Recv)(buffer, count, type, from, tag, comm, told);
     Record record = {0};
     if (call.recorded)
         record = received(OP_recv, count, type, from, tag, comm, told);
@@ -79,10 +80,10 @@ EXPORT int MPI_Recv(void *buffer, int count, MPI_Datatype type, int from, int ta
     return code;
 }
 
-EXPORT int MPI_Irecv(void *buffer, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
-                     MPI_Request *request) {
+EXPORT int MPI(Irecv)(void *buffer, Count count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
+                      MPI_Request *request) {
     Call call = trace_enter();
-    int code = PMPI_Irecv(buffer, count, type, from, tag, comm, request);
+    int code = PMPI(Irecv)(buffer, count, type, from, tag, comm, request);
     Record record = {0};
     if (call.recorded) {
         record = receiving(OP_irecv, count, type, from, tag, comm);
@@ -92,14 +93,14 @@ EXPORT int MPI_Irecv(void *buffer, int count, MPI_Datatype type, int from, int t
     return code;
 }
 
-EXPORT int MPI_Sendrecv(const void *out, int out_count, MPI_Datatype out_type, int to, int send_tag, void *in,
-                        int in_count, MPI_Datatype in_type, int from, int receive_tag, MPI_Comm comm,
-                        MPI_Status *status) {
+EXPORT int MPI(Sendrecv)(const void *out, Count out_count, MPI_Datatype out_type, int to, int send_tag, void *in,
+                         Count in_count, MPI_Datatype in_type, int from, int receive_tag, MPI_Comm comm,
+                         MPI_Status *status) {
     MPI_Status own;
     MPI_Status *told = status == MPI_STATUS_IGNORE ? &own : status;
     Call call = trace_enter();
     int code =
-        PMPI_Sendrecv(out, out_count, out_type, to, send_tag, in, in_count, in_type, from, receive_tag, comm, told);
+        PMPI(Sendrecv)(out, out_count, out_type, to, send_tag, in, in_count, in_type, from, receive_tag, comm, told);
     Record record = {0};
     if (call.recorded) {
         record = received(OP_sendrecv, in_count, in_type, from, receive_tag, comm, told);
@@ -111,12 +112,12 @@ EXPORT int MPI_Sendrecv(const void *out, int out_count, MPI_Datatype out_type, i
     return code;
 }
 
-EXPORT int MPI_Sendrecv_replace(void *buffer, int count, MPI_Datatype type, int to, int send_tag, int from,
-                                int receive_tag, MPI_Comm comm, MPI_Status *status) {
+EXPORT int MPI(Sendrecv_replace)(void *buffer, Count count, MPI_Datatype type, int to, int send_tag, int from,
+                                 int receive_tag, MPI_Comm comm, MPI_Status *status) {
     MPI_Status own;
     MPI_Status *told = status == MPI_STATUS_IGNORE ? &own : status;
     Call call = trace_enter();
-    int code = PMPI_Sendrecv_replace(buffer, count, type, to, send_tag, from, receive_tag, comm, told);
+    int code = PMPI(Sendrecv_replace)(buffer, count, type, to, send_tag, from, receive_tag, comm, told);
     Record record = {0};
     if (call.recorded) {
         record = received(OP_sendrecv, count, type, from, receive_tag, comm, told);
@@ -128,6 +129,31 @@ EXPORT int MPI_Sendrecv_replace(void *buffer, int count, MPI_Datatype type, int 
     return code;
 }
 
+/* Persistent requests: each start is recorded as the equivalent non-blocking call. */
+
+#define SEND_INIT(NAME, OPERATION)                                                                                     \
+    EXPORT int MPI(NAME)(const void *buffer, Count count, MPI_Datatype type, int to, int tag, MPI_Comm comm,           \
+                         MPI_Request *request) {                                                                       \
+        int code = PMPI(NAME)(buffer, count, type, to, tag, comm, request);                                            \
+        Record record = sending(OPERATION, count, type, to, tag, comm);                                                \
+        request_initialised(*request, &record, false, comm);                                                           \
+        return code;                                                                                                   \
+    }
+
+SEND_INIT(Send_init, OP_isend)
+SEND_INIT(Ssend_init, OP_issend)
+SEND_INIT(Bsend_init, OP_ibsend)
+SEND_INIT(Rsend_init, OP_irsend)
+
+EXPORT int MPI(Recv_init)(void *buffer, Count count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
+                          MPI_Request *request) {
+    int code = PMPI(Recv_init)(buffer, count, type, from, tag, comm, request);
+    Record record = receiving(OP_irecv, count, type, from, tag, comm);
+    request_initialised(*request, &record, from == MPI_ANY_SOURCE || tag == MPI_ANY_TAG, comm);
+    return code;
+}
+
+#ifndef LARGE
 EXPORT int MPI_Probe(int from, int tag, MPI_Comm comm, MPI_Status *status) {
     MPI_Status own;
     MPI_Status *told = status == MPI_STATUS_IGNORE ? &own : status;
@@ -140,27 +166,35 @@ EXPORT int MPI_Probe(int from, int tag, MPI_Comm comm, MPI_Status *status) {
     return code;
 }
 
-/* Persistent requests: each start is recorded as the equivalent non-blocking call. */
+/* A matched message is recorded as received here: MPI_Mrecv and MPI_Imrecv do not tell from whom it is. */
+static Record matched(int from, int tag, MPI_Comm comm, const MPI_Status *status) {
+    MPI_Count bytes = 0;
+    PMPI_Get_elements_x(status, MPI_BYTE, &bytes);
+    return received(OP_recv, bytes, MPI_BYTE, from, tag, comm, status);
+}
 
-#define SEND_INIT(NAME, OPERATION)                                                                                     \
-    EXPORT int MPI_##NAME(const void *buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,            \
-                          MPI_Request *request) {                                                                      \
-        int code = PMPI_##NAME(buffer, count, type, to, tag, comm, request);                                           \
-        Record record = sending(OPERATION, count, type, to, tag, comm);                                                \
-        request_initialised(*request, &record, false, comm);                                                           \
-        return code;                                                                                                   \
-    }
+EXPORT int MPI_Mprobe(int from, int tag, MPI_Comm comm, MPI_Message *message, MPI_Status *status) {
+    MPI_Status own;
+    MPI_Status *told = status == MPI_STATUS_IGNORE ? &own : status;
+    Call call = trace_enter();
+    int code = PMPI_Mprobe(from, tag, comm, message, told);
+    Record record = {0};
+    if (call.recorded)
+        record = matched(from, tag, comm, told);
+    trace_leave(&call, &record, NULL, 0);
+    return code;
+}
 
-SEND_INIT(Send_init, OP_isend)
-SEND_INIT(Ssend_init, OP_issend)
-SEND_INIT(Bsend_init, OP_ibsend)
-SEND_INIT(Rsend_init, OP_irsend)
-
-EXPORT int MPI_Recv_init(void *buffer, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
-                         MPI_Request *request) {
-    int code = PMPI_Recv_init(buffer, count, type, from, tag, comm, request);
-    Record record = receiving(OP_irecv, count, type, from, tag, comm);
-    request_initialised(*request, &record, from == MPI_ANY_SOURCE || tag == MPI_ANY_TAG, comm);
+EXPORT int MPI_Improbe(int from, int tag, MPI_Comm comm, int *flag, MPI_Message *message, MPI_Status *status) {
+    MPI_Status own;
+    MPI_Status *told = status == MPI_STATUS_IGNORE ? &own : status;
+    Call call = trace_enter();
+    int code = PMPI_Improbe(from, tag, comm, flag, message, told);
+    Record record = {0};
+    call.recorded = call.recorded && *flag;
+    if (call.recorded)
+        record = matched(from, tag, comm, told);
+    trace_leave(&call, &record, NULL, 0);
     return code;
 }
 
@@ -327,3 +361,4 @@ EXPORT int MPI_Testsome(int count, MPI_Request requests[], int *ended, int indic
             for (int i = 0; *ended != MPI_UNDEFINED && i < *ended; i++) listed =
                 waited_ended(&waited, indices[i], STATUS_AT(i), listed));
 }
+#endif

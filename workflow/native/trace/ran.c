@@ -16,6 +16,7 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,8 +27,9 @@ enum { TEXTS = 4096, TEXT_BYTES = 512, STEPS_BYTES = 2048, OUTER = 32 };
 static bool enabled;
 static char *texts[TEXTS];
 static int text_count;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static uint16_t number_of(const char *text) {
+static uint16_t known_or_new(const char *text) {
     for (int i = 0; i < text_count; i++)
         if (strcmp(texts[i], text) == 0)
             return (uint16_t)(i + 1);
@@ -38,6 +40,13 @@ static uint16_t number_of(const char *text) {
     Record record = {.operation = OP_ran, .ran = (uint16_t)++text_count, .root = NONE, .to = NONE, .from = NONE};
     trace_keep(&record, list, (uint32_t)(strlen(text) / 8 + 1));
     return record.ran;
+}
+
+static uint16_t number_of(const char *text) {
+    pthread_mutex_lock(&lock);
+    uint16_t number = known_or_new(text);
+    pthread_mutex_unlock(&lock);
+    return number;
 }
 
 void ran_open(void) {

@@ -54,13 +54,16 @@ typedef struct Call {
 /* file.c */
 void trace_open(int rank, int size);
 void trace_close(void);
-/* Notes in the folder of the traces that the program spawned processes, which are not traced. */
-void trace_spawned(void);
+/* Makes an empty file in the folder of the traces: `spawned` if the program spawns processes, which are not traced;
+ * `threads` if several threads of a rank make calls; `ordered` if it has an operation that does not commute. */
+void trace_mark(const char *name);
 bool trace_is_open(void);
 void trace_set_origin(void);
 Call trace_enter(void);
 /* Fills in the times and stores the record with its list. */
 void trace_leave(const Call *call, Record *record, const int64_t *list, uint32_t listed);
+/* Stores a record of something that takes no time, with its list. */
+void trace_note(Record *record, const int64_t *list, uint32_t listed);
 /* Stores a record as it is, with its list. */
 void trace_keep(const Record *record, const int64_t *list, uint32_t listed);
 
@@ -76,9 +79,8 @@ uint64_t communicator_id(MPI_Comm comm);
 int communicator_size(MPI_Comm comm);
 /* Returns the rank in MPI_COMM_WORLD of a rank of a communicator; MPI_PROC_NULL and MPI_ANY_SOURCE stay unchanged. */
 int world_rank(MPI_Comm comm, int rank);
-/* Assigns an id to a new communicator and records its members; ignores MPI_COMM_NULL. */
-void communicator_created(MPI_Comm parent, MPI_Comm created);
-void communicator_freed(MPI_Comm comm);
+/* Assigns an id to a new communicator and records its members; ignores MPI_COMM_NULL and intercommunicators. */
+void communicator_created(MPI_Comm created);
 
 /* request.c: requests that have not completed, by handle. */
 typedef struct Pending {

@@ -79,9 +79,19 @@ test_that("the account says what is to be gained, or that there is nothing", {
   expect_match(said, "at most 3.5 % of the run time, most of it \\(2.0 %\\) in broadcast of 4 KiB to 8 KiB on 2")
   long <- account_trace()
   long$about$trace$seconds <- 1
-  expect_match(describe_accounts(results_of(long)), "hardly any time in collectives: .* at most 0.0 %")
+  expect_match(describe_accounts(results_of(long)), "hardly any time in blocking collectives: .* at most 0.0 %")
+  expect_match(describe_accounts(results_of(long)), "Its non-blocking collectives \\(ibcast\\) are not judged")
   expect_length(tables_of_accounts(results_of(account_trace())), 1)
   expect_s3_class(ggplot2::ggplot_build(figures_of_accounts(results_of(account_trace()))[[1]]$plot), "ggplot_built")
+})
+
+test_that("a program's own limit decides whether tuning is worthwhile", {
+  results <- results_of(account_trace())
+  results$study$program <- list(worth_pct = 4)
+  expect_match(describe_accounts(results), "would save at most 3.5 % of its run time, so tuning is not worthwhile")
+  results$applications$one$trace$about$trace$seconds <- 1
+  results$study$program$worth_pct <- 0
+  expect_match(describe_accounts(results), "of its run time in blocking collectives")
 })
 
 test_that("there is no account of a partial trace or of ranks that shared cores", {

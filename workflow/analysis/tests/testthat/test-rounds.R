@@ -8,7 +8,8 @@ sampled_study <- function(rows, sampling = list(), simulated = TRUE, iterations 
   change_study(folder, sampling = sampling, provenance = provenance)
   dir.create(file.path(folder, "sampling"))
   grid <- dplyr::mutate(
-    rows, mpi = "smpi-openmpi", iterations = iterations, warmup = 1, weight = 1, start = start, spread_us = NA
+    rows, mpi = "smpi-openmpi", iterations = iterations, warmup = 1, weight = 1, start = start, spread_us = NA,
+    cell = vctrs::vec_group_id(rows[setdiff(collanalysis:::point_keys, c("parameters", "size_bytes"))])
   )
   columns <- c(names(collanalysis:::grid_columns))
   readr::write_csv(grid[columns], file.path(folder, "sampling", "grid.csv"), na = "")
@@ -157,12 +158,28 @@ test_that("rounds by hand: points, launches, node-minutes, and the true regret i
 })
 
 test_that("a launch sweeps the sizes between two where that costs less than another launch", {
-  part <- list(usable = array(TRUE, c(1, 1, 6)))
+  part <- list(usable = array(TRUE, c(1, 1, 6)), cell = array(1, c(1, 1, 6)))
   cells <- cbind(1, 1, c(1, 3, 6))
   cost <- list(point = array(c(1, 1, 1, 5, 5, 1), c(1, 1, 6)), launch = 2)
   joined <- collanalysis:::join_launches(part, cells, cost)
   expect_equal(joined[, 3], c(1, 2, 3, 6))
   expect_equal(collanalysis:::launch_of(joined), c(1, 1, 1, 2))
+  # Sizes of different cells, such as those of a program, cannot share a launch.
+  part$cell[] <- 1:6
+  expect_equal(collanalysis:::join_launches(part, cells, cost)[, 3], c(1, 3, 6))
+})
+
+test_that("the whole grid costs a launch for each cell", {
+  points <- tidyr::expand_grid(algorithm = c("default", "linear"), processes = 4, size_bytes = c(1, 20, 300))
+  points <- dplyr::mutate(
+    points, nodes = 1, calls = 0, latency_us = NA, launches = 0, usable = TRUE, algorithm_name = .data$algorithm,
+    parameters = ""
+  )
+  total <- function(points) collanalysis:::point_cost(collanalysis:::sampling_part(points), 10)$total
+  expect_equal(total(points), 20)
+  points$cell <- 1:6
+  expect_equal(total(points), 60)
+  expect_equal(total(dplyr::mutate(points, start = "shared")), 20)
 })
 
 test_that("a launch that algorithms share takes along what costs less than another launch", {

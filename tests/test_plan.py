@@ -1,0 +1,264 @@
+"""What remains to be measured: cells of overlapping sweeps, blocks, and cells that studies share."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from collstudy.base.errors import StudyError
+from collstudy.launch.execute import LaunchFailed, Started, execute
+from collstudy.launch.runner import run_block
+from collstudy.launch.toolchain import installed
+from collstudy.plan.blocks import Block, Task, block_bytes, pending, read_block, write_blocks
+from collstudy.project.studies import Project
+from collstudy.store.records import Summary
+from collstudy.store.store import Store
+from collstudy.study.cells import Cell
+from collstudy.study.config import Configuration
+from collstudy.study.description import Policy
+from collstudy.study.selection import Library
+from conftest import TINY, Checkout, local_study, must
+from made_cells import cells_of
+
+SWEEP = TINY.partition("sweeps:\n")[2]
+
+
+@pytest.mark.parametrize(
+    ("other", "sizes"),
+    [
+        ({}, []),
+        ({"from: 1": "from: 8", "1024": "4096"}, [(2048, 4096)]),
+        ({"from: 1": "from: 512", "1024": "1024, factor: 4"}, []),
+        ({"{from: 1, to: 1024}": "[1, 3, 6, 1024, 2048]"}, [(3, 6), (2048, 2048)]),
+        ({"from: 1, to: 1024": "from: 9, to: 36"}, [(9, 36)]),
+    ],
+)
+def test_sizes_that_an_earlier_sweep_has_are_not_measured_again(
+    checkout: Checkout, other: dict[str, str], sizes: list[tuple[int, ...]]
+) -> None:
+    again = SWEEP.replace("[2, 4]", "[4, 8]")
+    for old, new in other.items():
+        assert old in again
+        again = again.replace(old, new)
+    first, cells = cells_of(checkout), cells_of(checkout, TINY + again)
+    assert cells[: len(first)] == first and len({cell.digest for cell in cells}) == len(cells)
+    for algorithm in ("default", "linear"):
+        mine = [cell.sizes for cell in cells[len(first) :] if (cell.algorithm, cell.processes) == (algorithm, 4)]
+        assert mine == sizes
+    points = [(c.algorithm, c.processes, size) for c in cells for size in c.size_list]
+    assert len(set(points)) == len(points)
+
+
+def test_a_cell_without_sizes_in_two_sweeps_is_one(checkout: Checkout) -> None:
+    text = TINY.replace("collective: bcast", "collective: barrier").replace("    sizes: {from: 1, to: 1024}\n", "")
+    sweep = text.partition("sweeps:\n")[2]
+    per_node = sweep.replace("processes: [2, 4]", "processes_per_node: [4, 6]\n    nodes: [1]")
+    cells = cells_of(checkout, text.replace("processes:", "nodes: [1]\n    processes:") + per_node)
+    assert [cell.processes for cell in cells if cell.algorithm == "linear"] == [2, 4, 6]
+
+
+def block_of(checkout: Checkout) -> Block:
+    cells = cells_of(checkout)
+    machine = Configuration(checkout.folder / "config").machine("thin")
+    return Block(machine, "smpi-openmpi", 2, tuple(Task(cell, Policy()) for cell in cells))
+
+
+def test_a_block_has_the_name_of_its_whole_content(checkout: Checkout, tmp_path: Path) -> None:
+    """Snakemake does not write an existing file again: another time limit or partition must give another name."""
+    block = block_of(checkout)
+    (marker,) = write_blocks([block], tmp_path / "blocks")
+    read = read_block(tmp_path / "blocks" / f"{block.name}.json")
+    assert read.name == block.name == marker.name.rsplit(".", 2)[0]
+    assert block_bytes(read) == block_bytes(block)
+    first = block.tasks[0]
+    others = [
+        replace(block, machine=replace(block.machine, launch_time_limit_s=9.0)),
+        replace(block, machine=replace(block.machine, slurm={"partition": "other"})),
+        replace(block, tasks=(replace(first, have=1), *block.tasks[1:])),
+        replace(block, tasks=(replace(first, work=replace(first.work, pattern="chain")), *block.tasks[1:])),
+    ]
+    assert len({one.name for one in (block, *others)}) == 5
+
+
+def test_cells_of_two_studies_get_the_launches_that_both_need(checkout: Checkout) -> None:
+    text = local_study("collective: barrier, algorithms: [linear]").replace("[2]", "[2, 3]")
+    checkout.oversubscribe()
+    few, many = ("min: 2, max: 2", "min: 1, max: 5, ci_width_pct: 1")
+    checkout.write("config/studies/few.yaml", text.replace("min: 1, max: 1", few))
+    checkout.write("config/studies/many.yaml", text.replace("min: 1, max: 1", many).replace("[2, 3]", "[3, 4]"))
+    project = Project(checkout.folder / "config", checkout.folder / "results")
+    states = [project.state(project.source(name)) for name in ("few", "many")]
+    found = {
+        name: {task.work.processes: task.policy for block in of[0] for task in block.tasks}
+        for name, of in project.blocks(states).items()
+    }
+    least, most = Policy(2, 2), Policy(1, 5, 1.0)
+    assert found == {"few": {2: least, 3: least.with_(most)}, "many": {4: most}}
+    cell = states[0].work[0]
+    for count, width in ((1, None), (2, 0.5), (2, 2.0), (4, 2.0), (5, 2.0)):
+        have = Summary(count, width)
+        lacking = any(pending(cell, have, policy) for policy in (least, most))
+        assert bool(pending(cell, have, least.with_(most))) == lacking
+
+
+#: An mpirun that records the beginning and the end of each launch, and at each end whether another one ran.
+RECORDING = """\
+#!/bin/bash
+case "$*" in *--version*) exec {real} "$@" ;; esac
+echo begin >> {record}
+sleep 0.3
+{real} "$@"; status=$?
+echo end >> {record}
+exit $status
+"""
+
+
+def with_mpirun(checkout: Checkout, script: str) -> dict[str, str]:
+    """Put an mpirun on PATH; return the environment."""
+    mpi = installed("openmpi")
+    for program in (mpi.mpicc, mpi.ompi_info):
+        checkout.write(f"bin/{program.name}", f'#!/bin/sh\nexec {shlex.quote(str(program))} "$@"\n').chmod(0o755)
+    quoted = {"record": shlex.quote(str(checkout.folder / "record")), "real": shlex.quote(str(mpi.mpirun))}
+    checkout.write("bin/mpirun", script.format(**quoted)).chmod(0o755)
+    path = f"{checkout.folder / 'bin'}:{os.environ['PATH']}"
+    return {**os.environ, "PATH": path, "PYTHONPATH": str(checkout.folder / "workflow")}
+
+
+def blocks_of(checkout: Checkout, sweeps: list[str]) -> list[Path]:
+    """Return the files of one block per sweep of this machine."""
+    names = []
+    for number, sweep in enumerate(sweeps):
+        checkout.write(f"config/studies/s{number}.yaml", local_study(sweep))
+        names.append(f"s{number}")
+    project = Project(checkout.folder / "config", checkout.folder / "results")
+    of = project.blocks([project.state(project.source(name)) for name in names])
+    markers = write_blocks([block for name in names for block in of[name][0]], checkout.folder / "results" / "blocks")
+    return [marker.with_name(marker.name.rsplit(".", 2)[0] + ".json") for marker in markers]
+
+
+def test_launches_of_two_blocks_on_the_same_cores_take_turns(checkout: Checkout) -> None:
+    environment = with_mpirun(checkout, RECORDING)
+    barriers = [f"collective: barrier, algorithms: [linear], iterations: {n}, warmup: 0" for n in (5, 6)]
+    runs = [
+        subprocess.Popen(
+            [sys.executable, "-m", "collstudy", "--results", "results", "measure", path, "--log", f"{number}.log"],
+            cwd=checkout.folder, env=environment, stdout=subprocess.PIPE, text=True,
+        )
+        for number, path in enumerate(blocks_of(checkout, barriers))
+    ]  # fmt: skip
+    said = "".join(run.communicate(timeout=120)[0] for run in runs)
+    assert [run.returncode for run in runs] == [0, 0]
+    assert said.count("takes turns with another block or run on the same cores (/tmp/") in (1, 2), said
+    assert (checkout.folder / "record").read_text().split() == ["begin", "end"] * 4
+
+
+#: An mpirun that hangs and needs some time to end its ranks.
+HANGING = """\
+#!/bin/bash
+case "$*" in *--version*) exec {real} "$@" ;; esac
+record={record}
+trap 'sleep 1; echo ended >> "$record"; exit 143' TERM
+echo begun >> "$record"
+sleep 60 & wait
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupted_block_ends_its_launch(checkout: Checkout, number: signal.Signals) -> None:
+    """A launch that continues, for example after a terminal was closed, would disturb those of the next run."""
+    environment, record = with_mpirun(checkout, HANGING), checkout.folder / "record"
+    (path,) = blocks_of(checkout, ["collective: barrier, algorithms: [linear], iterations: 5, warmup: 0"])
+    runner = subprocess.Popen(
+        [sys.executable, "-m", "collstudy", "--results", "results", "measure", path, "--log", "log"],
+        cwd=checkout.folder, env=environment,
+    )  # fmt: skip
+    deadline = time.monotonic() + 60
+    while not record.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(1)  # until the runner waits for the launch
+    runner.send_signal(number)
+    assert runner.wait(30) == 128 + number
+    assert record.read_text().split() == ["begun", "ended"]
+
+
+def test_a_signal_that_also_ended_the_starter_ends_the_block(tmp_path: Path) -> None:
+    """Slurm signals all processes of a job: the launch that it ended has not failed."""
+    answers: list[BaseException] = [SystemExit(143), LaunchFailed("the starter has ended")]
+
+    def wait(_: float) -> None:
+        raise answers.pop(0)
+
+    process = subprocess.Popen(["sleep", "60"], start_new_session=True)
+    with pytest.raises(SystemExit), open(tmp_path / "log", "w") as log:
+        execute(["sleep"], 60, log, {}, tmp_path, lambda *_: Started(process.pid, wait))
+    assert process.wait(10) == -signal.SIGTERM
+
+
+def test_a_block_that_continues_makes_new_rounds(checkout: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Launches of one round are compared with each other, so they must not be from two runs of the block."""
+    (path,) = blocks_of(checkout, ["collective: barrier, algorithms: [linear, double_ring], iterations: 5, warmup: 0"])
+    block = read_block(path)
+    tasks = tuple(replace(task, policy=Policy(2, 2)) for task in block.tasks)
+    block, results = replace(block, tasks=tasks), checkout.folder / "results"
+    write = Store.write
+
+    def interrupted(*arguments: Any) -> None:
+        write(*arguments)
+        sys.exit(143)
+
+    with monkeypatch.context() as first, pytest.raises(SystemExit):
+        first.setattr(Store, "write", interrupted)
+        run_block(block, results, checkout.folder / "first.log")
+    assert run_block(block, results, checkout.folder / "second.log") == {}
+    records = [Store(results).read(task.work) for task in tasks]
+    rounds = [[launch["provenance"]["order"]["seed"] for launch in record.launches] for record in records]
+    assert [len(set(own)) for own in rounds] == [2, 2] and len({seed for own in rounds for seed in own}) == 3
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            {"suite": {"name": "OSU Micro-Benchmarks", "version": "7.4"}},
+            "planned with OSU Micro-Benchmarks 7.4, but this job",
+        ),
+        ({"mpi": {"name": "openmpi", "version": "1.2"}}, "planned with Open MPI 1.2, but this job"),
+        ({"OMPI_MCA_coll_tuned_bcast_algorithm": "1"}, "OMPI_MCA_coll_tuned_bcast_algorithm=1"),
+        ({"library": "0.1"}, "planned with collectives library 0.1, but this job"),
+    ],
+)
+def test_a_job_with_other_software_than_planned_measures_nothing(
+    checkout: Checkout, change: dict[str, Any], said: str
+) -> None:
+    """For example, modules that were loaded only where snakemake was started."""
+    (path,) = blocks_of(checkout, ["collective: bcast, algorithms: [linear], sizes: {from: 1, to: 1}"])
+    block = read_block(path)
+    cell = block.tasks[0].work
+    assert isinstance(cell, Cell)
+    if "library" in change:
+        cell = replace(cell, selection=Library({"COLL_BCAST": "linear"}, change["library"]))
+    elif next(iter(change)).startswith("OMPI"):
+        cell = replace(cell, mpi={**cell.mpi, **change})
+    else:
+        cell = replace(cell, **change)
+    block = replace(block, tasks=(replace(block.tasks[0], work=cell),))
+    with pytest.raises(StudyError, match=said):
+        run_block(block, checkout.folder / "results", checkout.folder / "log")
+
+
+def test_a_study_may_have_the_name_of_a_number(checkout: Checkout) -> None:
+    """Snakemake turns such values of --config into numbers."""
+    checkout.write("config/studies/2026.yaml", TINY)
+    target = "results/2026/measurements.csv"
+    of_script = checkout.collstudy("run", "--studies", "2026", "--plan", "--", "-n", target)
+    of_snakemake = checkout.snakemake("-n", "--config", "studies=2026", "--", target)
+    for done in (of_script, of_snakemake):
+        assert "2026: 0 of 4 cells are stored" in must(done).stderr
