@@ -67,12 +67,11 @@ said <- function(section, text, claim = TRUE) {
 }
 
 sentences_of_collectives <- function(results) {
+  compared <- nrow(compare_studies(results)) > 0
   bind_rows(
     map_dfr(names(results$study$collectives), function(name) sentences_of_collective(results, name)),
-    if (nrow(compare_studies(results)) > 0) {
-      said("accuracy", describe_accuracy(results))
-    } else if (identical(results$study$chapter, "accuracy")) {
-      said("accuracy", "There are no results of the measured study to compare with.", claim = FALSE)
+    if (compared || identical(results$study$chapter, "accuracy")) {
+      said("accuracy", describe_accuracy(results), claim = compared)
     },
     if (nrow(read_ladder(results)) > 0) said("ladder", describe_ladder(results)),
     sentences_of_scaling(results),
