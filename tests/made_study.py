@@ -59,6 +59,7 @@ def make_study(results: Path, name: str, simulated: bool, title: str) -> Path:
     _write_measured(folder, simulated, title)
     _write_figures(folder)
     _write_tables(folder, simulated)
+    _write_sentences(folder, simulated)
     return folder
 
 
@@ -152,6 +153,22 @@ def _write_tables(folder: Path, simulated: bool) -> None:
             for i in tables
         ],
     )
+
+
+def _write_sentences(folder: Path, simulated: bool) -> None:
+    said = {
+        "how": f"Measured as `./run -- {folder.name}|x`. {NASTY.replace('`', '')}",
+        "lacking": "3 of 4 grid cells have no usable number.",
+        "bcast": "The default is slow.",
+    }
+    if simulated:
+        said["simulated"] = "Every number of this study was computed by SimGrid SMPI 3.32."
+    rows = [
+        {"section": section, "order": 1, "text": text, "claim": "FALSE" if section != "bcast" else "TRUE",
+         "shown_in": "figures/bcast-latency.svg;tables/bcast-words.csv" if section == "bcast" else ""}
+        for section, text in said.items()
+    ]  # fmt: skip
+    write_csv(folder / "sentences.csv", rows)
 
 
 def make_pair(results: Path, name: str) -> None:

@@ -217,9 +217,9 @@ def atlas_of(*cells: tuple[str, str, int, int, int, float]) -> Measured:
     return Measured("there", "A machine", [("node", 2), ("socket", 2), ("core", 8)], rows)
 
 
-def pair(default: float, chain: float, mapping="core", processes=32, size=1024, nodes=2):
+def pair(default: float, chain: float, mapping="core", processes=32, size=1024):
     """Return cells of the default and of a chain at one placement."""
-    place = (mapping, nodes, processes, size)
+    place = (mapping, 2, processes, size)
     return [("default", *place, default), ("chain", *place, chain)]
 
 

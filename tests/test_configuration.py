@@ -25,7 +25,6 @@ levels:
         ("machine: thin", "machina: thin",
          ["studies/tiny.yaml, line 4", "unknown key 'machina' in the file (did you mean 'machine'?)", "known:"]),
         ("machine: thin", "machine: thick", ["machines/thick.yaml", "no such file", "thin"]),
-        ("title: A tiny", "title: [A tiny", ["tiny.yaml, line", "not valid YAML"]),
         ("linear]", "linaer]", ["no bcast algorithm 'linaer' in config/algorithms.yaml (did you mean 'linear'?); known: "]),
     ],
 )  # fmt: skip

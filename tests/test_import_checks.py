@@ -8,24 +8,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from collstudy.sources.importing import checks
 from collstudy.sources.importing.labels import agreement_of
-from collstudy.sources.importing.outliers import flag_outliers
-from collstudy.sources.importing.series import Launches
-from made_rows import MACHINE, SIZES, Rows, changed, depth, found, scaled, sound
+from made_rows import SIZES, Rows, changed, depth, found, scaled, sound
 
 
 def test_sound_data_are_not_accused() -> None:
     assert found(sound()) == {}
     assert found(sound("one", 1) + sound("two", 2), {"third": sound("three", 3)}) == {}
-
-
-def test_one_algorithm_under_two_names() -> None:
-    again = [row | {"algorithm": "chain"} for row in sound(seed=2, algorithms=("binomial",))]
-    faulty = sound(algorithms=("linear", "binomial", "binary_tree")) + again
-    (finding,) = found(faulty)["wrong algorithm"]
-    assert (finding.where, finding.confidence) == ("bcast binomial and bcast chain", "likely")
-    assert "other pairs of algorithms differ by" in finding.found
 
 
 def test_a_name_that_a_second_source_contradicts() -> None:
@@ -71,85 +60,6 @@ def test_times_that_do_not_depend_on_size() -> None:
     }  # fmt: skip
 
 
-def test_series_that_are_others_times_a_constant() -> None:
-    rest = [row for row in sound() if row["algorithm"] != "binary_tree"]
-    made_up = [row | {"algorithm": "binary_tree"} | scaled(1.37)(row) for row in rest if row["algorithm"] == "chain"]
-    findings = found(rest + made_up)["constant ratio"]
-    assert {finding.where for finding in findings} == {
-        f"bcast binary_tree, by {mapping} and bcast chain, by {mapping}" for mapping in ("core", "node")
-    }
-
-
-def test_ranks_and_sizes_that_are_others_times_a_constant() -> None:
-    first = {(r["algorithm"], r["mapping"], r["size_bytes"]): r for r in sound() if r["processes"] == 2}
-    faulty = changed(
-        sound(), lambda row: row["algorithm"] == "chain" and row["mapping"] == "core",
-        lambda row: scaled(1.1 ** (row["processes"] / 2))(first[row["algorithm"], row["mapping"], row["size_bytes"]]),
-    )  # fmt: skip
-    assert {finding.where for finding in found(faulty)["constant ratio"]} == {"bcast chain, by core"}
-
-
-def test_values_of_another_study_digit_by_digit() -> None:
-    theirs = sound("theirs", 4)
-    copied = [row | {"source": "ours", "path": "/ours.csv"} for row in theirs if row["algorithm"] == "chain"]
-    (finding,) = found(sound("ours", 1, ("linear", "binomial")) + copied, {"published": theirs})["equal digit by digit"]
-    assert finding.where == "ours: bcast chain" and "theirs: bcast chain of study published" in finding.found
-    # The same file in two studies, and the same source, may be equal.
-    assert found(sound("theirs", 4), {"published": theirs}) == {}
-
-
-def printed(digits: int, decimals: int) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    return lambda row: {
-        "latency_us": round(float(f"{row['latency_us']:.{digits}g}"), decimals), "min_latency_us": None, "max_latency_us": None
-    }  # fmt: skip
-
-
-@pytest.mark.parametrize("rounded", [printed(3, 9), printed(9, 1)], ids=["three digits", "one decimal"])
-def test_a_copy_with_fewer_digits(rounded: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
-    theirs = sound("theirs", 4)
-    copied = [row | rounded(row) | {"source": "ours", "path": "/ours.csv"} for row in theirs]
-    findings = found(copied, {"published": theirs})["equal digit by digit"]
-    assert {finding.where for finding in findings} == {
-        f"ours: bcast {name}" for name in ("linear", "chain", "binomial", "binary_tree")
-    }
-    # Other measurements with the same rounding are not reported.
-    assert found([row | rounded(row) for row in sound("other", 9)], {"published": theirs}) == {}
-
-
-def test_a_copy_of_single_launches_in_another_order() -> None:
-    theirs = [row | {"launch": launch} for launch in (1, 2, 3) for row in sound("theirs", launch, ("chain",))]
-    copied = [row | {"source": "ours", "path": "/ours.csv", "launch": 1} for row in theirs if row["launch"] == 2]
-    rest = sound("ours", 8, ("linear",))
-    (finding,) = found(rest + copied, {"published": theirs})["equal digit by digit"]
-    assert finding.where == "ours: bcast chain"
-
-
-def test_a_copy_of_some_numbers_of_ranks() -> None:
-    theirs = sound("theirs", 4)
-    ours = [row | {"source": "ours", "path": "/ours.csv"} for row in theirs if row["processes"] > 24]
-    ours += [row for row in sound("ours", 5) if row["processes"] <= 24]
-    assert len(found(ours, {"published": theirs})["equal digit by digit"]) == 4
-    # Also of a single one.
-    ours = [
-        row | {"source": "ours", "path": "/ours.csv"}
-        for row in theirs
-        if (row["processes"], row["algorithm"]) == (32, "chain")
-    ]
-    ours += [row for row in sound("ours", 5) if (row["processes"], row["algorithm"]) != (32, "chain")]
-    (finding,) = found(ours, {"published": theirs})["equal digit by digit"]
-    assert finding.where == "ours: bcast chain" and "by core and core, at 32 ranks" in finding.found
-
-
-def test_another_studys_series_times_a_constant() -> None:
-    theirs = sound("theirs", 4, ("chain",))
-    ours = [row | scaled(1.13)(row) | {"source": "ours", "path": "/ours.csv"} for row in theirs]
-    findings = found(ours + sound("ours", 6, ("linear",)), {"published": theirs})["constant ratio"]
-    assert {finding.where for finding in findings} == {
-        f"ours: bcast chain, by {mapping}" for mapping in ("core", "node")
-    }
-    assert all("of study published is 1.13" in finding.found for finding in findings)
-
-
 @pytest.mark.parametrize(
     ("part", "where"),
     [
@@ -191,60 +101,6 @@ def test_a_slow_network_and_noise_are_not_accused() -> None:
     assert found(few) == {}
 
 
-@pytest.mark.parametrize("factor", [1e3, 1e-3])
-def test_units_where_only_large_messages_were_measured(factor: float) -> None:
-    rows = [row | scaled(factor)(row) for row in sound() if row["size_bytes"] >= 65536 and row["mapping"] == "core"]
-    assert {finding.where for finding in found(rows).get("unit of the times", [])} == {
-        f"bcast {name}, by core" for name in ("linear", "chain", "binomial", "binary_tree")
-    }
-
-
-def test_one_algorithm_in_another_unit() -> None:
-    rows = [row for row in sound() if row["processes"] >= 40]
-    faulty = changed(rows, lambda row: row["algorithm"] == "chain", scaled(1e3))
-    assert {finding.where for finding in found(faulty)["unit of the times"]} == {
-        f"bcast chain, by {mapping}" for mapping in ("core", "node")
-    }
-
-
-def test_large_messages_that_take_no_longer_than_larger_ones() -> None:
-    rng = random.Random(3)
-    large = [row for row in sound() if row["size_bytes"] >= 65536]
-    faulty = changed(large, lambda row: row["algorithm"] == "chain", lambda row: {
-        "latency_us": (us := 400 * rng.gauss(1, 0.05)), "min_latency_us": us / 2, "max_latency_us": us * 1.5,
-    })  # fmt: skip
-    assert "bcast chain, by node" in {finding.where for finding in found(faulty)["times do not depend on size"]}
-    assert found(large) == {}
-
-
-@pytest.mark.parametrize(("ranks", "size"), [(2, 1), (2, 2**20), (48, 1), (48, 2**20)])
-def test_an_outlier_at_the_edge_of_the_grid(ranks: int, size: int) -> None:
-    rows = [row for row in sound() if row["processes"] in (2, 8, 16, 24, 32, 48)]
-    at = next(i for i, row in enumerate(rows) if (row["processes"], row["size_bytes"]) == (ranks, size))
-    rows[at] = rows[at] | scaled(1000)(rows[at])
-    assert [finding.check for finding in checks.check(rows, {}, MACHINE, {})] == ["outlier"]
-    assert [row for row in rows if row.get("flag")] == [rows[at]]
-
-
-@pytest.mark.parametrize("factor", [1e3, 1e-3])
-def test_units(factor: float) -> None:
-    faulty = changed(sound(), lambda row: row["algorithm"] == "chain", scaled(factor))
-    assert {finding.where for finding in found(faulty)["unit of the times"]} == {
-        "bcast chain, by core",
-        "bcast chain, by node",
-    }
-    other = sound("one", 1) + [row | scaled(factor)(row) for row in sound("two", 2)]
-    assert any(finding.confidence == "certain" for finding in found(other)["unit of the times"])
-
-
-def test_sizes_of_another_unit() -> None:
-    faulty = changed(
-        sound(), lambda row: row["algorithm"] == "chain", lambda row: {"size_bytes": row["size_bytes"] / 1024}
-    )
-    (one, two) = found(faulty)["sizes"]
-    assert one.where == "bcast chain, by core" and "multiplied by 1024 they are the sizes of the others" in two.found
-
-
 def test_a_label_that_is_wrong_at_every_second_number_of_ranks() -> None:
     """The affected rank counts need not be consecutive: jobs of one script were forced to another algorithm."""
 
@@ -262,32 +118,6 @@ def test_small_messages_alone_do_not_tell_trees_apart() -> None:
     rows = sound(algorithms=("linear", "binomial")) + again
     assert found([row for row in rows if row["size_bytes"] <= 64]) == {}
     assert "wrong algorithm" in found(rows)
-
-
-@pytest.mark.parametrize("algorithms", [("chain",), ("linear", "chain", "binomial", "binary_tree")], ids=["one", "all"])
-def test_sizes_in_kilobytes(algorithms: tuple[str, ...]) -> None:
-    rows = [row for row in sound() if row["algorithm"] not in algorithms or row["size_bytes"] >= 1024]
-    faulty = changed(
-        rows, lambda row: row["algorithm"] in algorithms, lambda row: {"size_bytes": row["size_bytes"] // 1024}
-    )
-    findings = [finding for finding in found(faulty)["sizes"] if "not in bytes" in finding.found]
-    assert {finding.where for finding in findings} == {
-        f"bcast {name}, by {mapping}" for name in algorithms for mapping in ("core", "node")
-    }
-
-
-def test_one_fast_size_is_not_a_unit() -> None:
-    """Single bytes take a special path that is five times as fast as all other small messages."""
-    fast = changed(sound(), lambda row: row["size_bytes"] == 1, scaled(0.2))
-    assert "sizes" not in found(fast)
-
-
-def test_sizes_that_nothing_shares_are_not_accused() -> None:
-    rng = random.Random(4)
-    sizes = {name: rng.sample(range(1, 2**18), 5) for name in ("linear", "chain", "binomial", "binary_tree")}
-    rows = [row | {"size_bytes": sizes[row["algorithm"]][int(math.log2(row["size_bytes"])) // 4]} for row in sound()
-            if math.log2(row["size_bytes"]) % 4 == 0 and row["size_bytes"] < 2**20]  # fmt: skip
-    assert "sizes" not in found(rows)
 
 
 @pytest.mark.parametrize("field", ["processes", "size_bytes"])
@@ -323,18 +153,6 @@ def test_rows_that_were_not_used() -> None:
         "2 rows whose latency_us is negative",
         "not used",
     )
-
-
-def test_outliers_are_kept_and_flagged() -> None:
-    rows = sound()
-    index = next(
-        i for i, row in enumerate(rows) if (row["processes"], row["size_bytes"], row["mapping"]) == (20, 64, "core")
-    )
-    rows[index] = rows[index] | scaled(1000)(rows[index])
-    findings = found(rows)
-    assert list(findings) == ["outlier"] and "kept and flagged" in findings["outlier"][0].action
-    assert [row for row in rows if row.get("flag")] == [rows[index]]
-    assert max(row["median_abs_difference_pct"] for row in agreement_of(rows + sound("two", 2))) < 5
 
 
 def test_noise() -> None:
@@ -392,59 +210,6 @@ def test_few_numbers_of_ranks_beside_others_that_had_no_effect() -> None:
     assert "unit of the times" not in findings
     alone = found([row for row in faulty if row["algorithm"] == "linear"])
     assert "times do not depend on ranks" not in alone and "unit of the times" in alone
-
-
-def barriers(slow: float, rest: float = 1) -> list[dict[str, Any]]:
-    """Return barriers of a busy node: double_ring takes 22 us with 2 ranks and 890 us with 8, the others a few us."""
-    took = {
-        "default": {2: 363, 4: 52, 8: 14, 12: 532, 16: 17, 24: 712},
-        "linear": {2: 351, 4: 50, 8: 59, 12: 95, 16: 118, 24: 259},
-        "double_ring": {2: 22, 4: 259, 8: 887, 12: 1540, 16: 2208, 24: 3915},
-    }
-    (any_row,) = sound()[:1]
-    return [
-        any_row | {"collective": "barrier", "algorithm": name, "mapping": "core", "processes": ranks, "size_bytes": None}
-        | {"latency_us": us * (slow if name == "double_ring" else rest), "min_latency_us": None, "max_latency_us": None}
-        for name, of in took.items() for ranks, us in of.items()
-    ]  # fmt: skip
-
-
-def test_a_slow_algorithm_beside_others_whose_unit_is_known_is_not_accused() -> None:
-    """A barrier of 14 us cannot be one of 14 ns, and the slow algorithm of the same source takes five times as long, not thousands."""
-    assert "unit of the times" not in found(barriers(1))
-    for slow, rest in ((1e3, 1), (1e3, 1e3)):
-        assert "bcast" not in str(findings := found(barriers(slow, rest))["unit of the times"])
-        assert "barrier double_ring, by core" in {finding.where for finding in findings}
-    # Without the others, it cannot be distinguished from another unit.
-    assert "unit of the times" in found([row for row in barriers(1) if row["algorithm"] == "double_ring"])
-
-
-def test_few_ranks_that_were_disturbed_are_no_other_unit() -> None:
-    slow = changed(sound(), lambda row: row["processes"] <= 4 and row["mapping"] == "core", scaled(400))
-    assert "unit of the times" not in found(slow)
-
-
-def test_a_cell_that_is_slow_in_every_launch_is_not_an_outlier() -> None:
-    """An effect of the library or the machine, such as a protocol at one number of ranks."""
-    rows = [row | {"launch": launch} for launch in (1, 2, 3) for row in sound(seed=launch)]
-    faulty = changed(
-        rows, lambda row: (row["algorithm"], row["processes"], row["size_bytes"]) == ("chain", 20, 64), scaled(1000)
-    )
-    assert "outlier" not in found(faulty)
-    faulty[0] = faulty[0] | scaled(1000)(faulty[0])
-    assert len(found(faulty)["outlier"]) == 1
-
-
-def test_algorithms_that_are_all_equal_are_one_finding() -> None:
-    algorithms = ("linear", "chain", "binomial", "binary_tree")
-    same = [
-        row | {"algorithm": name}
-        for seed, name in enumerate(algorithms)
-        for row in sound(seed=seed, algorithms=("chain",))
-    ]
-    findings = {finding.where: finding.found for finding in found(same)["wrong algorithm"]}
-    assert "had no effect" in findings.pop("bcast binary_tree, binomial, chain and linear")
-    assert all("grows with the number of ranks" in text for text in findings.values())
 
 
 @pytest.mark.parametrize(("factor", "accused"), [(1, set()), (1.4, {"bcast chain, by core"})])
@@ -509,37 +274,6 @@ def test_one_number_of_ranks_whose_times_do_not_depend_on_size() -> None:
     )  # fmt: skip
     (finding,) = found(faulty)["times do not depend on size"]
     assert finding.where == "bcast chain, by core" and "at 32 ranks" in finding.found
-
-
-@pytest.mark.parametrize("factor", [1e3, 1e-3])
-@pytest.mark.parametrize("field, value", [("processes", 2), ("processes", 16), ("processes", 48), ("size_bytes", 4096)])
-def test_one_number_of_ranks_or_bytes_in_another_unit(factor: float, field: str, value: int) -> None:
-    faulty = changed(
-        sound(), lambda row: (row["algorithm"], row["mapping"], row[field]) == ("chain", "core", value), scaled(factor)
-    )
-    what = "ranks" if field == "processes" else "bytes"
-    assert [finding for finding in found(faulty)["unit of the times"] if f"at {value:,} {what}" in finding.found]
-
-
-def test_a_number_of_ranks_that_is_another_times_a_constant() -> None:
-    """The two need not be neighbours."""
-    at = {
-        r["size_bytes"]: r for r in sound() if (r["algorithm"], r["mapping"], r["processes"]) == ("chain", "core", 16)
-    }
-    faulty = changed(
-        sound(), lambda row: (row["algorithm"], row["mapping"], row["processes"]) == ("chain", "core", 32),
-        lambda row: scaled(1.9)(at[row["size_bytes"]]),
-    )  # fmt: skip
-    (finding,) = found(faulty)["constant ratio"]
-    assert finding.where == "bcast chain, by core" and "from 16 to 32" in finding.found
-
-
-def test_an_outlier_in_a_small_table() -> None:
-    rows = [row for row in sound() if row["processes"] in (2, 8, 32) and row["size_bytes"] in (4, 1024, 65536)]
-    for at, row in enumerate(rows):
-        faulty = [*rows[:at], row | scaled(2000)(row), *rows[at + 1 :]]
-        assert flag_outliers(Launches(faulty)) == [at], row
-    assert not flag_outliers(Launches(rows))
 
 
 def test_ranks_by_node_that_fit_on_one_node() -> None:

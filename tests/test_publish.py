@@ -65,6 +65,13 @@ sys.exit(not found.passed())
 
 
 def test_package(checkout: Checkout) -> None:
+    header = "section,order,text,claim,shown_in\n"
+    claim = "Linear | default differ.,TRUE,figures/a.svg;tables/a.csv\n"
+    checkout.write(
+        "results/tiny/sentences.csv", f"{header}answer,1,{claim}bcast,1,{claim}how,1,It was measured.,FALSE,\n"
+    )
+    decided = "tuning,1,Linear is decided.,TRUE,tables/tuning-regret.csv\n"
+    checkout.write("results/tiny/tuning/sentences.csv", header + decided)
     package = published(checkout, MEASURED)
     site = package.parent
     assert {p.name for p in site.iterdir()} >= {"index.html", "report.pdf", "data-package.zip", "SHA256SUMS", ".github"}
@@ -88,6 +95,12 @@ def test_package(checkout: Checkout) -> None:
     assert str(cited["date-released"]) == codemeta["dateModified"] == zenodo["publication_date"]
     appendix = (package / "ARTIFACT.md").read_text()
     assert appendix.count("`./study run tiny ") == 1 and "\n### A tiny study (tiny)\n" in appendix
+    claims = [line for line in appendix.splitlines() if line.startswith("| Linear")]
+    assert claims == [
+        "| Linear \\| default differ. | `figures/a.svg`, `tables/a.csv` | `./study reanalyse tiny` |",
+        "| Linear is decided. | `tables/tuning-regret.csv` | `./study run tiny` |",
+    ]
+    assert "It was measured" not in appendix
     # The package is a checkout with complete cells: nothing is measured there.
     (package / ".study").symlink_to(checkout.folder / ".study")
     environment = {**os.environ, "PYTHONPATH": str(package / "workflow")}

@@ -258,8 +258,8 @@ def test_study_without_results_has_a_chapter_that_says_so(made):
 def test_cells_without_numbers_are_listed_with_reasons(made):
     for reason in ("time limit & <crash> of $5_% |", "never launched", "coll/sm ran"):
         assert reason in made["text"]
-    assert "3 of 4 grid cells have no usable number" in made["text"]
-    assert "1 not verified" in made["text"] and "unproved" not in made["text"].lower()
+    assert "3 of 4 grid cells have no usable number. Section" in made["text"]
+    assert "not verified" in made["text"] and "unproved" not in made["text"].lower()
     lacking = re.search(r"number of processes\) without a usable number: (.*?); the appendix", made["text"])[1]
     assert sum(int(number) for number in re.findall(r"(\d+) of \d+ on", lacking)) == 6
 
@@ -344,53 +344,39 @@ def test_table_of_long_texts_goes_on_over_pages(made):
     assert first < last
 
 
-def test_cells_are_counted_in_words():
-    def shown(*status: str, kind: str = "local") -> str:
-        cells = f"data.frame(status = c({', '.join(map(repr, status))}), algorithm = 'a')"
-        about = f"about = list(machine = list(kind = '{kind}'))"
-        code = f'source("R/report.R"); show_status(list(cells = {cells}, simulated = FALSE, {about}))'
-        text = must(finish(["Rscript", "-e", code], cwd=ROOT / "report")).stdout
-        return " ".join(text.replace("\\", "").split())
-
-    assert "The study has one grid cell; it was measured." in shown("measured")
-    assert "All 2 grid cells of the study were measured." in shown("measured", "measured")
-    assert "1 of 2 grid cells has no usable number, or none at some sizes (missing). @sec" in shown(
-        "measured", "missing"
-    )
-    assert "2 of 2 grid cells have no usable number, or none at some sizes: 1 failed and 1 missing. @sec" in shown(
-        "failed", "missing"
-    )
-    assert "1 of 2 grid cells is not in the imported data, or only at some sizes. @sec" in shown(
-        "measured", "missing", kind="imported"
-    )
-
-
 def test_the_section_that_judged_decisions_refer_to_is_there():
     """Sampling may be replayed without decisions: its sentences are claims, to which the appendix refers."""
     said = 'data.frame(section = "tuning", order = 1, text = "Half of the grid suffices.", claim = TRUE)'
-    code = f'source("R/report.R"); show_tuned(list(id = "x", folder = tempdir(), tuned = {said}))'
+    code = f'source("R/report.R"); show_tuned(list(id = "x", folder = tempdir(), sentences = {said}))'
     shown = must(finish(["Rscript", "-e", code], cwd=ROOT / "report")).stdout
     assert "## Tuning {#sec-x-tuning}" in shown and "Half of the grid suffices" in shown
 
 
-def test_what_was_imported_is_counted_in_words_and_paths_are_not_changed():
-    counts = 'list(rows_read = 1200, problems = list("patterns that match no file (first: ${A_B}/c_*.csv)" = 3))'
-    ranges = 'range_words(1, "launch", "launches"), range_words(c(1, 30), "call")'
-    code = f'source("R/report.R"); cat(import_sentence(NULL), import_sentence({counts}), {ranges})'
-    shown = must(finish(["Rscript", "-e", code], cwd=ROOT / "report")).stdout.replace("\\", "")
-    assert "Import: 1,200 rows read and 3 patterns that match no file (first: ${A_B}/c_*.csv)." in shown
-    assert shown.endswith("1 launch 1 to 30 calls")
+def test_claims_are_listed_with_what_shows_them(made):
+    row = made["page"].split('id="tbl-claims"')[1].split("The default is slow.", 1)[1].split("</tr>")[0]
+    assert re.findall('href="#((?:fig|tbl)-.*?)"', row) == [
+        "fig-measured-one-bcast-latency",
+        "tbl-measured-one-bcast-words",
+    ]
+    assert "./study run measured-one" in row
+
+
+def test_sentences_have_code_and_nothing_else_of_markdown(made):
+    assert "<code>./run -- measured-one" in made["page"]
+    assert f"|x. {NASTY.replace('`', '')}" in made["text"].replace("\u2019", "'").replace("\u2018", "'").replace(
+        "\u201c", '"'
+    ).replace("\u201d", '"')
 
 
 def test_a_part_does_not_say_again_what_its_chapter_begins_with(tmp_path):
     """On paper the part names its figure, which may be on another page."""
-    (tmp_path / "some.svg").write_text(
+    (tmp_path / "gained.svg").write_text(
         '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>', encoding="utf-8"
     )
     # An answer may begin with the title of the study.
     text = 'c("x: half is gained.", "All is well.", "Half is gained.", "All is well.", "Much is left.")'
     said = f'data.frame(section = rep(c("answer", "gain"), 2:3), order = 1, text = {text}, claim = FALSE)'
-    figures = 'data.frame(section = "gain", id = "gained", file = "some.svg", caption = "Gained.", title = "Gained")'
+    figures = 'data.frame(section = "gain", id = "gained", file = "gained.svg", caption = "Gained.", title = "Gained")'
     study = f'list(id = "x", name = "x", folder = "{tmp_path}", sentences = {said}, figures = {figures}, tables = {figures}[0, ])'
     code = f"""source("R/report.R"); study <- {study}
     show_figure <- function(...) NULL

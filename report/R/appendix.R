@@ -4,7 +4,7 @@ show_provenance <- function(report) {
   system <- Sys.info()
   tool <- report$renderer
   facts <- c(
-    "Rendered on" = report$date, "Rendered by" = with_version(tool$name, tool$version), "pandoc" = tool$pandoc,
+    "Rendered on" = report$date, "Rendered by" = collanalysis::with_version(tool$name, tool$version), "pandoc" = tool$pandoc,
     "typst" = tool$typst, "R" = as.character(getRversion()), "knitr" = as.character(utils::packageVersion("knitr")),
     "collanalysis" = tryCatch(as.character(utils::packageVersion("collanalysis")), error = function(e) "not installed"),
     "Python" = report$python, "This project" = report$revision, "Operating system" = system_name(),
@@ -18,8 +18,8 @@ show_provenance <- function(report) {
     how <- study$about$provenance
     data.frame(
       study = study$name, machine = study$about$machine$label %or% "", kind = study$about$machine$kind %or% "",
-      suite = with_version(how$suite, how$suite_version), mpi = with_version(how$mpi, how$mpi_version),
-      simulator = if (study$simulated) with_version(how$simulator, how$simulator_version) else "none",
+      suite = collanalysis::with_version(how$suite, how$suite_version), mpi = collanalysis::with_version(how$mpi, how$mpi_version),
+      simulator = if (study$simulated) collanalysis::with_version(how$simulator, how$simulator_version) else "none",
       command = code(paste("./study run", study$name))
     )
   }))
@@ -48,33 +48,20 @@ show_claims <- function(studies) {
   caption <- "Each sentence that states a result (claim), the figures and tables that show it, and the command that reproduces it."
   screen_only(TRUE, emit_table("tbl-claims", rows, caption, raw = names(rows), whole = 300))
   paper_only(paragraph(
-    "The HTML pages of this report list ", count_of(nrow(rows), "claim"), ", each with the figure that shows it and the command that reproduces it."
+    "The HTML pages of this report list ", collanalysis::count_of(nrow(rows), "claim"), ", each with the figure that shows it and the command that reproduces it."
   ))
 }
 
-#' The claims of a study, with references to the figures, tables or sections that show them.
+#' The claims of a study, with references to the figures and tables that show them, or to the chapter where it shows none.
 claims_of <- function(study) {
-  parts <- parts_of(study)
-  front <- list(list(sentences = study$sentences[study$sentences$section %in% "answer", ], floats = c(
-    if (NROW(study$answer) > 0) label_of("tbl", study, "answer"), paste0("sec-", study$id)
-  )))
-  decided <- switch(study$about$chapter %or% "", tuning = "decided", program = "trial", "tuning")
-  judged <- list(list(sentences = study$tuned, floats = paste0("sec-", study$id, "-", decided)))
-  do.call(rbind, lapply(c(front, judged, parts), function(part) {
-    said <- part$sentences[part$sentences$claim %in% TRUE, ]
-    if (nrow(said) == 0) return(NULL)
-    floats <- shown_of(study, part$floats)
-    shown <- if (length(floats)) paste0("@", floats, collapse = ", ") else "not shown"
-    data.frame(claim = md(said$text), shown_in = shown, command = code(paste("./study run", study$name)))
-  }))
-}
-
-#' The labels of figures, tables and sections that are in the report; that of the chapter where none is.
-shown_of <- function(study, floats) {
-  chapter <- paste0("sec-", study$id)
-  section <- grepl("^sec-", floats) & !study$chapter$bare
-  found <- floats[section | floats %in% c(study$chapter$shown, chapter)]
-  if (length(found) == 0 && length(floats) > 0) chapter else found
+  said <- study$sentences[study$sentences$claim %in% TRUE, ]
+  said <- said[!duplicated(said$text), ]
+  if (nrow(said) == 0) return(NULL)
+  shown <- vapply(strsplit(as.character(said$shown_in), ";", fixed = TRUE), function(files) {
+    found <- intersect(float_of(study, files[!is.na(files)]), study$chapter$shown)
+    paste0("@", if (length(found)) found else paste0("sec-", study$id), collapse = ", ")
+  }, "")
+  data.frame(claim = prose(said$text), shown_in = shown, command = code(paste("./study run", study$name)))
 }
 
 show_cells <- function(studies) {
@@ -141,11 +128,11 @@ show_files <- function(report) {
   if (is.null(rows)) return(paragraph("There are no files yet."))
   headers <- c("File", "Size (kB)")
   screen_only(TRUE, emit_table("tbl-files", rows, "Every file of the studies.", raw = "file", headers = headers, whole = 2000))
-  paper_only(paragraph("The studies have ", count_of(nrow(rows), "file"), " in ", code(report$results_label), "; the HTML pages list them."))
+  paper_only(paragraph("The studies have ", collanalysis::count_of(nrow(rows), "file"), " in ", code(report$results_label), "; the HTML pages list them."))
   stored <- length(list.files(file.path(report$results, "cells"), "[.]json$", recursive = TRUE))
   if (stored == 0) return(invisible(NULL))
   paragraph(
-    "In addition, ", code(file.path(report$results_label, "cells")), " has ", count_of(stored, "file"), ", one for ",
+    "In addition, ", code(file.path(report$results_label, "cells")), " has ", collanalysis::count_of(stored, "file"), ", one for ",
     "each launched grid cell: its definition, and every launch with its command, environment, versions and numbers."
   )
 }

@@ -11,7 +11,7 @@ show_question <- function(report) {
 show_answer <- function(report) {
   front <- report$front
   if (is.null(front)) return(paragraph("There are no results to summarise yet."))
-  emit(paste0("- ", md(front$answer), collapse = "\n"))
+  emit(paste0("- ", prose(front$answer), collapse = "\n"))
   show_front_figure(Filter(has_results, report$studies))
   show_front_table(front)
 }
@@ -25,12 +25,7 @@ show_front_table <- function(front) {
     "Machine", "Collective", "Cells", "Default more than 5 % slower (% of cells)",
     "Slow-down of the default (%)", "Best single algorithm", "Its slow-down (%)"
   )
-  emit_table("tbl-answer", table, paste0(
-    "Slow-down (geometric mean) against the fastest algorithm of each cell. Best single algorithm: the one that loses ",
-    "least if it replaces the default in every cell. Collectives with few cells come last. Cells of two processes are ",
-    "excluded: between two ranks all algorithms send the same messages.",
-    if (length(front$left_out) > 0) paste0(" Not in this table: ", collanalysis::and_list(front$left_out), ".")
-  ), raw = "machine", headers = headers)
+  emit_table("tbl-answer", table, md(front$caption), raw = "machine", headers = headers)
 }
 
 #' The figure of the study of all machines; without one, the decision map of the most informative study.
@@ -56,59 +51,21 @@ decision_maps <- function(study) {
 }
 
 show_advice <- function(report) {
-  advice <- report$front$advice
   # The gain of a program is shown by itself, because its own runs judged it.
-  programs <- Filter(function(study) length(study$about$program) > 0 && nrow(study$tuned) > 0, report$studies)
-  for (study in programs) {
-    paragraph("**", md(study$about$program$label), ".** ", md(tail(study$tuned$text, 1)), " (@sec-", study$id, "-trial)")
+  for (study in Filter(function(study) length(study$about$program) > 0, report$studies)) {
+    found <- tail(said_in(study, "tuning"), 1)
+    if (length(found)) paragraph("**", md(study$about$program$label), ".** ", found, " (@sec-", study$id, "-trial)")
   }
-  if (is.null(advice) && length(programs) > 0) return(invisible(NULL))
-  replayed <- Filter(function(study) any(nzchar(study$about$replay$decisions)), report$studies)
-  for (study in replayed) {
-    decided <- study$about$replay$decisions
-    paragraph("@sec-", study$id, " judges the decisions of study ", code(decided), " by simulation; their tuning files are in ",
-      code(file.path(report$results_label, decided, "tuning")), ". Verify them on the machine itself.")
+  advice <- report$front$advice
+  if (!is.null(advice)) emit(paste0("- ", prose(c(advice$sentence, advice$others, advice$verified)), collapse = "\n"))
+  for (step in report$front$steps) {
+    paragraph(prose(step$text))
+    if (!is.null(step$command)) emit("```\n", step$command, "\n```")
   }
-  if (is.null(advice) && length(replayed) > 0) return(invisible(NULL))
-  if (is.null(advice)) {
-    return(paragraph(if (isTRUE(report$front$judged > 0)) {
-      "Keep the library's default: no rule of this report has a clear gain on cells that were not used to decide it."
-    } else {
-      "No rule of this report was judged on cells that were not used to decide it, so there is no reason to replace the default."
-    }))
-  }
-  emit(paste0("- ", md(c(advice$sentence, advice$others, advice$verified)), collapse = "\n"))
-  place <- file.path(report$results_label, advice$study, "tuning")
-  if (is.null(advice$launcher)) {
-    paragraph("The rules of each study are in ", code(file.path(report$results_label, "<study>", "tuning", "decisions.csv")),
-      "; with ", code("analysis: {tuning: {}}"), " a study also gets the files that the library reads.")
-  } else {
-    paragraph("The tuning files are in ", code(place), ". On ", md(advice$machine), ", start programs with ", code("mpirun-tuned"),
-      " instead of Open MPI's ", code("mpirun"), ": it selects the file for the job's mapping and numbers of nodes and processes.")
-    emit(paste0("```\n", file.path(place, advice$launcher), "\n```"))
-    paragraph(code(file.path(place, "README.md")), " has the options for a plain ", code("mpirun"), " and for other libraries.")
-  }
-  if (!is.null(advice$ask)) {
-    paragraph("For a single call, this command prints the recommended algorithm, its expected latency and the underlying measurements ",
-      "(", code("--size"), " in bytes):")
-    emit(paste0("```\n", advice$ask, "\n```"))
-  }
-  paragraph("On another machine, ", code("./study probe"), " drafts the description of the machine and ", code("./study new"),
-    " drafts a study that measures it and decides its rules.")
 }
 
 show_trust <- function(report) {
-  if (length(report$front$trust)) emit(paste0("- ", md(report$front$trust), collapse = "\n"))
-  simulated <- Filter(function(s) s$simulated, report$studies)
-  if (length(simulated)) {
-    emit("- The numbers of ", collanalysis::and_list(vapply(simulated, function(s) paste0("@sec-", s$id), "")),
-         " come from a simulator and are labelled as simulated everywhere.")
-  }
-  replayed <- Filter(function(study) length(study$about$replay) > 0, report$studies)
-  if (length(replayed)) {
-    emit("- The traces of ", collanalysis::and_list(vapply(replayed, function(s) paste0("@sec-", s$id), "")),
-         " were measured; their replays come from a simulator and are labelled as simulated everywhere.")
-  }
+  if (length(report$front$trust)) emit(paste0("- ", prose(report$front$trust), collapse = "\n"))
 }
 
 show_studies <- function(report) {
@@ -120,27 +77,11 @@ show_studies <- function(report) {
 
 #' "- **Title** (Section 2; measured, imported; 1,234 grid cells): what it found."
 study_line <- function(study, report) {
-  facts <- c(paste0("@sec-", study$id), kind_of_numbers(study), if (NROW(study$cells) > 0) cells_words(study))
+  facts <- c(paste0("@sec-", study$id), report$front$facts[[study$name]] %or% "no results yet")
   answer <- study$silent %or% report$front$findings[[study$name]]
   if (length(answer) == 1 && !is.na(answer)) answer <- without_title(study, answer)
   paste0(
     "- **", md(study_title(study)), "** (", paste(facts, collapse = "; "), ")",
-    if (length(answer) == 1 && !is.na(answer)) paste0(": ", md(answer)) else "."
+    if (length(answer) == 1 && !is.na(answer)) paste0(": ", prose(answer)) else "."
   )
-}
-
-cells_words <- function(study) {
-  if (length(study$about$replay) > 0) {
-    traces <- sum(study$cells$algorithm %in% "traced")
-    return(paste(count_of(traces, "trace"), "and", count_of(nrow(study$cells) - traces, "replay")))
-  }
-  measured <- sum(study$cells$status == "measured")
-  if (measured == nrow(study$cells)) return(count_of(measured, "grid cell"))
-  paste(format(measured, big.mark = ",", trim = TRUE), "of", count_of(nrow(study$cells), "grid cell"))
-}
-
-kind_of_numbers <- function(study) {
-  if (!has_results(study)) return("no results yet")
-  if (length(study$about$replay) > 0) return("measured here and simulated")
-  if (study$simulated) "simulated" else if (identical(study$about$machine$kind, "imported")) "measured, imported" else "measured here"
 }

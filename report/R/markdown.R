@@ -28,6 +28,20 @@ cite <- function(x) {
   gsub("\\\\\\[(@[^][\\\\]*)\\\\\\]", "[\\1]", x)
 }
 
+#' Sentences of the analysis as markdown: like md(), but text between backticks is code, and `@sec-...` is a reference.
+prose <- function(x) {
+  x <- ifelse(is.na(x), "", enc2utf8(as.character(x)))
+  marks <- gregexpr("`[^`]+`|@sec-[a-z0-9-]+", x)
+  kept <- lapply(regmatches(x, marks), function(found) {
+    ifelse(startsWith(found, "`"), code(gsub("`", "", found, fixed = TRUE)), found)
+  })
+  # A character without meaning holds their places.
+  regmatches(x, marks) <- lapply(kept, function(found) rep("\uE000", length(found)))
+  x <- md(x)
+  regmatches(x, gregexpr("\uE000", x, fixed = TRUE)) <- kept
+  x
+}
+
 code <- function(x) {
   x <- one_line(x)
   fence <- ifelse(grepl("`", x, fixed = TRUE), "``", "`")
@@ -42,8 +56,4 @@ callout <- function(kind, title, body) {
   emit("::: {.callout-", kind, " title=\"", title, "\"}")
   emit(paste(body, collapse = "\n\n"))
   emit(":::")
-}
-
-count_of <- function(n, singular, plural = paste0(singular, "s")) {
-  paste(format(n, big.mark = ",", trim = TRUE), if (n == 1) singular else plural)
 }

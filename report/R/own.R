@@ -67,7 +67,7 @@ own_number <- function(study, table, column, ..., digits = 3) {
   if (length(unknown)) return(lack("table ", table, " has no column ", unknown[1], "; it has ", collanalysis::and_list(names(data))))
   for (name in names(where)) data <- data[data[[name]] %in% where[[name]], ]
   if (nrow(data) != 1) {
-    return(lack("table ", table, " has ", count_of(nrow(data), "row"), " with ", paste(
+    return(lack("table ", table, " has ", collanalysis::count_of(nrow(data), "row"), " with ", paste(
       names(where), unlist(where), sep = " = ", collapse = ", "
     ), " instead of one"))
   }

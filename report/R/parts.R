@@ -10,17 +10,17 @@ part <- function(study, title, key, sections, said = sections, depth = 2, on_pap
   tables <- study$tables[study$tables$section %in% sections, ]
   sentences <- study$sentences[study$sentences$section %in% said, ]
   sentences <- sentences[order(match(sentences$section, said), sentences$order), ]
+  files <- c(figures$file, tables$file)
   list(
     title = title, key = key, depth = depth, on_paper = on_paper, figures = figures, tables = tables, sentences = sentences,
-    floats = floats_of(study, figures, tables)
+    floats = float_of(study, files[is_there(study, files)])
   )
 }
 
-#' Labels of the figures and tables whose files exist.
-floats_of <- function(study, figures, tables) {
-  figures <- figures[is_there(study, figures$file), ]
-  tables <- tables[is_there(study, tables$file), ]
-  c(if (nrow(figures)) label_of("fig", study, figures$id), if (nrow(tables)) label_of("tbl", study, tables$id))
+#' Labels of the figures and tables in files of the study.
+float_of <- function(study, files) {
+  kind <- ifelse(tools::file_ext(files) == "csv", "tbl", "fig")
+  if (length(files)) label_of(kind, study, tools::file_path_sans_ext(basename(files)))
 }
 
 is_empty <- function(part) nrow(part$figures) + nrow(part$tables) == 0
@@ -49,7 +49,7 @@ parts_of <- function(study) {
     mapping = named(c(mapping = "Best mapping")),
     extrapolation = named(c(extrapolation = "Extrapolation from few nodes to many")),
     starts = named(c(starts = "Barriers and windows")),
-    accuracy = named(c(accuracy = "Accuracy of the simulation")),
+    accuracy = list(part(study, "Accuracy of the simulation", "accuracy", "accuracy")),
     ladder = list(part(
       study, "The ping-pong ladder", "ladder", unique(c(study$figures$section, study$tables$section)), "ladder"
     )),
@@ -70,7 +70,6 @@ parts_of_collectives <- function(study) {
   sections <- c(study$figures$section, study$tables$section)
   mine <- unlist(lapply(collectives_shown(study), function(name) paste0(name, c("", "/wins", "/models", "/levels"))))
   believed <- part(study, "Accuracy of the models", "believe", character(), "believe")
-  believed$floats <- floats_of(study, study$figures[0, ], study$tables[study$tables$id %in% c("comparison", "selection"), ])
   imported <- part(study, "Findings of the import checks", "import", c("import", "agreement"), "import")
   shown <- c(mine, own_sections(study), "import", "agreement")
   rest <- part(study, "Further results", "further", setdiff(sections, shown), "further")
@@ -122,7 +121,6 @@ parts_of_traces <- function(study) {
     part(study, application$label, collanalysis::slug(application$name), paste0(application$name, "/dynamic"), depth = 3)
   })
   overview <- part(study, "The network over time", "dynamic", character(), "dynamic")
-  overview$floats <- unlist(lapply(dynamic, function(part) part$floats))
   c(
     Filter(has_content, list(
       part(
@@ -132,7 +130,7 @@ parts_of_traces <- function(study) {
       part(study, "What faster collectives could gain", "account", "account"),
       part(study, "Gain from the decisions", "gain", "gain"), part(study, "Traffic between ranks", "pairs", "pairs")
     )),
-    if (length(overview$floats) + nrow(overview$sentences) > 0) list(overview),
+    if (!all(vapply(dynamic, is_empty, TRUE)) || nrow(overview$sentences) > 0) list(overview),
     Filter(Negate(is_empty), dynamic),
     Filter(has_content, list(part(study, "Effect of other algorithms, mappings and networks", "helps", "replays")))
   )
@@ -143,7 +141,7 @@ show_parts <- function(study, parts = parts_of(study)) {
   left <- vapply(parts, function(part) show_part(study, part), c(figure = 0L, table = 0L))
   left <- rowSums(matrix(left, 2, dimnames = list(c("figure", "table"), NULL)))
   left <- left[left > 0]
-  words <- vapply(names(left), function(kind) count_of(left[[kind]], kind), "")
+  words <- vapply(names(left), function(kind) collanalysis::count_of(left[[kind]], kind), "")
   if (length(left)) paper_only(paragraph(
     "The HTML page of this chapter and the data package also have ", collanalysis::and_list(words), "."
   ))
@@ -152,7 +150,7 @@ show_parts <- function(study, parts = parts_of(study)) {
 #' Show one part; returns the numbers of figures and tables that are not on paper.
 show_part <- function(study, part) {
   # Sentences of the chapter's beginning are not repeated with the figures and tables that show them.
-  answers <- without_title(study, study$sentences$text[study$sentences$section %in% "answer"])
+  answers <- without_title(study, text_of(study, "answer"))
   repeated <- !is_empty(part) & part$sentences$text %in% answers
   part$sentences <- part$sentences[!repeated, ]
   # In print, a collective has one figure, its decision map if there is one, and long tables are left to the data package.
@@ -192,7 +190,7 @@ first_float <- function(study, part, on_paper, tables_on_paper) {
 
 #' A paragraph, or a list if there are many sentences.
 show_sentences <- function(text) {
-  if (length(text) > 3) emit(paste0("- ", md(text), collapse = "\n")) else if (length(text)) paragraph(paste(md(text), collapse = " "))
+  if (length(text) > 3) emit(paste0("- ", prose(text), collapse = "\n")) else if (length(text)) paragraph(paste(prose(text), collapse = " "))
 }
 
 #' Largest number of rows of a table that is printed.

@@ -10,7 +10,9 @@ read_report <- function() {
   report$build <- getwd()
   studies <- lapply(report$studies, function(name) read_shown(report, name))
   ready <- Filter(has_results, studies)
-  if (length(ready) > 0) report$front <- collanalysis::describe_front(vapply(ready, function(s) s$folder, ""))
+  if (length(ready) > 0) {
+    report$front <- collanalysis::describe_front(vapply(ready, function(s) s$folder, ""), report$results_label)
+  }
   # Most informative first; those without results last, in the order in which they were selected.
   names <- vapply(studies, function(s) s$name, "")
   report$studies <- lapply(studies[order(match(names, report$front$order))], function(study) {
@@ -51,8 +53,9 @@ read_shown <- function(report, name) {
     simulated = isTRUE(about$simulated), cells = read_table(file.path(folder, "cells.csv")),
     figures = read_index(folder, "figures/index.csv", figure_columns), tables = tables[!answer, ],
     answer = if ("answer" %in% tables$id) read_table(file.path(folder, tables$file[tables$id %in% "answer"])),
-    sentences = read_index(folder, "sentences.csv", sentence_columns),
-    tuned = read_index(folder, "tuning/sentences.csv", sentence_columns)
+    sentences = rbind(
+      read_index(folder, "sentences.csv", sentence_columns), read_index(folder, "tuning/sentences.csv", sentence_columns)
+    )
   )
   study$problems <- c(broken, problems_of(study))
   study
@@ -60,7 +63,13 @@ read_shown <- function(report, name) {
 
 figure_columns <- c("id", "section", "file", "title", "caption", "width_in", "height_in", "interactive")
 table_columns <- c("id", "section", "file", "caption")
-sentence_columns <- c("section", "order", "text", "claim")
+sentence_columns <- c("section", "order", "text", "claim", "shown_in")
+
+#' The sentences of a section, in order.
+text_of <- function(study, section) study$sentences$text[study$sentences$section %in% section]
+
+#' The sentences of a section as markdown.
+said_in <- function(study, section) prose(text_of(study, section))
 
 read_index <- function(folder, file, columns) {
   index <- read_table(file.path(folder, file))

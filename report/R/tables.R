@@ -180,7 +180,7 @@ pipe_table <- function(table, labels = character(), raw = character(), headers =
 #' A numbered table. Wide tables scroll in HTML and are set smaller in the PDF. Tables with more than `whole` rows are cut
 #' (in the PDF sooner); the caption then tells where the rest is.
 emit_table <- function(id, table, caption, labels = character(), raw = character(), headers = header_of(names(table)),
-                       most = c(html = 300, pdf = 10), whole = 60, file = NULL) {
+                       whole = 60, file = NULL) {
   emit("::: {#", id, "}")
   if (nrow(table) <= whole) {
     emit_rows(table, labels, raw, headers)
@@ -192,13 +192,16 @@ emit_table <- function(id, table, caption, labels = character(), raw = character
     emit("::: {.content-hidden when-format=\"html\"}")
     emit_rows(utils::head(table, most[["pdf"]]), labels, raw, headers)
     emit(":::")
-    emit(caption, " ", cut_note(nrow(table), most, file))
+    emit(caption, " ", cut_note(nrow(table), file))
   }
   emit(":::")
 }
 
+#' Rows that are shown of a table that is cut.
+most <- c(html = 300, pdf = 10)
+
 #' "The first 20 of 400 rows; all of them are in ...", for the formats that cut the table.
-cut_note <- function(rows, most, file) {
+cut_note <- function(rows, file) {
   where <- if (is.null(file)) "" else paste0("; all of them are in ", code(file))
   one <- function(limit, visible) {
     if (rows <= limit) return("")

@@ -35,7 +35,8 @@ show_shared <- function(study) {
 #' Section on the decisions and their regret; `key` is part of the label of the heading.
 show_decided <- function(study, title, key) {
   emit("## ", title, " {#sec-", study$id, "-", key, "}")
-  if (nrow(study$tuned) > 0) emit(paste0("- ", md(study$tuned$text), collapse = "\n"))
+  found <- said_in(study, "tuning")
+  if (length(found)) emit(paste0("- ", found, collapse = "\n"))
   show_regret(study)
   show_shared(study)
   show_sampling(study)
@@ -44,7 +45,23 @@ show_decided <- function(study, title, key) {
 #' The section on tuning for chapters of other kinds, if the study has decisions.
 show_tuned <- function(study) {
   decided <- file.exists(file.path(study$folder, "tables", "tuning-regret.csv"))
-  if (decided || nrow(study$tuned) > 0) show_decided(study, "Tuning", "tuning")
+  if (decided || length(said_in(study, "tuning"))) show_decided(study, "Tuning", "tuning")
+}
+
+#' A tuning study: decisions, the files for the library, and the gain in fresh launches.
+show_tuning <- function(study) {
+  parts <- parts_of(study)
+  sampled <- vapply(parts, function(part) identical(part$key, "sampling"), TRUE)
+  if (any(sampled)) show_parts(study, parts[sampled])
+  show_decided(study, "Decisions and their test", "decided")
+  emit("## Check by the library {#sec-", study$id, "-check}")
+  found <- said_in(study, "check")
+  paragraph(if (length(found)) paste(found, collapse = " ") else "The files are not checked, because no Open MPI was available.")
+  paragraph("The files and the exact commands are in ", code(file.path(study$name, "tuning", "README.md")), ".")
+  emit("## Verification with fresh launches {#sec-", study$id, "-verified}")
+  show_verification(study)
+  show_withdrawn(study)
+  show_parts(study, parts[!sampled])
 }
 
 show_sampling <- function(study) {
@@ -67,7 +84,7 @@ show_drawing <- function(study, id, title, caption) {
 show_verification <- function(study) {
   table <- read_table(file.path(study$folder, "tables", "tuning-verified.csv"))
   if (NROW(table) == 0) return(invisible(NULL))
-  emit_table(paste0("tbl-", study$id, "-verification"), table, caption_of(study, paste(
+  emit_table(label_of("tbl", study, "tuning-verified"), table, caption_of(study, paste(
     "Interleaved fresh launches of the default and of the rules file. Regret is relative to the fastest known algorithm of the",
     "cell; speed-up is the geometric mean over the cells whose rule is not the default. The table shows the state before slower",
     "rules were withdrawn.",
@@ -76,37 +93,35 @@ show_verification <- function(study) {
 }
 
 show_withdrawn <- function(study) {
+  paragraph(said_in(study, "withdrawn"))
   table <- read_table(file.path(study$folder, "tables", "tuning-withdrawn.csv"))
-  if (is.null(table) || nrow(table) == 0) {
-    paragraph("No rule was slower in fresh launches; none was withdrawn.")
-    return(invisible(NULL))
-  }
-  screen_only(nrow(table) > paper_rows, emit_table(paste0("tbl-", study$id, "-withdrawn"), table, caption_of(
+  if (NROW(table) == 0) return(invisible(NULL))
+  screen_only(nrow(table) > paper_rows, emit_table(label_of("tbl", study, "tuning-withdrawn"), table, caption_of(
     study, "Rules that were slower than the default in fresh launches. They were withdrawn, and the files were written again."
   )))
-  if (nrow(table) > paper_rows) {
-    paper_only(paragraph(count_of(nrow(table), "rule"), " were slower than the default in fresh launches and withdrawn."))
-  }
 }
 
-show_check <- function(study) {
-  table <- read_table(file.path(study$folder, "tuning", "check.csv"))
-  if (is.null(table) || nrow(table) == 0) {
-    paragraph("The files are not checked, because no Open MPI was available.")
-    return(invisible(NULL))
+#' The results of the runs with the tuning file.
+show_trial <- function(study) {
+  emit("## The program with the tuning file {#sec-", study$id, "-trial}")
+  paragraph(paste(said_in(study, "tuning"), collapse = " "))
+  result <- readLines(file.path(study$folder, "tuning", "result.txt"), encoding = "UTF-8")
+  if (length(result) > 1) {
+    paragraph("In a job script:")
+    emit("```\n", result[2], "\n```")
   }
-  # A row comes from asking the library or, as all rows of earlier versions, from counting its messages.
-  asked <- table$asked %or% FALSE
-  said <- function(rows, how, what) {
-    if (nrow(rows) == 0) return(NULL)
-    paste0(
-      md(rows$mpi[1]), " was ", how, " at ", nrow(rows), " sizes around the boundaries of the ",
-      "rules; at ", sum(rows$agrees), " of them it ", what, " the algorithm that the file names. At ",
-      sum(rows$tells_apart), " of the sizes, every other algorithm of the same entry would have given another result, so ",
-      "agreement is conclusive there."
-    )
-  }
-  paragraph(paste(c(
-    said(table[asked, ], "asked", "selected"), said(table[!asked, ], "started with the files", "sent the messages of")
-  ), collapse = " "))
+  show_drawing(study, "pairs", "Time of the program with and without the tuning file", paste(
+    "Runs without and with the tuning file. A line joins the two runs of a pair, which were launched one after the other",
+    "in random order."
+  ))
+  judged <- read_table(file.path(study$folder, "tables", "tuning-judged.csv"))
+  if (NROW(judged) > 0) emit_table(label_of("tbl", study, "tuning-judged"), judged, caption_of(study, paste(
+    "Speed-up with the tuning file: median over the pairs of runs, with the interval from order statistics. Collectives:",
+    "time in collective calls, mean over ranks, in runs with the trace library."
+  )))
+  ran <- read_table(file.path(study$folder, "tables", "tuning-ran.csv"))
+  if (NROW(ran) > 0) emit_table(label_of("tbl", study, "tuning-ran"), ran[setdiff(names(ran), "known_by")], caption_of(study, paste(
+    "Algorithms that ran in the program without (default) and with the tuning file (tuned), by communicator and",
+    "collective, as printed by ./study what-ran."
+  )))
 }

@@ -20,7 +20,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import fcntl
-import getpass
 import hashlib
 import json
 import os
@@ -28,7 +27,6 @@ import secrets
 import shutil
 import signal
 import socket
-import string
 import subprocess
 import sys
 import tempfile
@@ -38,6 +36,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import accounting
+import configuration
 from hosts import SYSTEM_PATH, ClusterError, bridge, connect, entering, start_host, why_not_hosts
 from processes import MARK, Process, marked_processes, stop, wait_until
 
@@ -45,7 +45,6 @@ HERE = Path(__file__).resolve().parent
 CHECKOUT = HERE.parents[1]
 PACKAGES = "munge slurmctld slurmd slurm-client iproute2 gcc libc6-dev"
 ACCOUNTING_PACKAGES = "slurmdbd mariadb-server"
-PARTITION = "THIN"
 
 
 def free_ports(count: int) -> list[int]:
@@ -58,23 +57,6 @@ def free_ports(count: int) -> list[int]:
     finally:
         for one in sockets:
             one.close()
-
-
-TASK_PROLOG = """\
-#!/bin/sh
-# Every task of a job sees the node's claimed processors, and may run Open MPI as root.
-echo "export HWLOC_SYNTHETIC=pack:{sockets} numa:1 l3:1 core:{cores} pu:1"
-echo "export HWLOC_THISSYSTEM=1"
-echo "export LD_PRELOAD={state}/libfakecpu.so${{LD_PRELOAD:+:$LD_PRELOAD}}"
-# More ranks than real processors: without yielding they are 20 to 40 times slower.
-echo "export OMPI_MCA_mpi_yield_when_idle=1"
-for layer in OMPI PRTE; do
-  echo "export ${{layer}}_ALLOW_RUN_AS_ROOT=1"
-  echo "export ${{layer}}_ALLOW_RUN_AS_ROOT_CONFIRM=1"
-done
-mkdir -p "{state}/node-tmp/$SLURMD_NODENAME"
-echo "export TMPDIR={state}/node-tmp/$SLURMD_NODENAME"
-"""
 
 
 class Cluster:
@@ -144,17 +126,17 @@ class Cluster:
         self.mode = "loopback" if self.mode == "loopback" or reason else "hosts"
         for folder in ("log", "etc", "node-tmp", "slurmctld"):
             (self.state / folder).mkdir(parents=True, exist_ok=True)
-        self._choose_addresses()
-        self._write_configuration()
+        self._choose_ports()
+        configuration.write(self)
         self._save()
         self._start_munged()
         if self.mode == "hosts":
             self._start_hosts()
         if self.accounting:
-            self._start_accounting()
-        self._system(["slurmctld"], host="login")
+            accounting.start(self)
+        self.system(["slurmctld"], host="login")
         for node in self.nodes:
-            self._system(["slurmd", "-N", node], host=node)
+            self.system(["slurmd", "-N", node], host=node)
         if not wait_until(lambda: len(self.idle_nodes()) == len(self.nodes), 30):
             states = self.run(["sinfo", "-N", "-h"], check=False)
             raise ClusterError(f"not all nodes became idle: {states.stdout or states.stderr}")
@@ -179,14 +161,14 @@ class Cluster:
     ) -> subprocess.CompletedProcess[str]:
         """Run a command on the login node, in the caller's folder, and return its output as text."""
         options = {"capture_output": True, "text": True, **options}
-        result = subprocess.run(self._on("login", command, options), **options)
+        result = subprocess.run(self.on("login", command, options), **options)
         if check and result.returncode != 0:
             raise ClusterError(f"{' '.join(map(str, command))}: exit status {result.returncode}\n{result.stderr or ''}")
         return result
 
     def popen(self, command: Sequence[str | Path], **options: Any) -> subprocess.Popen[Any]:
         """Start a command on the login node. The returned process is the command itself, so its pid can be killed."""
-        return subprocess.Popen(self._on("login", command, options), **options)
+        return subprocess.Popen(self.on("login", command, options), **options)
 
     def submit(self, script: str, *options: str, **how: Any) -> int:
         """Submit a batch script and return the job's number; *how* is passed to `run`."""
@@ -232,7 +214,7 @@ class Cluster:
     def start_slurmd(self, node: str) -> None:
         """Restart the node's slurmd and wait until the controller has contact with it."""
         self._require_node(node)
-        self._system(["slurmd", "-N", node], host=node)
+        self.system(["slurmd", "-N", node], host=node)
         self.run(["scontrol", "update", f"NodeName={node}", "State=RESUME"], check=False)
         if not wait_until(lambda: self._answers(node), 30):
             raise ClusterError(f"{node} did not come back")
@@ -271,7 +253,7 @@ class Cluster:
         """Return the variables that a login adds to the caller's environment."""
         return {MARK: self.mark, "SLURM_CONF": str(self.state / "etc" / "slurm.conf")}
 
-    def _on(self, host: str, command: Sequence[str | Path], options: dict[str, Any]) -> list[str]:
+    def on(self, host: str, command: Sequence[str | Path], options: dict[str, Any]) -> list[str]:
         """Return the command line that runs `command` on a host; complete the environment in `options`."""
         if not self.ports:
             raise ClusterError(f"the cluster is not up ({self.state})")
@@ -284,10 +266,10 @@ class Cluster:
         folder = os.path.abspath(options.get("cwd") or os.getcwd())
         return entering(self.hosts[host], host == "login", folder, words)
 
-    def _system(self, command: Sequence[str | Path], host: str = "login", timeout: float = 30) -> None:
+    def system(self, command: Sequence[str | Path], host: str = "login", timeout: float = 30) -> None:
         """Start a daemon or run another administrator's command with a clean environment."""
         options: dict[str, Any] = {"cwd": "/", "env": {"PATH": SYSTEM_PATH, "HOME": "/root", "LANG": "C.UTF-8"}}
-        words = self._on(host, command, options)
+        words = self.on(host, command, options)
         log = self.state / "log" / "start.log"
         # Daemons keep the pipes of their parents open; therefore output goes to a file.
         with open(log, "a") as sink:
@@ -305,54 +287,16 @@ class Cluster:
             install = f"apt-get install --no-install-recommends {packages}"
             raise ClusterError(f"not installed: {', '.join(missing)}. Debian: {install}")
 
-    def _choose_addresses(self) -> None:
+    def _choose_ports(self) -> None:
         names = ["slurmctld", "slurmdbd", "mariadb", *self.nodes]
         ports = range(16817, 16817 + len(names)) if self.mode == "hosts" else free_ports(len(names))
         self.ports = dict(zip(names, ports, strict=True))
 
-    def _address(self, node: str) -> str:
-        return f"10.77.0.{self.nodes.index(node) + 1}" if self.mode == "hosts" else "127.0.0.1"
-
-    def _write_configuration(self) -> None:
-        login_address = "10.77.0.254" if self.mode == "hosts" else "127.0.0.1"
-        shape = f"Sockets={self.sockets} CoresPerSocket={self.cores} ThreadsPerCore=1 RealMemory={self.memory_mb}"
-        nodes = []
-        for node in self.nodes:
-            own_name = "" if self.mode == "hosts" else f" NodeHostname={self.login_host}"
-            nodes.append(f"NodeName={node}{own_name} NodeAddr={self._address(node)} Port={self.ports[node]} {shape}")
-        accounting = "AccountingStorageType=accounting_storage/none"
-        if self.accounting:
-            accounting = (
-                "AccountingStorageType=accounting_storage/slurmdbd\n"
-                f"AccountingStorageHost={login_address}\nAccountingStoragePort={self.ports['slurmdbd']}\n"
-                # slurmdbd uses munge's socket as its password.
-                f"AccountingStoragePass={self.state / 'munge.socket'}"
-            )
-        values = {
-            "cluster": "thin",
-            "state": self.state,
-            "user": getpass.getuser(),
-            "controller": self.login_host,
-            "controller_address": login_address,
-            "controller_port": self.ports["slurmctld"],
-            "mpi_ports": "18000-18999",
-            "slurmd_timeout": self.slurmd_timeout_s,
-            "accounting": accounting,
-            "nodes": "\n".join(nodes),
-            "partition": PARTITION,
-        }
-        template = string.Template((HERE / "slurm.conf.in").read_text())
-        (self.state / "etc" / "slurm.conf").write_text(template.substitute(values))
-        hosts = ["127.0.0.1 localhost", f"{login_address} {self.login_host}"]
-        hosts += [f"{self._address(node)} {node}" for node in self.nodes]
-        (self.state / "hosts").write_text("\n".join(hosts) + "\n")
-        prolog = self.state / "task-prolog"
-        prolog.write_text(TASK_PROLOG.format(state=self.state, sockets=self.sockets, cores=self.cores))
-        prolog.chmod(0o755)
-        library = self.state / "libfakecpu.so"
-        count = f"-DFAKECPU_COUNT={self.sockets * self.cores}"
-        compiler = ["gcc", "-O2", "-shared", "-fPIC", count, "-o", str(library), str(HERE / "fakecpu.c"), "-ldl"]
-        subprocess.run(compiler, check=True, capture_output=True, text=True)
+    def address(self, host: str) -> str:
+        """Return the address of a node or of the login node."""
+        if self.mode != "hosts":
+            return "127.0.0.1"
+        return f"10.77.0.{254 if host == 'login' else self.nodes.index(host) + 1}"
 
     def _start_munged(self) -> None:
         key = self.state / "munge.key"
@@ -378,47 +322,7 @@ class Cluster:
         self._save()
 
     def _connect(self, node: str) -> None:
-        connect(self.hosts["login"], self.hosts[node], self.nodes.index(node) + 1, self._address(node))
-
-    def _start_accounting(self) -> None:
-        data, user = self.state / "mariadb", getpass.getuser()
-        common = ["--no-defaults", f"--datadir={data}", f"--user={user}"]
-        install = ["mariadb-install-db", *common, "--auth-root-authentication-method=normal", "--skip-test-db"]
-        self._system(install, timeout=60)
-        small = ["--innodb-buffer-pool-size=64M", "--innodb-log-file-size=16M", "--innodb-flush-log-at-trx-commit=0"]
-        unix_socket = f"--socket={self.state / 'mariadb.socket'}"
-        address = ["--bind-address=127.0.0.1", f"--port={self.ports['mariadb']}", unix_socket]
-        options: dict[str, Any] = {"cwd": "/", "env": {"PATH": SYSTEM_PATH, "HOME": "/root"}}
-        with open(self.state / "log" / "mariadb.log", "a") as log:
-            command = self._on("login", ["mariadbd", *common, *address, *small], options)
-            options |= {"stdin": subprocess.DEVNULL, "start_new_session": True}
-            subprocess.Popen(command, stdout=log, stderr=log, **options)
-        client = ["mariadb", "--no-defaults", unix_socket, "--user=root"]
-        setup = "CREATE USER slurm@127.0.0.1 IDENTIFIED BY 'slurm'; GRANT ALL ON *.* TO slurm@127.0.0.1;"
-
-        def create_user() -> bool:
-            return subprocess.run([*client, "-e", setup], capture_output=True).returncode == 0
-
-        if not wait_until(create_user, 30):
-            raise ClusterError("mariadbd did not start")
-        configuration = self.state / "etc" / "slurmdbd.conf"
-        configuration.touch(mode=0o600)
-        configuration.write_text(
-            f"AuthType=auth/munge\nAuthInfo=socket={self.state / 'munge.socket'}\nSlurmUser={user}\n"
-            f"DbdHost={self.login_host}\nDbdAddr={'10.77.0.254' if self.mode == 'hosts' else '127.0.0.1'}\n"
-            f"DbdPort={self.ports['slurmdbd']}\nLogFile={self.state / 'log' / 'slurmdbd.log'}\n"
-            f"PidFile={self.state / 'slurmdbd.pid'}\nStorageType=accounting_storage/mysql\nStorageHost=127.0.0.1\n"
-            f"StoragePort={self.ports['mariadb']}\nStorageUser=slurm\nStoragePass=slurm\nStorageLoc=slurm_acct_db\n"
-        )
-        self._system(["slurmdbd"])
-        if not wait_until(lambda: self._accounting_command("show", "cluster"), 30):
-            raise ClusterError("slurmdbd does not answer")
-        self._accounting_command("add", "cluster", "thin")
-        self._accounting_command("add", "account", "study", "cluster=thin")
-        self._accounting_command("add", "user", user, "account=study", "defaultaccount=study")
-
-    def _accounting_command(self, *words: str) -> bool:
-        return self.run(["sacctmgr", "-i", *words], check=False).returncode == 0
+        connect(self.hosts["login"], self.hosts[node], self.nodes.index(node) + 1, self.address(node))
 
     def _daemons(self, name: str) -> list[Process]:
         """Return this instance's processes of a daemon, found by its name and mark."""

@@ -125,7 +125,8 @@ rank_correlation <- function(one, other) {
 #' @inheritParams compare_studies
 #' @return Sentences.
 #' @noRd
-describe_accuracy <- function(results, measured = read_compared(results)) {
+describe_accuracy <- function(results) {
+  measured <- read_compared(results)
   compared <- compare_studies(results, measured)
   if (nrow(compared) == 0) return("There are no results of the measured study to compare with.")
   of_collectives <- map(unique(compared$collective), function(name) {

@@ -1,3 +1,6 @@
+# Probability that any algorithm of a cell is called slower although it is not.
+most_p <- 0.05
+
 #' Test which algorithms of a cell are slower than the fastest one, within rounds
 #'
 #' The launches of one round ran one after another on the same nodes, so drift between rounds cancels in their ratio.
@@ -16,15 +19,14 @@
 #'
 #' @param rows Tibble of launches of one collective: algorithm, mapping, processes, size_bytes, launch, round,
 #'   latency_us.
-#' @param level Probability that any algorithm of a cell is called slower although it is not.
 #' @return Tibble, one row per cell (mapping x processes x size_bytes) and algorithm but the fastest: mapping,
 #'   processes, size_bytes, algorithm, fastest, rounds (number of pairs; without rounds, the smaller number of
 #'   launches), ratio (of the latency to that of the fastest, median over rounds), low, high (distribution-free 95 %
 #'   interval of that median, [summarise_launches()]), test (signed-rank, t, none), p_value (after Holm), slower
-#'   (p_value at most `level` and ratio above 1). Cells in which fewer than two algorithms have at least two launches
+#'   (p_value at most 5 % and ratio above 1). Cells in which fewer than two algorithms have at least two launches
 #'   are left out.
 #' @noRd
-compare_rounds <- function(rows, level = 0.05) {
+compare_rounds <- function(rows) {
   rows <- rows[is.finite(rows$latency_us) & rows$latency_us > 0, ]
   if (nrow(rows) == 0) return(no_comparisons())
   if (!"round" %in% names(rows)) rows$round <- NA_character_
@@ -41,7 +43,7 @@ compare_rounds <- function(rows, level = 0.05) {
   # Parts with the same number of launches are compared in one matrix; the number of parts in it is limited.
   launches <- as.integer(tapply(unit, part, max))
   alike <- vctrs::vec_group_id(tibble(paired = paired, launches[part], (cumsum(tabulate(part)) %/% 1e5)[part]))
-  found <- map_dfr(split(seq_along(part), alike), function(here) compare_parts(values[here, ], paired[here[1]], level))
+  found <- map_dfr(split(seq_along(part), alike), function(here) compare_parts(values[here, ], paired[here[1]]))
   if (nrow(found) == 0) return(no_comparisons())
   parts <- rows[!duplicated(part), c("mapping", "processes")]
   place <- order(order(paste(parts$mapping, parts$processes, sep = "\r")))
@@ -51,7 +53,7 @@ compare_rounds <- function(rows, level = 0.05) {
       mapping = as.character(parts$mapping)[.data$part], processes = parts$processes[.data$part],
       size_bytes = ifelse(.data$size < 0, NA_real_, .data$size), algorithm = algorithms[.data$a],
       fastest = algorithms[.data$fastest],
-      slower = !is.na(.data$p_value) & .data$p_value <= level & .data$ratio > 1
+      slower = !is.na(.data$p_value) & .data$p_value <= most_p & .data$ratio > 1
     ) |>
     select(all_of(names(no_comparisons())))
 }
@@ -81,7 +83,7 @@ rank_within <- function(group, value) {
 #' @param paired TRUE: launches of different algorithms with the same unit form a pair.
 #' @return Tibble, one row per comparison: part, size, a, fastest, rounds, ratio, low, high, test, p_value.
 #' @noRd
-compare_parts <- function(values, paired, level) {
+compare_parts <- function(values, paired) {
   parts <- unique(values$part)
   part <- match(values$part, parts)
   sizes <- max(values$s)
@@ -110,7 +112,7 @@ compare_parts <- function(values, paired, level) {
     if (paired) this - that else unpaired_differences(this, that)
   }
   own <- difference(seq_along(cell), 0L)
-  signed_rank <- paired & 2^(1 - colSums(!is.na(own))) <= level / found$pairs
+  signed_rank <- paired & 2^(1 - colSums(!is.na(own))) <= most_p / found$pairs
   p_value <- rep(NA_real_, length(cell))
   p_value[signed_rank] <- signed_rank_p(own[, signed_rank, drop = FALSE])
   p_value[!signed_rank] <- pooled_t_p(map(-2:2, function(by) difference(!signed_rank, by)))

@@ -8,6 +8,7 @@ write_figures <- function(figures, folder, study) {
   index <- bind_rows(none, map_dfr(figures, function(figure) write_figure(figure, folder, study)))
   write_table(index, file.path(folder, "figures", "index.csv"))
   write_main_figures(index, folder)
+  index[c("section", "file")]
 }
 
 #' Copy the first figure of every section, with its caption as reStructuredText, for `snakemake --report`

@@ -4,20 +4,21 @@
 #' Content of a report's front page
 #'
 #' @param folders Folders `results/<study>` of the studies with results.
+#' @param label The results folder as shown to readers.
 #' @return List: `question` (one sentence), `answer` (sentences: measured machines first, then simulated ones), `table`
 #'   (tibble, at most 12 rows: machine, study, collective, cells, slower_pct, geometric_mean_pct, best_other,
-#'   best_other_geometric_mean_pct; rows with few cells last), `left_out` (what the table does not show: names of
-#'   measured rows, number of simulated ones), `advice` (list, see [advise_front()]), `judged` (number of pairs of
-#'   machine and collective whose rules were judged), `trust` (sentences), `silent` (list by study: the sentence on a
-#'   study that cannot distinguish algorithms), `findings` (list by study: one sentence on its result), `order` (names
-#'   of the studies, most informative first).
+#'   best_other_geometric_mean_pct; rows with few cells last), `caption` (of the table), `advice` (list, see
+#'   [advise_front()]), `steps` (how to follow the advice: list of `text` and `command`, either may be missing),
+#'   `trust` (sentences), `silent` (list by study: the sentence on a study that cannot distinguish algorithms),
+#'   `findings` (list by study: one sentence on its result), `facts` (list by study: kind of its numbers and count of
+#'   its grid cells), `order` (names of the studies, most informative first).
 #' @examples
 #' folder <- tempfile()
 #' write_analysis(read_results(system.file("extdata", "example", package = "collanalysis")), folder)
 #' file.copy(system.file("extdata", "example", "study.json", package = "collanalysis"), folder)
 #' describe_front(folder)$answer
 #' @export
-describe_front <- function(folders) {
+describe_front <- function(folders, label = "results") {
   studies <- map(folders, read_front_study)
   rows <- bind_rows(no_front_rows(), map_dfr(studies, front_rows))
   # Measurements that two studies share, such as a publication's own analysis of them, count once.
@@ -26,12 +27,13 @@ describe_front <- function(folders) {
     distinct(.data$machine, .data$simulated, .data$collective, .keep_all = TRUE) |>
     arrange(.data$simulated, .data$cells < few_cells, desc(.data$geometric_mean_pct))
   shown <- head(rows, 12)
+  advice <- advise_front(studies, rows)
+  by_study <- function(describe) purrr::compact(setNames(map(studies, describe), map_chr(studies, "name")))
   list(
     question = front_question(studies), answer = front_answer(rows, studies), table = front_table(shown),
-    left_out = front_left_out(rows[-seq_len(nrow(shown)), ]), advice = advise_front(studies, rows),
-    judged = nrow(front_gains(studies, rows)), trust = front_trust(studies, rows),
-    silent = purrr::compact(setNames(map(studies, describe_two_ranks), map_chr(studies, "name"))),
-    findings = purrr::compact(setNames(map(studies, front_finding), map_chr(studies, "name"))),
+    caption = front_caption(rows[-seq_len(nrow(shown)), ]), advice = advice,
+    steps = front_steps(studies, rows, advice, label), trust = front_trust(studies, rows),
+    silent = by_study(describe_two_ranks), findings = by_study(front_finding), facts = by_study(front_facts),
     order = front_order(studies)
   )
 }
@@ -55,7 +57,8 @@ read_front_study <- function(folder) {
   c(
     list(
       name = about$name, folder = folder, about = about, simulated = isTRUE(about$simulated), cells = read("cells.csv"),
-      decisions = read("tuning/decisions.csv"), answers = answers$text[answers$section %in% "answer"]
+      decisions = read("tuning/decisions.csv"), tried = !is.null(read("tuning/sentences.csv")),
+      answers = answers$text[answers$section %in% "answer"]
     ),
     map(tables, function(table) read(file.path("tables", paste0(table, ".csv"))))
   )
@@ -90,6 +93,33 @@ front_rows <- function(study) {
 front_numbers <- function(study) {
   if (study$simulated) return("simulated")
   if (identical(study$about$machine$kind, "imported")) "measured, imported" else "measured here"
+}
+
+#' "measured here" and "1,234 grid cells": what the list of studies says of each
+#' @noRd
+front_facts <- function(study) {
+  cells <- study$cells
+  replayed <- length(study$about$replay) > 0
+  measured <- sum(cells$status == "measured")
+  traces <- sum(cells$algorithm %in% "traced")
+  c(
+    if (replayed) "measured here and simulated" else front_numbers(study),
+    if (replayed && !is.null(cells)) {
+      paste(count_of(traces, "trace"), "and", count_of(nrow(cells) - traces, "replay"))
+    } else if (!is.null(cells)) {
+      paste0(if (measured < nrow(cells)) paste(format_count(measured), "of "), count_of(nrow(cells), "grid cell"))
+    }
+  )
+}
+
+front_caption <- function(left_out) {
+  others <- front_left_out(left_out)
+  paste0(
+    "Slow-down (geometric mean) against the fastest algorithm of each cell. Best single algorithm: the one that loses ",
+    "least if it replaces the default in every cell. Collectives with few cells come last. Cells of two processes are ",
+    "excluded: between two ranks all algorithms send the same messages.",
+    if (length(others) > 0) paste0(" Not in this table: ", and_list(others), ".")
+  )
 }
 
 front_table <- function(rows) {

@@ -42,6 +42,64 @@ advise_front <- function(studies, rows) {
   )
 }
 
+#' How to follow the advice
+#'
+#' @inheritParams front_gains
+#' @param advice From [advise_front()].
+#' @param label The results folder as shown to readers.
+#' @return List of `text` and `command`; either may be missing. Text between backticks is code.
+#' @noRd
+front_steps <- function(studies, rows, advice, label) {
+  replays <- map(studies, function(study) {
+    decided <- study$about$replay$decisions
+    if (!is.null(decided) && nzchar(decided)) list(text = paste0(
+      "@sec-", slug(study$name), " judges the decisions of study `", decided, "` by simulation; their tuning files ",
+      "are in `", file.path(label, decided, "tuning"), "`. Verify them on the machine itself."
+    ))
+  })
+  replays <- purrr::compact(replays)
+  if (is.null(advice)) {
+    programs <- map_lgl(studies, function(study) length(study$about$program) > 0 && study$tried)
+    if (any(programs)) return(list())
+    if (length(replays) > 0) return(replays)
+    judged <- nrow(front_gains(studies, rows)) > 0
+    return(list(list(text = if (judged) paste(
+      "Keep the library's default: no rule of this report has a clear gain on cells that were not used to decide it."
+    ) else paste(
+      "No rule of this report was judged on cells that were not used to decide it, so there is no reason to replace",
+      "the default."
+    ))))
+  }
+  place <- file.path(label, advice$study, "tuning")
+  c(
+    replays,
+    if (is.null(advice$launcher)) list(list(text = paste0(
+      "The rules of each study are in `", file.path(label, "<study>", "tuning", "decisions.csv"), "`; with ",
+      "`analysis: {tuning: {}}` a study also gets the files that the library reads."
+    ))) else list(
+      list(
+        text = paste0(
+          "The tuning files are in `", place, "`. On ", advice$machine, ", start programs with `mpirun-tuned` instead ",
+          "of Open MPI's `mpirun`: it selects the file for the job's mapping and numbers of nodes and processes."
+        ), command = file.path(place, advice$launcher)
+      ),
+      list(text = paste0(
+        "`", file.path(place, "README.md"), "` has the options for a plain `mpirun` and for other libraries."
+      ))
+    ),
+    if (!is.null(advice$ask)) list(list(
+      text = paste(
+        "For a single call, this command prints the recommended algorithm, its expected latency and the underlying",
+        "measurements (`--size` in bytes):"
+      ), command = advice$ask
+    )),
+    list(list(text = paste(
+      "On another machine, `./study probe` drafts the description of the machine and `./study new` drafts a study that",
+      "measures it and decides its rules."
+    )))
+  )
+}
+
 #' Sentence on the collectives without a significant gain; estimates of more than 2 % are given
 #' @noRd
 advise_default <- function(kept) {

@@ -13,6 +13,24 @@ front_trust <- function(studies, rows) {
     if (nrow(rows) > 0) paste0(
       "\u201cFastest\u201d means the fastest of the algorithms that were measured", front_libraries(studies[compared]),
       ". Other versions of the library may have other defaults."
+    ),
+    front_simulated(studies)
+  )
+}
+
+#' Sentences that name the chapters with simulated numbers
+#' @noRd
+front_simulated <- function(studies) {
+  chapters <- function(chosen) and_list(paste0("@sec-", slug(map_chr(studies[chosen], "name"))))
+  simulated <- map_lgl(studies, "simulated")
+  replayed <- map_lgl(studies, function(study) length(study$about$replay) > 0)
+  c(
+    if (any(simulated)) paste0(
+      "The numbers of ", chapters(simulated), " come from a simulator and are labelled as simulated everywhere."
+    ),
+    if (any(replayed)) paste0(
+      "The traces of ", chapters(replayed), " were measured; their replays come from a simulator and are labelled as ",
+      "simulated everywhere."
     )
   )
 }

@@ -64,13 +64,12 @@ judge_round <- function(parts, truths, costs, study) {
 #' @param results List from [read_results()].
 #' @param collective Name of a collective.
 #' @param seeds Seeds of the first points.
-#' @param startups_s Start-up times of a launch (s); the study is replayed with each.
-#' @return Tibble, one row per start-up time and round: collective, startup_s, share_of_time_pct, cells_pct, seeds,
-#'   geometric_mean_regret_pct and mean_regret_pct (over all cells of the grid, mean over seeds), sd_over_seeds (of
+#' @return Tibble, one row per start-up time of a launch (0 and 1 s) and round: collective, startup_s, share_of_time_pct,
+#'   cells_pct, seeds, geometric_mean_regret_pct and mean_regret_pct (over all cells of the grid, mean over seeds), sd_over_seeds (of
 #'   geometric_mean_regret_pct), max_regret_pct (largest of any seed), expected_regret_pct (estimated by the sampling
 #'   itself, mean over seeds).
 #' @noRd
-summarise_sampling <- function(results, collective, seeds = 1:20, startups_s = c(0, 1)) {
+summarise_sampling <- function(results, collective, seeds = 1:20) {
   one <- function(startup) {
     runs <- parallel::mclapply(seeds, function(seed) replay_sampling(results, collective, seed, startup_s = startup))
     bind_rows(runs) |>
@@ -86,7 +85,7 @@ summarise_sampling <- function(results, collective, seeds = 1:20, startups_s = c
       ) |>
       select(-"round")
   }
-  map_dfr(startups_s, one)
+  map_dfr(c(0, 1), one)
 }
 
 #' Figure of the regret against the share of measurement time

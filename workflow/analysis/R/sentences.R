@@ -3,9 +3,9 @@
 #' The sentences of a study
 #'
 #' @param results List from [read_results()], optionally with `models` and `tables` that are computed already.
-#' @return Tibble: section (as in the indexes of tables and figures, or `answer`, `believe`, `further`), order (within
-#'   the section), text, claim (TRUE: it states a result; FALSE: it explains how a result was obtained, or why there is
-#'   none).
+#' @return Tibble: section (as in the indexes of tables and figures, or `answer`, `believe`, `further`, and those of
+#'   [sentences_of_how()]), order (within the section), text, claim (TRUE: it states a result; FALSE: it explains how a
+#'   result was obtained, or why there is none).
 #' @noRd
 sentences_of <- function(results) {
   found <- if (has_applications(results)) {
@@ -15,10 +15,48 @@ sentences_of <- function(results) {
   } else {
     sentences_of_collectives(results)
   }
-  bind_rows(said("answer", describe_answer(results)), found) |>
+  in_order(bind_rows(said("answer", describe_answer(results)), found, sentences_of_how(results)))
+}
+
+#' Number the sentences of each section
+#' @noRd
+in_order <- function(sentences) {
+  sentences |>
     group_by(.data$section) |>
     mutate(order = row_number(), .after = "section") |>
     ungroup()
+}
+
+#' Add the files of the figures and tables that show each claim
+#'
+#' @param sentences Tibble from [sentences_of()].
+#' @param shown Tibble: section and file of each figure and table.
+#' @return `sentences` with the column shown_in: files in the folder of the study, separated by semicolons.
+#' @noRd
+add_shown <- function(sentences, shown) {
+  of_section <- function(section) {
+    paste(shown$file[shown$section %in% sections_showing(section, shown$section)], collapse = ";")
+  }
+  found <- map_chr(setNames(nm = unique(sentences$section)), of_section)
+  shown_in <- unname(found[sentences$section])
+  # An answer without a table of its own repeats sentences of other sections, or sums up all of them.
+  parts <- sentences$claim & nzchar(shown_in) & sentences$section != "answer"
+  for (i in which(sentences$section == "answer" & shown_in == "")) {
+    repeated <- parts & map_lgl(substring(sentences$text, 2), grepl, sentences$text[i], fixed = TRUE)
+    from <- if (any(repeated)) repeated else parts
+    shown_in[i] <- paste(unique(unlist(strsplit(shown_in[from], ";", fixed = TRUE))), collapse = ";")
+  }
+  mutate(sentences, shown_in = ifelse(.data$claim, .env$shown_in, ""))
+}
+
+#' The sections of the figures and tables that show the sentences of a section
+#' @noRd
+sections_showing <- function(section, sections) {
+  switch(section,
+    believe = c("comparison", "selection"), further = "simulation-cost",
+    ladder = grep("/levels$", sections, value = TRUE), dynamic = grep("/dynamic$", sections, value = TRUE),
+    c(section, section_name(section, "levels"))
+  )
 }
 
 #' Sentences of one section
@@ -29,9 +67,12 @@ said <- function(section, text, claim = TRUE) {
 }
 
 sentences_of_collectives <- function(results) {
+  compared <- nrow(compare_studies(results)) > 0
   bind_rows(
     map_dfr(names(results$study$collectives), function(name) sentences_of_collective(results, name)),
-    if (nrow(compare_studies(results)) > 0) said("accuracy", describe_accuracy(results)),
+    if (compared || identical(results$study$chapter, "accuracy")) {
+      said("accuracy", describe_accuracy(results), claim = compared)
+    },
     if (nrow(read_ladder(results)) > 0) said("ladder", describe_ladder(results)),
     sentences_of_scaling(results),
     said("believe", describe_selection(results)),
@@ -48,7 +89,10 @@ sentences_of_collective <- function(results, collective) {
   bind_rows(
     latency,
     said(section_name(collective, "wins"), describe_default(results, collective)),
-    said(section_name(collective, "models"), describe_models(results, collective))
+    said(
+      section_name(collective, "models"), describe_models(results, collective),
+      claim = nrow(model_errors(results, collective)) > 0
+    )
   )
 }
 

@@ -13,10 +13,8 @@
 #'   with a best known). NULL where nothing was verified.
 #' @noRd
 summarise_verification <- function(folder) {
-  path <- file.path(folder, "tables", "tuning-verification.csv")
-  if (!file.exists(path)) return(NULL)
-  rows <- readr::read_csv(path, show_col_types = FALSE, progress = FALSE)
-  if (nrow(rows) == 0) return(NULL)
+  rows <- read_tuning(folder, "tables/tuning-verification.csv")
+  if (NROW(rows) == 0) return(NULL)
   best <- pmin(rows$default_us, rows$tuned_us, rows$best_known_us, na.rm = TRUE)
   rows |>
     mutate(
@@ -39,7 +37,8 @@ summarise_verification <- function(folder) {
 #' Write the results of a study's tuning: `tuning/sentences.csv` and `tables/tuning-verified.csv`
 #'
 #' @param folder Folder `results/<study>`; the sentences cover those of `tables/tuning-regret.csv`,
-#'   `tables/sampling.csv` and `tables/tuning-verification.csv` that exist.
+#'   `tables/sampling.csv`, `tables/tuning-verification.csv`, `tables/tuning-withdrawn.csv` and `tuning/check.csv` that
+#'   exist.
 #' @return The paths.
 #' @examples
 #' folder <- file.path(tempdir(), "study")
@@ -47,17 +46,33 @@ summarise_verification <- function(folder) {
 #' write_tuning_sentences(folder)
 #' @export
 write_tuning_sentences <- function(folder) {
-  text <- c(
-    describe_regret(folder), describe_sampling(folder), describe_trial(folder) %||% describe_verification(folder)
-  )
+  trial <- describe_trial(folder)
+  shown <- function(section, text, files) mutate(said(section, text), shown_in = files)
   draw_pairs(folder)
-  sentences <- mutate(said("tuning", text), order = row_number(), .after = "section")
+  sentences <- bind_rows(
+    shown("tuning", describe_regret(folder), "tables/tuning-regret.csv"),
+    shown("tuning", describe_sampling(folder), "tuning/sampling.svg;tables/sampling.csv"),
+    if (is.null(trial)) {
+      shown("tuning", describe_verification(folder), "tables/tuning-verified.csv")
+    } else {
+      shown("tuning", trial, "tables/tuning-judged.csv")
+    },
+    shown("check", describe_check(folder), "tuning/check.csv"),
+    shown("withdrawn", describe_withdrawn(folder), "tables/tuning-withdrawn.csv")
+  )
   c(
-    write_table(sentences, file.path(folder, "tuning", "sentences.csv")),
+    write_table(in_order(sentences), file.path(folder, "tuning", "sentences.csv")),
     write_table(
       summarise_verification(folder) %||% no_verification(), file.path(folder, "tables", "tuning-verified.csv")
     )
   )
+}
+
+#' Read a table of the tuning; NULL where there is none
+#' @noRd
+read_tuning <- function(folder, file) {
+  path <- file.path(folder, file)
+  if (file.exists(path)) readr::read_csv(path, show_col_types = FALSE, progress = FALSE)
 }
 
 no_verification <- function() {
@@ -69,9 +84,8 @@ no_verification <- function() {
 }
 
 describe_regret <- function(folder) {
-  path <- file.path(folder, "tables", "tuning-regret.csv")
-  if (!file.exists(path)) return(character())
-  rows <- readr::read_csv(path, show_col_types = FALSE, progress = FALSE)
+  rows <- read_tuning(folder, "tables/tuning-regret.csv")
+  if (is.null(rows)) return(character())
   rows <- rows[rows$mapping == "all" & rows$split != both_halves, ]
   first <- distinct(rows, .data$collective, .data$split)
   study <- read_study(folder)
@@ -91,9 +105,8 @@ describe_regret <- function(folder) {
 }
 
 describe_sampling <- function(folder) {
-  path <- file.path(folder, "tables", "sampling.csv")
-  if (!file.exists(path)) return(character())
-  rows <- readr::read_csv(path, show_col_types = FALSE, progress = FALSE)
+  rows <- read_tuning(folder, "tables/sampling.csv")
+  if (is.null(rows)) return(character())
   last <- rows |> group_by(.data$startup_s) |> slice_tail(n = 1) |> ungroup()
   paste0(
     capitalised(collective_word(last$collective)), ", rules decided on a sample that takes ",
@@ -118,6 +131,39 @@ describe_verification <- function(folder) {
     " are slower than the default. The rules change the regret from ",
     format_number(pooled_regret(rows$default_geometric_mean_pct, rows$cells)), " % to ",
     format_number(pooled_regret(rows$tuned_geometric_mean_pct, rows$cells)), " % (geometric means)."
+  )
+}
+
+#' Sentences on the check of the tuning files by the library
+#' @noRd
+describe_check <- function(folder) {
+  rows <- read_tuning(folder, "tuning/check.csv")
+  if (NROW(rows) == 0) return(character())
+  # A row comes from asking the library or, as all rows of earlier versions, from counting its messages.
+  asked <- rows$asked %||% FALSE
+  describe <- function(rows, how, what) {
+    if (nrow(rows) == 0) return(NULL)
+    paste0(
+      rows$mpi[1], " was ", how, " at ", nrow(rows), " sizes around the boundaries of the rules; at ", sum(rows$agrees),
+      " of them it ", what, " the algorithm that the file names. At ", sum(rows$tells_apart), " of the sizes, every ",
+      "other algorithm of the same entry would have given another result, so agreement is conclusive there."
+    )
+  }
+  c(
+    describe(rows[asked, ], "asked", "selected"),
+    describe(rows[!asked, ], "started with the files", "sent the messages of")
+  )
+}
+
+#' Sentence on the rules that were withdrawn because they were slower in fresh launches
+#' @noRd
+describe_withdrawn <- function(folder) {
+  rows <- read_tuning(folder, "tables/tuning-withdrawn.csv")
+  if (is.null(rows)) return(character())
+  if (nrow(rows) == 0) return("No rule was slower in fresh launches; none was withdrawn.")
+  paste(
+    count_of(nrow(rows), "rule"), if (nrow(rows) == 1) "was" else "were",
+    "slower than the default in fresh launches and withdrawn."
   )
 }
 

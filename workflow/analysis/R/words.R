@@ -76,6 +76,48 @@ format_number <- function(x, digits = 3) {
 #' @noRd
 format_count <- function(x) format_number(as.numeric(as.character(x)), 15)
 
+#' "1 launch", "1,024 launches"
+#'
+#' @param n A count.
+#' @param singular,plural What is counted.
+#' @return A text.
+#' @examples
+#' count_of(1024, "grid cell")
+#' @export
+count_of <- function(n, singular, plural = paste0(singular, "s")) {
+  paste(format_count(n), if (n == 1) singular else plural)
+}
+
+#' "1 iteration", "100 to 1,000 iterations"
+#' @noRd
+count_range <- function(values, ...) {
+  values <- range(as.numeric(unlist(values)))
+  last <- count_of(values[2], ...)
+  if (values[1] == values[2]) last else paste(format_count(values[1]), "to", last)
+}
+
+# Labels of the names in machine and suite files.
+product_names <- c(
+  openmpi = "Open MPI", mpich = "MPICH", impi = "Intel MPI", osu = "OSU Micro-Benchmarks", "smpi-openmpi" = "SMPI"
+)
+product_notes <- c(collbench = "the embedded benchmark", "smpi-openmpi" = "algorithms selected as Open MPI does")
+
+#' Name and version of a benchmark suite, an MPI library or a simulator
+#'
+#' @param name The name in study.json; several are separated by commas.
+#' @param version Its version, or "unknown".
+#' @return A text; empty without a name.
+#' @examples
+#' with_version("collbench", "1.0")
+#' @export
+with_version <- function(name, version) {
+  names <- trimws(strsplit(name %||% "", ",", fixed = TRUE)[[1]])
+  known <- if (identical(version, "unknown")) "of unknown version" else version
+  text <- trimws(paste(paste(coalesce(unname(product_names[names]), names), collapse = ", "), known %||% ""))
+  note <- product_notes[name %||% ""]
+  if (is.na(note)) text else paste0(text, " (", note, ")")
+}
+
 #' Times in sentences and captions: \u00b5s up to 10 ms, ms up to 1 s, then s; tables and axes are in \u00b5s
 #' @noRd
 format_us <- function(x) {

@@ -34,10 +34,11 @@ write_analysis <- function(results, folder = results$study$folder) {
   results$models <- setNames(map(models, "data"), map_chr(models, "id"))
   tables <- tables_of(results)
   results$tables <- setNames(map(tables, "data"), map_chr(tables, "id"))
-  write_listed(models, folder, "models", results$study)
-  write_listed(tables, folder, "tables", results$study)
-  write_figures(figures_of(results), folder, results$study)
-  write_table(sentences_of(results), file.path(folder, "sentences.csv"))
+  shown <- bind_rows(
+    write_figures(figures_of(results), folder, results$study),
+    write_listed(tables, folder, "tables", results$study), write_listed(models, folder, "models", results$study)
+  )
+  write_table(add_shown(sentences_of(results), shown), file.path(folder, "sentences.csv"))
   file.path(folder, c("tables/index.csv", "models/index.csv", "figures/index.csv", "sentences.csv"))
 }
 
@@ -159,6 +160,9 @@ listed <- function(about, what, data, caption, part = NULL) {
 
 section_name <- function(about, part = NULL) paste(c(about, part), collapse = "/")
 
+#' Write tables or models and their index
+#' @return Tibble: section and file of those with rows, because empty tables are not shown.
+#' @noRd
 write_listed <- function(entries, folder, kind, study) {
   index <- tibble(id = character(), section = character(), file = character(), caption = character())
   index <- bind_rows(index, map_dfr(entries, function(entry) {
@@ -167,4 +171,5 @@ write_listed <- function(entries, folder, kind, study) {
     tibble(id = entry$id, section = entry$section, file = file, caption = entry$caption)
   }))
   write_table(index, file.path(folder, kind, "index.csv"))
+  index[map_dbl(entries, function(entry) nrow(entry$data)) > 0, c("section", "file")]
 }

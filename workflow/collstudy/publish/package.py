@@ -216,7 +216,7 @@ def measured_seconds(results: Path, study: str) -> float:
 
 
 def artifact(results: Path, studies: list[str]) -> str:
-    """Return the artifact appendix: command and expected time of each study, and its claims with their figures."""
+    """Return the artifact appendix: command and expected time of each study, and its claims with what shows and makes them."""
     lines = [
         "# Artifact appendix", "",
         "Unpack `data-package.zip`; in its folder `data-package`:", "",
@@ -227,14 +227,35 @@ def artifact(results: Path, studies: list[str]) -> str:
         "  `./study compare results again` (on a cluster: add `--profile slurm`, and write your machine file: `./study probe`)", "",
         "| study | command | expected time of measuring again |", "|---|---|---|",
     ]  # fmt: skip
-    claims = ["", "## Claims and their figures"]
+    claims = [
+        "", "## Claims", "",
+        "Each sentence of the report that states a result, the files in `results/STUDY/` that show it, and the command that makes",
+        "these files from the measurements. After measuring again, the files with the same names are in `again/STUDY/`.",
+    ]  # fmt: skip
     for name in studies:
         document = read_study(results / name)
-        figures = [(row["id"], row["title"]) for row in read_csv(results / name / "figures" / "index.csv")]
         seconds = measured_seconds(results, name)
         time = clock(seconds) if seconds else "imported data: nothing to measure"
         command = f"`./study run {name} -- --config results=again`" if seconds else "`./study reanalyse`"
-        study = f"{document['title'].replace('|', '/')} ({name})"
+        study = f"{_cell(document['title'])} ({name})"
         lines.append(f"| {study} | {command} | {time} |")
-        claims += ["", f"### {study}", "", *(f"- {title}: `{identifier}`" for identifier, title in figures)]
+        claims += ["", f"### {study}", "", "| claim | figures and tables | command |", "|---|---|---|"]
+        claims += _claims(results, name)
     return "\n".join([*lines, *claims]) + "\n"
+
+
+def _claims(results: Path, study: str) -> list[str]:
+    """Return a row for each sentence that states a result, once. Decisions and their verification need the whole workflow."""
+    made_by = {"sentences.csv": "./study reanalyse", "tuning/sentences.csv": "./study run"}
+    lines: dict[str, str] = {}
+    for file, command in made_by.items():
+        path = results / study / file
+        for row in read_csv(path) if path.exists() else ():
+            if row["claim"] == "TRUE":
+                shown = ", ".join(f"`{one}`" for one in row["shown_in"].split(";") if one) or "the text only"
+                lines.setdefault(row["text"], f"| {_cell(row['text'])} | {shown} | `{command} {study}` |")
+    return list(lines.values())
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")

@@ -277,10 +277,14 @@ class Source(ABC):
         return found + (["tuning/sentences.csv"] if self.judged() else [])
 
     def judged(self) -> list[str]:
-        """Return the tables that judge the decisions; [] if nothing is decided."""
-        found = (
-            ["tables/tuning-regret.csv", "tables/tuning-verification.csv"] if "tuning" in self.study.analysis else []
-        )
+        """Return the files that judge the decisions; [] if nothing is decided."""
+        judged = [
+            "tables/tuning-regret.csv",
+            "tables/tuning-verification.csv",
+            "tables/tuning-withdrawn.csv",
+            "tuning/check.csv",
+        ]
+        found = judged if "tuning" in self.study.analysis else []
         return found + (["tables/sampling.csv"] if "replay_sampling" in self.study.analysis else [])
 
     def check(self) -> None:

@@ -22,11 +22,10 @@ from collstudy.sources.importing.labels import (
     files_disagree,
     growth,
     not_forced,
-    pairs_on_one_node,
     same_as_another,
     shifted,
-    stayed_on_the_node,
 )
+from collstudy.sources.importing.mappings import pairs_on_one_node, stayed_on_the_node
 from collstudy.sources.importing.outliers import flag_outliers, nan_medians, noise, outliers
 from collstudy.sources.importing.series import Launches, Series, Table, Values
 from collstudy.sources.importing.units import FEW_RANKS, far_from_neighbours, units

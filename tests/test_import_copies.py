@@ -1,0 +1,121 @@
+"""Import checks of values that are copies of others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from made_rows import changed, found, scaled, sound
+
+
+def test_one_algorithm_under_two_names() -> None:
+    again = [row | {"algorithm": "chain"} for row in sound(seed=2, algorithms=("binomial",))]
+    faulty = sound(algorithms=("linear", "binomial", "binary_tree")) + again
+    (finding,) = found(faulty)["wrong algorithm"]
+    assert (finding.where, finding.confidence) == ("bcast binomial and bcast chain", "likely")
+    assert "other pairs of algorithms differ by" in finding.found
+
+
+def test_series_that_are_others_times_a_constant() -> None:
+    rest = [row for row in sound() if row["algorithm"] != "binary_tree"]
+    made_up = [row | {"algorithm": "binary_tree"} | scaled(1.37)(row) for row in rest if row["algorithm"] == "chain"]
+    findings = found(rest + made_up)["constant ratio"]
+    assert {finding.where for finding in findings} == {
+        f"bcast binary_tree, by {mapping} and bcast chain, by {mapping}" for mapping in ("core", "node")
+    }
+
+
+def test_ranks_and_sizes_that_are_others_times_a_constant() -> None:
+    first = {(r["algorithm"], r["mapping"], r["size_bytes"]): r for r in sound() if r["processes"] == 2}
+    faulty = changed(
+        sound(), lambda row: row["algorithm"] == "chain" and row["mapping"] == "core",
+        lambda row: scaled(1.1 ** (row["processes"] / 2))(first[row["algorithm"], row["mapping"], row["size_bytes"]]),
+    )  # fmt: skip
+    assert {finding.where for finding in found(faulty)["constant ratio"]} == {"bcast chain, by core"}
+
+
+def test_values_of_another_study_digit_by_digit() -> None:
+    theirs = sound("theirs", 4)
+    copied = [row | {"source": "ours", "path": "/ours.csv"} for row in theirs if row["algorithm"] == "chain"]
+    (finding,) = found(sound("ours", 1, ("linear", "binomial")) + copied, {"published": theirs})["equal digit by digit"]
+    assert finding.where == "ours: bcast chain" and "theirs: bcast chain of study published" in finding.found
+    # The same file in two studies, and the same source, may be equal.
+    assert found(sound("theirs", 4), {"published": theirs}) == {}
+
+
+def printed(digits: int, decimals: int) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    return lambda row: {
+        "latency_us": round(float(f"{row['latency_us']:.{digits}g}"), decimals), "min_latency_us": None, "max_latency_us": None
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("rounded", [printed(3, 9), printed(9, 1)], ids=["three digits", "one decimal"])
+def test_a_copy_with_fewer_digits(rounded: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    theirs = sound("theirs", 4)
+    copied = [row | rounded(row) | {"source": "ours", "path": "/ours.csv"} for row in theirs]
+    findings = found(copied, {"published": theirs})["equal digit by digit"]
+    assert {finding.where for finding in findings} == {
+        f"ours: bcast {name}" for name in ("linear", "chain", "binomial", "binary_tree")
+    }
+    # Other measurements with the same rounding are not reported.
+    assert found([row | rounded(row) for row in sound("other", 9)], {"published": theirs}) == {}
+
+
+def test_a_copy_of_single_launches_in_another_order() -> None:
+    theirs = [row | {"launch": launch} for launch in (1, 2, 3) for row in sound("theirs", launch, ("chain",))]
+    copied = [row | {"source": "ours", "path": "/ours.csv", "launch": 1} for row in theirs if row["launch"] == 2]
+    rest = sound("ours", 8, ("linear",))
+    (finding,) = found(rest + copied, {"published": theirs})["equal digit by digit"]
+    assert finding.where == "ours: bcast chain"
+
+
+def test_a_copy_of_some_numbers_of_ranks() -> None:
+    theirs = sound("theirs", 4)
+    ours = [row | {"source": "ours", "path": "/ours.csv"} for row in theirs if row["processes"] > 24]
+    ours += [row for row in sound("ours", 5) if row["processes"] <= 24]
+    assert len(found(ours, {"published": theirs})["equal digit by digit"]) == 4
+    # Also of a single one.
+    ours = [
+        row | {"source": "ours", "path": "/ours.csv"}
+        for row in theirs
+        if (row["processes"], row["algorithm"]) == (32, "chain")
+    ]
+    ours += [row for row in sound("ours", 5) if (row["processes"], row["algorithm"]) != (32, "chain")]
+    (finding,) = found(ours, {"published": theirs})["equal digit by digit"]
+    assert finding.where == "ours: bcast chain" and "by core and core, at 32 ranks" in finding.found
+
+
+def test_another_studys_series_times_a_constant() -> None:
+    theirs = sound("theirs", 4, ("chain",))
+    ours = [row | scaled(1.13)(row) | {"source": "ours", "path": "/ours.csv"} for row in theirs]
+    findings = found(ours + sound("ours", 6, ("linear",)), {"published": theirs})["constant ratio"]
+    assert {finding.where for finding in findings} == {
+        f"ours: bcast chain, by {mapping}" for mapping in ("core", "node")
+    }
+    assert all("of study published is 1.13" in finding.found for finding in findings)
+
+
+def test_algorithms_that_are_all_equal_are_one_finding() -> None:
+    algorithms = ("linear", "chain", "binomial", "binary_tree")
+    same = [
+        row | {"algorithm": name}
+        for seed, name in enumerate(algorithms)
+        for row in sound(seed=seed, algorithms=("chain",))
+    ]
+    findings = {finding.where: finding.found for finding in found(same)["wrong algorithm"]}
+    assert "had no effect" in findings.pop("bcast binary_tree, binomial, chain and linear")
+    assert all("grows with the number of ranks" in text for text in findings.values())
+
+
+def test_a_number_of_ranks_that_is_another_times_a_constant() -> None:
+    """The two need not be neighbours."""
+    at = {
+        r["size_bytes"]: r for r in sound() if (r["algorithm"], r["mapping"], r["processes"]) == ("chain", "core", 16)
+    }
+    faulty = changed(
+        sound(), lambda row: (row["algorithm"], row["mapping"], row["processes"]) == ("chain", "core", 32),
+        lambda row: scaled(1.9)(at[row["size_bytes"]]),
+    )  # fmt: skip
+    (finding,) = found(faulty)["constant ratio"]
+    assert finding.where == "bcast chain, by core" and "from 16 to 32" in finding.found

@@ -1,0 +1,208 @@
+# How a study was measured or simulated, and which of its grid cells have no number.
+
+#' Sentences on how the numbers of a study were obtained
+#'
+#' @param results List from [read_results()].
+#' @return Tibble as of [said()]: sections `simulated` (a warning), `how`, `left-out` (one sentence for each application
+#'   without a trace), and `status` where all grid cells have a number, otherwise `lacking`, or `not-imported` if only
+#'   imported data lack them.
+#' @noRd
+sentences_of_how <- function(results) {
+  study <- results$study
+  bind_rows(
+    said("simulated", if (study$simulated) paste0(
+      "Every number of this study was computed by ", simulator_of(study), " from a description of the machine; none ",
+      "was measured. Measurements shown for comparison are labelled as such."
+    ), claim = FALSE),
+    said("how", describe_how(study, results$cells), claim = FALSE),
+    said("left-out", map_chr(study$left_out, function(lost) paste0(lost$label, ": ", lost$reason, ".")), claim = FALSE),
+    sentences_of_status(study, results$cells)
+  )
+}
+
+simulator_of <- function(study) with_version(study$provenance$simulator, study$provenance$simulator_version)
+
+describe_how <- function(study, cells) {
+  if (length(study$applications)) return(describe_tracing(study))
+  if (length(study$program)) return(describe_program_runs(study))
+  how <- study$provenance
+  suite <- with_version(how$suite, how$suite_version)
+  mpi <- with_version(how$mpi, how$mpi_version)
+  first <- if (study$simulated) {
+    paste0("Simulated with ", simulator_of(study), ", running ", suite, ".")
+  } else if (identical(study$machine$kind, "imported")) {
+    paste0("Existing measurements, read from files: ", suite, " with ", mpi, ".")
+  } else {
+    paste0("Measured with ", suite, " and ", mpi, ".")
+  }
+  c(
+    first, paste0("Machine: ", describe_machine(study$machine), "."), describe_repeats(study, cells),
+    describe_imported(study$import),
+    if (length(study$sampling)) "Only those points of the grid that the rounds selected were measured.",
+    if (study$simulated && identical(study$chapter, "pipelining")) paste(
+      "The simulator runs the messages of Open MPI's algorithms, blocking and non-blocking. It has neither the",
+      "decision rules nor the non-blocking algorithms of MPICH and Intel MPI, so these libraries are not simulated.",
+      "Reductions take the time given in the machine's file, and messages progress meanwhile; the gain from",
+      "pipelining depends on this assumption."
+    )
+  )
+}
+
+#' How applications were traced and replayed
+#' @noRd
+describe_tracing <- function(study) {
+  how <- study$provenance
+  c(
+    paste0(
+      "Each application ran once, unmodified, on ", study$machine$label, " with ",
+      with_version(how$mpi, how$mpi_version), ", with this project's trace library preloaded."
+    ),
+    if (isTRUE(how$oversubscribed)) paste(
+      "The ranks shared its cores. This does not change their calls, but elapsed time includes waiting for a core, so",
+      "the replays use the processor time between calls as computing time."
+    ),
+    if (nzchar(how$simulator)) paste0(
+      "The replays are simulated by ", simulator_of(study), ": the same calls in the same order, on a simulated ",
+      "machine. All results of replays are labelled as simulated."
+    )
+  )
+}
+
+#' How a program whose collectives are tuned was run
+#' @noRd
+describe_program_runs <- function(study) {
+  how <- study$provenance
+  paste0(
+    "The program ran unmodified on ", describe_machine(study$machine), " with ",
+    with_version(how$mpi, how$mpi_version), ", as `", study$program$command, "`: once with this project's trace ",
+    "library to record its calls, and ", study$program$runs, " times each with and without the library to measure its ",
+    "overhead. The cells that the program uses were then measured in rounds with ",
+    with_version(how$suite %||% "no benchmark", how$suite_version), ", weighted by their share of the run time."
+  )
+}
+
+#' "Two THIN nodes of ORFEO (2 nodes x 2 sockets x 12 cores)"
+#' @noRd
+describe_machine <- function(machine) {
+  levels <- map_chr(machine$levels, function(level) count_of(level$count %||% 1, level_word(level$name)))
+  label <- machine$label %||% machine$name %||% "not named"
+  if (length(levels)) paste0(label, " (", paste(levels, collapse = " \u00d7 "), ")") else label
+}
+
+#' What a latency is: the mean over which iterations, the median over which launches
+#' @noRd
+describe_repeats <- function(study, cells) {
+  how <- study$provenance
+  if (is.null(how$iterations)) return(NULL)
+  loop <- paste0(
+    "the mean over the ranks of each rank's mean over ", count_range(how$iterations, "iteration"), ", after ",
+    count_range(how$warmup %||% 0, "warm-up iteration")
+  )
+  if (study$simulated) {
+    return(c(
+      paste0("A latency is ", loop, "."), describe_barriers(unlist(how$barriers)),
+      "The simulation is deterministic, so each grid cell is launched once."
+    ))
+  }
+  c(
+    paste0(
+      "The result of a launch is ", loop, "; a latency is the median over ",
+      count_range(unlist(how$launches) %||% 1, "launch", "launches"), "."
+    ),
+    describe_stops(cells, how$ci_width_pct)
+  )
+}
+
+#' Sentence on the barrier between calls, if it is not the library's default, because its exit skew biases the latency
+#' @noRd
+describe_barriers <- function(barriers) {
+  if (length(barriers) == 0) return(NULL)
+  paste0(
+    "The barrier between the calls is ", paste(gsub("_", " ", barriers), collapse = " or "), ", not the library's ",
+    "default", if ("aligned" %in% barriers) ": all ranks start each call at the same instant", "."
+  )
+}
+
+#' Sentence on the rules that ended the launches of the cells
+#' @noRd
+describe_stops <- function(cells, width) {
+  stops <- table(cells$stop)
+  words <- c(
+    narrow = paste0("because the 95 % interval of the median was narrower than ", width, " %"),
+    limit = "at the maximum number of launches"
+  )
+  known <- intersect(names(words), names(stops))
+  if (length(known) == 0 || is.null(width)) return(NULL)
+  paste0("Launching stopped ", and_list(
+    paste0(words[known], " in ", map_chr(stops[known], count_of, "grid cell"))
+  ), ".")
+}
+
+#' Sentences with the counts of the import, so that nothing is dropped silently
+#' @noRd
+describe_imported <- function(import) {
+  if (length(import) == 0) return(NULL)
+  counts <- purrr::keep(import, function(x) is.numeric(x) && length(x) == 1)
+  names(counts) <- gsub("_", " ", names(counts))
+  counts <- c(counts, import$problems) # whose names are sentences with paths
+  if (length(counts) == 0) return(NULL)
+  counts <- unlist(counts)
+  counts <- counts[counts > 0]
+  sources <- unlist(import$sources)
+  c(
+    paste0("Import: ", and_list(paste(format_count(counts), names(counts))), "."),
+    if (length(sources) > 1) paste0(
+      "Measured by ", and_list(sources), "; the value of each author counts as one launch."
+    ),
+    if (length(import$statistics)) paste0("A latency is ", and_list(statistic_words[unlist(import$statistics)]), "."),
+    map_chr(import$left_out, function(entry) {
+      paste0("Left out by the study: ", format_count(entry$rows), " rows (", entry$reason, ").")
+    })
+  )
+}
+
+#' The values of the column `statistic` in words
+#' @noRd
+statistic_words <- c(
+  mean_over_ranks = "the mean over the ranks of each rank's mean over iterations",
+  mean_over_ranks_median = "the mean over the ranks, median over the calls of a launch",
+  slowest_rank = "the time of the slowest rank, mean over iterations",
+  slowest_rank_median = "the time of the slowest rank, median over the calls of a launch"
+)
+
+#' The sentence on the grid cells that have a number, or on those that have none
+#' @noRd
+sentences_of_status <- function(study, cells) {
+  count <- nrow(cells)
+  bad <- cells[cells$status != "measured", ]
+  if (count == 0) return(NULL)
+  if (nrow(bad) == 0) return(said("status", describe_complete(study, cells), claim = FALSE))
+  of <- paste(format_count(nrow(bad)), "of", format_count(count), "grid cells ")
+  statuses <- table(sub("^unproved$", "not verified", bad$status))
+  one <- nrow(bad) == 1
+  if (identical(study$machine$kind, "imported") && identical(names(statuses), "missing")) {
+    return(said("not-imported", claim = FALSE, paste0(
+      of, if (one) "is" else "are", " not in the imported data, or only at some sizes."
+    )))
+  }
+  said("lacking", claim = FALSE, paste0(
+    of, if (one) "has" else "have", " no usable number, or none at some sizes",
+    if (length(statuses) == 1) paste0(" (", names(statuses), ")") else
+      paste0(": ", and_list(paste(format_count(statuses), names(statuses)))), "."
+  ))
+}
+
+describe_complete <- function(study, cells) {
+  traces <- sum(cells$algorithm %in% "traced")
+  replays <- nrow(cells) - traces
+  if (traces > 0) {
+    replayed <- if (replays == 1) "its replay" else paste("all", replays, "replays")
+    return(paste0(
+      if (traces == 1) "The trace was measured" else paste("All", traces, "traces were measured"),
+      if (replays > 0) paste0(" and ", replayed, " simulated"), "."
+    ))
+  }
+  done <- if (study$simulated) "simulated" else "measured"
+  if (nrow(cells) == 1) return(paste0("The study has one grid cell; it was ", done, "."))
+  paste0("All ", format_count(nrow(cells)), " grid cells of the study were ", done, ".")
+}

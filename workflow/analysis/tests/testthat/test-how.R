@@ -1,0 +1,72 @@
+# How a study was measured, and which of its grid cells have no number.
+status <- function(status, kind = "local", algorithm = "a") {
+  sentences_of_status(list(machine = list(kind = kind), simulated = FALSE), tibble::tibble(status, algorithm))
+}
+
+test_that("grid cells are counted in words", {
+  expect_equal(status("measured")$text, "The study has one grid cell; it was measured.")
+  expect_equal(status(c("measured", "measured"))$text, "All 2 grid cells of the study were measured.")
+  expect_equal(
+    status(c("measured", "missing"))$text, "1 of 2 grid cells has no usable number, or none at some sizes (missing)."
+  )
+  lacking <- status(c("failed", "unproved"))
+  expect_equal(
+    lacking$text, "2 of 2 grid cells have no usable number, or none at some sizes: 1 failed and 1 not verified."
+  )
+  expect_equal(lacking$section, "lacking")
+  imported <- status(c("measured", "missing"), kind = "imported")
+  expect_equal(imported$text, "1 of 2 grid cells is not in the imported data, or only at some sizes.")
+  expect_equal(imported$section, "not-imported")
+  expect_equal(
+    status(rep("measured", 3), algorithm = c("traced", "replay", "replay"))$text,
+    "The trace was measured and all 2 replays simulated."
+  )
+  expect_null(status(character()))
+})
+
+test_that("what was imported is counted in words, and paths are not changed", {
+  expect_null(describe_imported(NULL))
+  found <- describe_imported(list(
+    rows_read = 1200, rows_used = 0, problems = list("patterns that match no file (first: ${A_B}/c_*.csv)" = 3),
+    left_out = list(list(rows = 1500, reason = "no mapping"))
+  ))
+  expect_equal(found, c(
+    "Import: 1,200 rows read and 3 patterns that match no file (first: ${A_B}/c_*.csv).",
+    "Left out by the study: 1,500 rows (no mapping)."
+  ))
+})
+
+test_that("iterations, launches and the barrier are stated", {
+  study <- list(simulated = FALSE, provenance = list(
+    suite = "collbench", suite_version = "1.0", mpi = "openmpi", mpi_version = "5.0.11", iterations = list(10, 1000),
+    warmup = list(1), launches = list(min = 1, max = 5), ci_width_pct = 5
+  ), machine = list(label = "M", levels = list(list(name = "node", count = 2), list(name = "numa"))))
+  cells <- tibble::tibble(stop = c("narrow", "limit", "limit"))
+  expect_equal(describe_how(study, cells), c(
+    "Measured with collbench 1.0 (the embedded benchmark) and Open MPI 5.0.11.",
+    "Machine: M (2 nodes \u00d7 1 NUMA domain).",
+    paste(
+      "The result of a launch is the mean over the ranks of each rank's mean over 10 to 1,000 iterations, after 1",
+      "warm-up iteration; a latency is the median over 1 to 5 launches."
+    ),
+    paste(
+      "Launching stopped because the 95 % interval of the median was narrower than 5 % in 1 grid cell and at the",
+      "maximum number of launches in 2 grid cells."
+    )
+  ))
+  study$simulated <- TRUE
+  study$provenance <- c(study$provenance, simulator = "SimGrid SMPI", simulator_version = "3.32", barriers = "aligned")
+  expect_match(describe_how(study, cells), "all ranks start each call at the same instant\\.$", all = FALSE)
+})
+
+test_that("each claim names the figures and tables that show it", {
+  shown <- tibble::tibble(
+    section = c("bcast", "bcast/levels", "a/dynamic", "gain"), file = c("f.svg", "l.csv", "d.svg", "g.csv")
+  )
+  found <- add_shown(dplyr::bind_rows(
+    said("answer", c("Title: much is gained.", "Something else.")), said("bcast", "It is slow."),
+    said("dynamic", "Links are full."), said("gain", "Much is gained."),
+    said("gain", "A note.", claim = FALSE)
+  ), shown)
+  expect_equal(found$shown_in, c("g.csv", "f.svg;l.csv;d.svg;g.csv", "f.svg;l.csv", "d.svg", "g.csv", ""))
+})
