@@ -32,7 +32,7 @@ static void make_communicators(int rank, int size) {
     call_on(comm);
     MPI_Cart_create(MPI_COMM_WORLD, 1, &size, &periodic, 0, &comm);
     call_on(comm);
-    MPI_Dist_graph_create(MPI_COMM_WORLD, 1, &rank, &single, &next, MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &comm);
+    MPI_Dist_graph_create(MPI_COMM_WORLD, 1, &rank, &single, &next, &single, MPI_INFO_NULL, 0, &comm);
     call_on(comm);
 }
 
