@@ -30,9 +30,11 @@ from collstudy.store.described import read_study
 
 #: Files of a checkout that a package needs, used if the checkout is not a git repository.
 SOURCES = (
-    "Snakefile", "study", "config", "profiles", "workflow", "report", "envs", "spack", "spack.yaml", "docs", "tests", "LICENSE",
-    "README.md", "CITATION.cff", "CHANGELOG.md", "CONTRIBUTING.md", "Containerfile", "apptainer.def", "pyproject.toml",
+    "Snakefile", "study", "config", "data", "profiles", "workflow", "report", "envs", "spack", "spack.yaml", "docs", "tests", "bench",
+    "LICENSE", "README.md", "CITATION.cff", "CHANGELOG.md", "CONTRIBUTING.md", "Containerfile", "apptainer.def", "pyproject.toml",
 )  # fmt: skip
+#: Folders of which a package has the files that are not committed as well, such as a study of ./study new.
+OWN = ("config", "data", "report", "workflow")
 PAGES = """\
 # Puts this folder on GitHub Pages: push it as a repository of its own, and choose "GitHub Actions" in Settings, Pages.
 name: pages
@@ -141,7 +143,9 @@ def _copy(source: Path, target: Path) -> None:
 
 def _copy_sources(stage: Path) -> None:
     listed = ask(["git", "ls-files", "-z"], folder=ROOT)
-    names = [name for name in listed.stdout.split("\0") if name] if listed.returncode == 0 else []
+    new = ask(["git", "ls-files", "-z", "--others", "--exclude-standard", "--", *OWN], folder=ROOT)
+    # A copy inside another repository has no committed files.
+    names = [name for name in (listed.stdout + new.stdout).split("\0") if name] if listed.stdout else []
     if not names:
         for source in SOURCES:
             found = [ROOT / source] if (ROOT / source).is_file() else sorted((ROOT / source).rglob("*"))

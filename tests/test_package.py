@@ -1,0 +1,66 @@
+"""The data package of irregular checkouts and results; tests/test_publish.py measures and publishes a study."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+from collstudy.publish import citation, data, package
+from conftest import ROOT, finish, must
+
+
+def small(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
+    """Write a checkout of few files, with results of a study of one cell; return the checkout and the results."""
+    checkout, results = folder / "checkout", folder / "results"
+    for module in (package, citation, data):
+        monkeypatch.setattr(module, "ROOT", checkout)
+    # Looking for programs takes seconds.
+    monkeypatch.setattr(package, "info", dict)
+    files = {
+        checkout / "CITATION.cff": (ROOT / "CITATION.cff").read_text(),
+        checkout / "config" / "config.yaml": "studies: [other]\n",
+        checkout / "config" / "studies" / "mine.yaml": "title: Mine\n",
+        checkout / "data" / "table.csv": "a\n1\n",
+        results / "report" / "index.html": "<html></html>",
+        results / "report" / "report.pdf": "%PDF-1.7",
+        results / "mine" / "study.json": json.dumps({"title": "Mine", "question": "Which?", "provenance": {}}),
+        results / "mine" / "measurements.csv": "collective\n",
+        results / "mine" / "cells.csv": "cell\n0123456789abcdef\n",
+        results / "cells" / "bcast" / "linear_p2-0123456789abcdef.json": json.dumps({"launches": []}),
+    }
+    for path, text in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return checkout, results
+
+
+def packed(results: Path, target: Path) -> dict[str, str]:
+    """Publish the study of `small`; return the text of each file of the package."""
+    package.publish(results, ["mine"], target, {})
+    with zipfile.ZipFile(target / "data-package.zip") as archive:
+        names = [name for name in archive.namelist() if "ro-crate" not in name]
+        return {name.removeprefix("data-package/"): archive.read(name).decode() for name in names}
+
+
+def git(folder: Path, *arguments: str) -> None:
+    identity = ["-c", "user.name=Zoë Ångström", "-c", "user.email=zoe@example.org"]
+    must(finish(["git", *identity, *arguments], cwd=folder))
+
+
+@pytest.mark.parametrize("repository", [False, True])
+def test_a_package_has_the_studies_that_nobody_committed(
+    repository: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of ./study new are not in git, and a package in turn is no repository."""
+    checkout, results = small(tmp_path, monkeypatch)
+    if repository:
+        (checkout / ".gitignore").write_text("*.o\n")
+        git(checkout, "init")
+        git(checkout, "add", "CITATION.cff", "config/config.yaml", ".gitignore")
+        git(checkout, "commit", "-m", "Begin")
+        (checkout / "config" / "built.o").write_text("")
+    found = packed(results, tmp_path / "publish")
+    assert {"config/studies/mine.yaml", "data/table.csv", "config/config.yaml", "CITATION.cff"} <= found.keys()
+    assert (".gitignore" in found) == repository and "config/built.o" not in found
