@@ -64,3 +64,31 @@ def test_a_package_has_the_studies_that_nobody_committed(
     found = packed(results, tmp_path / "publish")
     assert {"config/studies/mine.yaml", "data/table.csv", "config/config.yaml", "CITATION.cff"} <= found.keys()
     assert (".gitignore" in found) == repository and "config/built.o" not in found
+
+
+def test_a_package_has_traces_replays_and_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The analysis of an application reads its trace, and its runs are measurements as well."""
+    _, results = small(tmp_path, monkeypatch)
+    (results / "mine" / "cells.csv").write_text("cell\naaaaaaaaaaaaaaaa\nbbbbbbbbbbbbbbbb\n")
+    (results / "mine" / "program.json").write_text(json.dumps({"trace": "traces/app-v1.2_here_p4-cccccccccccccccc"}))
+    mine = [
+        "traces/app.x_here_p4-aaaaaaaaaaaaaaaa", "replays/app.x_there_core_p8-bbbbbbbbbbbbbbbb",
+        "traces/app-v1.2_here_p4-cccccccccccccccc",
+    ]  # fmt: skip
+    others = ["traces/app.x_here_p4-aaaaaaaaaaaaaaaa.damaged-1", "traces/app_here_p4-dddddddddddddddd"]
+    for folder in (*mine, *others):
+        (results / folder / "log").mkdir(parents=True)
+        (results / folder / "about.json").write_text(json.dumps({"provenance": {"seconds": 20}}))
+        (results / folder / "log" / "calls.csv.gz").write_text("calls")
+    run = {"launches": [{"provenance": {"seconds": 30}}]}
+    (results / "runs").mkdir()
+    for name in ("app-v1.2_here_p4_plain-eeeeeeeeeeeeeeee", "app_here_p4_plain-ffffffffffffffff"):
+        (results / "runs" / f"{name}.json").write_text(json.dumps(run))
+    found = packed(results, tmp_path / "publish")
+    stored = {"runs/app-v1.2_here_p4_plain-eeeeeeeeeeeeeeee.json"}
+    stored |= {f"{folder}/{file}" for folder in mine for file in ("about.json", "log/calls.csv.gz")}
+    kinds = ("traces/", "replays/", "runs/", "cells/")
+    assert {name for name in found if name.startswith(tuple(f"results/{kind}" for kind in kinds))} == {
+        f"results/{name}" for name in stored
+    }
+    assert "| Mine (mine) | `./study run mine -- --config results=again` | 1 min 30 s |" in found["ARTIFACT.md"]

@@ -18,7 +18,7 @@ from typing import Any
 from collstudy.base.clock import clock
 from collstudy.base.commands import ask
 from collstudy.base.errors import StudyError
-from collstudy.base.files import read_csv, write_atomically
+from collstudy.base.files import read_csv, read_json, write_atomically
 from collstudy.base.paths import ROOT
 from collstudy.launch.toolchain import spack_lock
 from collstudy.publish.building import SINGLE_FILE
@@ -162,19 +162,30 @@ def _copy_sources(stage: Path) -> None:
 
 
 def _copy_study(results: Path, name: str, target: Path) -> list[Path]:
-    """Copy a study's files and its cells; return the files of the cells."""
+    """Copy a study's files and what is stored of its cells, traces, replays and runs; return the latter."""
     shutil.copytree(results / name, target / name, ignore=shutil.ignore_patterns(".*", "pending.txt"))
-    files = _cell_files(results, name)
+    files = _stored(results, name)
     for path in files:
         _copy(path, target / path.relative_to(results))
     return files
 
 
-def _cell_files(results: Path, study: str) -> list[Path]:
-    """Return the files of a study's cells."""
-    wanted = {row["cell"] for row in read_csv(results / study / "cells.csv") if row.get("cell")}
-    found = (results / "cells").rglob("*.json") if wanted else ()
-    return [path for path in found if path.stem.rsplit("-", 1)[-1] in wanted]
+def _stored(results: Path, study: str) -> list[Path]:
+    """Return the files of a study's cells, traces, replays and runs."""
+    trace = read_json(results / study / "program.json").get("trace", "").rpartition("/")[2]
+    names = [row["cell"] for row in read_csv(results / study / "cells.csv") if row.get("cell")] + [trace] * bool(trace)
+    wanted = {_digest(name) for name in names}
+    patterns = ("cells/*/*.json", "runs/*.json", "traces/*", "replays/*") if wanted else ()
+    found = [path for pattern in patterns for path in results.glob(pattern) if _digest(path.name) in wanted]
+    if trace:
+        # The tables of a program do not list its runs.
+        found += results.glob(f"runs/{trace.rpartition('-')[0]}_*.json")
+    return [file for path in found for file in (path.rglob("*") if path.is_dir() else [path]) if file.is_file()]
+
+
+def _digest(name: str) -> str:
+    """Return the digest at the end of the name of a stored file or folder."""
+    return name.removesuffix(".json").rpartition("-")[2]
 
 
 def _copy_licences(inputs: Mapping[str, list[Path]], target: Path) -> None:
@@ -211,11 +222,13 @@ def _zip(stage: Path, archive: Path) -> None:
 
 
 def measured_seconds(results: Path, study: str) -> float:
-    """Return the total wall time (s) of the launches of a study's cells."""
+    """Return the total wall time (s) of the launches of a study's cells, traces, replays and runs."""
     total = 0.0
-    for path in _cell_files(results, study):
-        launches = json.loads(path.read_text(encoding="utf-8"))["launches"]
-        total += sum(launch["provenance"]["seconds"] for launch in launches)
+    for path in _stored(results, study):
+        if path.suffix == ".json":
+            document = read_json(path)
+            launches = document.get("launches", [document])
+            total += sum(launch.get("provenance", {}).get("seconds", 0.0) for launch in launches)
     return total
 
 
