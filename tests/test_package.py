@@ -7,7 +7,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from collstudy.publish import citation, data, package
+from collstudy.cli.main import main
+from collstudy.project import made
+from collstudy.publish import again, citation, data, package
 from conftest import ROOT, finish, must
 
 
@@ -92,3 +94,32 @@ def test_a_package_has_traces_replays_and_runs(tmp_path: Path, monkeypatch: pyte
         f"results/{name}" for name in stored
     }
     assert "| Mine (mine) | `./study run mine -- --config results=again` | 1 min 30 s |" in found["ARTIFACT.md"]
+
+
+def test_a_package_agrees_with_its_digests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, results = small(tmp_path, monkeypatch)
+    (results / "mine" / "tuning").mkdir()
+    for name in ("README.md", "pending.txt"):
+        (results / "mine" / "tuning" / name).write_text("text\n")
+    (results / "mine" / "measurements.csv.damaged-1").write_text("x")
+    for study, part in (("mine", "collect"), ("mine", "emit"), ("mine", "keep"), ("", "report")):
+        made.note(results, study, part)
+    packed(results, tmp_path / "publish")
+    with zipfile.ZipFile(tmp_path / "publish" / "data-package.zip") as archive:
+        archive.extractall(tmp_path)
+    unpacked = tmp_path / "data-package" / "results"
+    for folder in (unpacked, unpacked / "mine"):
+        assert made.count(folder) and made.changed(folder) == {}
+    assert not list(unpacked.rglob("*.damaged-*"))
+
+
+def test_files_analysed_again_are_not_reported_as_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another version of R may write other bytes."""
+    _, results = small(tmp_path, monkeypatch)
+    table = results / "mine" / "tables" / "a.csv"
+    table.parent.mkdir()
+    table.write_text("1\n")
+    made.note(results, "mine", "analyse")
+    monkeypatch.setattr(again, "_call", lambda command: table.write_text("1.0\n"))
+    assert main(["--results", str(results), "reanalyse", "mine"]) == 0
+    assert table.read_text() == "1.0\n" and made.changed(results / "mine") == {}

@@ -95,7 +95,11 @@ def reanalyse(arguments: argparse.Namespace) -> None:
     from collstudy.publish import again
 
     project = Project(results=arguments.results)
-    again.reanalyse(project.results, arguments.studies or project.default_studies)
+    studies = arguments.studies or project.default_studies
+    for name in studies:
+        again.analyse(project.results / name)
+        made.note(project.results, name, "analyse")
+    again.render(project.results, studies)
 
 
 def compare(arguments: argparse.Namespace) -> None:

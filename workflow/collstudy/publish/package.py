@@ -114,6 +114,8 @@ def _fill(stage: Path, results: Path, studies: list[str], inputs: Mapping[str, l
     # Studies may share cells.
     cells = len({path for name in studies for path in _copy_study(results, name, stage / "results")})
     shutil.copytree(results / "report", stage / "results" / "report")
+    if (results / "made.json").exists():
+        _copy(results / "made.json", stage / "results" / "made.json")
     _copy_spack(stage)
     # The package analyses only its own studies.
     text = (stage / "config" / "config.yaml").read_text(encoding="utf-8")
@@ -163,7 +165,14 @@ def _copy_sources(stage: Path) -> None:
 
 def _copy_study(results: Path, name: str, target: Path) -> list[Path]:
     """Copy a study's files and what is stored of its cells, traces, replays and runs; return the latter."""
-    shutil.copytree(results / name, target / name, ignore=shutil.ignore_patterns(".*", "pending.txt"))
+    shutil.copytree(results / name, target / name, ignore=shutil.ignore_patterns(".*", "pending.txt", "*.damaged-*"))
+    if (digests := target / name / "made.json").exists():
+        # Lists of blocks, which are not copied, must not be reported as missing.
+        parts = {
+            part: {file: of[file] for file in of if (target / name / file).exists()}
+            for part, of in read_json(digests).items()
+        }
+        _write_json(digests, parts)
     files = _stored(results, name)
     for path in files:
         _copy(path, target / path.relative_to(results))
