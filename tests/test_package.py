@@ -7,6 +7,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from collstudy.base.errors import StudyError
 from collstudy.cli.main import main
 from collstudy.project import made
 from collstudy.publish import again, citation, data, package
@@ -123,3 +124,35 @@ def test_files_analysed_again_are_not_reported_as_changed(tmp_path: Path, monkey
     monkeypatch.setattr(again, "_call", lambda command: table.write_text("1.0\n"))
     assert main(["--results", str(results), "reanalyse", "mine"]) == 0
     assert table.read_text() == "1.0\n" and made.changed(results / "mine") == {}
+
+
+def test_publishing_again_replaces_what_was_published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder may be a repository, with files of its own. An interrupted run is continued by the next."""
+    _, results = small(tmp_path, monkeypatch)
+    theirs = tmp_path / "theirs.csv"
+    theirs.write_text("a\n")
+    (results / "report" / "report.html").write_text("<html></html>")
+    (results / "report" / "figures" / "old").mkdir(parents=True)
+    (results / "report" / "figures" / "old" / "a.svg").write_text("<svg/>")
+    target = tmp_path / "publish"
+    (target / ".stage" / "results").mkdir(parents=True)
+    package.publish(results, ["mine"], target, {"mine": [theirs]})
+    git(target, "init")
+    (target / "CNAME").write_text("example.org\n")
+    before = {path.relative_to(target).as_posix() for path in target.rglob("*") if ".git" not in path.parts}
+    gone = {"report.html", "figures/old/a.svg", "imported.csv"}
+    assert gone <= before
+    (results / "report" / "report.html").unlink()
+    (results / "report" / "figures" / "old" / "a.svg").unlink()
+    said = package.publish(results, ["mine"], target, {})
+    assert "report.html" not in said[0]
+    after = {path.relative_to(target).as_posix() for path in target.rglob("*") if ".git" not in path.parts}
+    assert after == before - gone
+    sums = (target / "SHA256SUMS").read_text()
+    assert ".git/" not in sums and ".github/workflows/pages.yml" in sums
+    must(finish(["sha256sum", "--check", "--quiet", "SHA256SUMS"], cwd=target))
+    file = tmp_path / "file"
+    file.write_text("mine")
+    with pytest.raises(StudyError, match="is a file"):
+        package.publish(results, ["mine"], file, {})
+    assert file.read_text() == "mine"

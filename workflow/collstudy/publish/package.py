@@ -35,6 +35,8 @@ SOURCES = (
 )  # fmt: skip
 #: Folders of which a package has the files that are not committed as well, such as a study of ./study new.
 OWN = ("config", "data", "report", "workflow")
+#: Files of an earlier publication that the next one may not have.
+REPLACED = ("sec-*.html", SINGLE_FILE, "figures/**/*", "imported.csv")
 PAGES = """\
 # Puts this folder on GitHub Pages: push it as a repository of its own, and choose "GitHub Actions" in Settings, Pages.
 name: pages
@@ -70,17 +72,20 @@ def publish(results: Path, studies: list[str], target: Path, inputs: Mapping[str
     ]
     if lacking:
         raise StudyError(f"missing: {', '.join(lacking)}; first {' '.join(['./study run', *studies])}")
-    if target.exists() and not (target / "data-package.zip").exists() and any(target.iterdir()):
-        raise StudyError(f"{target} is not empty and was not made by ./study publish; choose another folder")
+    if target.exists() and not target.is_dir():
+        raise StudyError(f"{target} is a file; choose another folder")
     stage = target / ".stage"
+    # An interrupted run leaves the stage.
+    if target.exists() and any(target.iterdir()) and not (target / "data-package.zip").exists() and not stage.exists():
+        raise StudyError(f"{target} is not empty and was not made by ./study publish; choose another folder")
     shutil.rmtree(stage, ignore_errors=True)
     stage.mkdir(parents=True)
     try:
         cells = _fill(stage, results, studies, inputs)
         archive = target / "data-package.zip"
         _zip(stage, archive)
-        # Remove pages of studies that are no longer published.
-        for path in target.glob("sec-*.html"):
+        # Remove what is no longer published; other files in the folder belong to the user.
+        for path in [path for old in REPLACED for path in target.glob(old) if path.is_file()]:
             path.unlink()
         shutil.copytree(report, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".*"))
         for name in (
