@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import zipfile
 from pathlib import Path
 
@@ -156,3 +157,18 @@ def test_publishing_again_replaces_what_was_published(tmp_path: Path, monkeypatc
     with pytest.raises(StudyError, match="is a file"):
         package.publish(results, ["mine"], file, {})
     assert file.read_text() == "mine"
+
+
+def test_authors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of git, unless it has only the last commits; then those of CITATION.cff."""
+    checkout, _ = small(tmp_path, monkeypatch)
+    cited = [author.name for author in citation.read_citation().authors]
+    git(checkout, "init")
+    for message in ("One", "Two"):
+        git(checkout, "commit", "--allow-empty", "-m", message)
+    monkeypatch.setenv("LC_ALL", "C")
+    assert [author.name for author in citation.read_citation().authors] == ["Zoë Ångström"]
+    git(tmp_path, "clone", "--depth", "1", f"file://{checkout}", "shallow")
+    shutil.copy(checkout / "CITATION.cff", tmp_path / "shallow")
+    monkeypatch.setattr(citation, "ROOT", tmp_path / "shallow")
+    assert [author.name for author in citation.read_citation().authors] == cited != []
