@@ -172,3 +172,18 @@ def test_authors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copy(checkout / "CITATION.cff", tmp_path / "shallow")
     monkeypatch.setattr(citation, "ROOT", tmp_path / "shallow")
     assert [author.name for author in citation.read_citation().authors] == cited != []
+
+
+def test_compared_points_are_of_one_study_and_library(tmp_path: Path) -> None:
+    """An atlas has the same cell of several machines, and a study may measure two MPI libraries."""
+    header = "study,mpi,collective,algorithm,parameters,mapping,nodes,processes,size_bytes,launch,latency_us\n"
+    for folder, factor in (("a", 1), ("b", 2)):
+        path = tmp_path / folder / "all" / "measurements.csv"
+        path.parent.mkdir(parents=True)
+        rows = [
+            f"{of},bcast,default,,core,1,2,8,1,{us}\n"
+            for of, us in (("x,mpich", 1), ("x,openmpi", 5 * factor), ("y,mpich", 9))
+        ]
+        path.write_text(header + "".join(rows))
+    (line,) = again.compare(tmp_path / "a", tmp_path / "b")
+    assert line.startswith("all: 3 of 3 points measured again; 2 identical, 67 % within 10 %")

@@ -25,6 +25,9 @@ class Measurement:
     value: float
     #: The two ranks of the pair, in rows of the `pairs` benchmark; otherwise None.
     pair: tuple[int, int] | None
+    #: The study that measured it (in rows of a gathering study, another one), and the MPI library.
+    study: str = ""
+    mpi: str = ""
 
     @property
     def name(self) -> str:
@@ -34,7 +37,17 @@ class Measurement:
     @property
     def point(self) -> tuple:
         """Return the fields that all launches of one point share."""
-        where = (self.collective, self.algorithm, self.parameters, self.mapping, self.nodes, self.processes, self.size)
+        where = (
+            self.study,
+            self.mpi,
+            self.collective,
+            self.algorithm,
+            self.parameters,
+            self.mapping,
+            self.nodes,
+            self.processes,
+            self.size,
+        )
         return (*where, *(self.pair or ()))
 
 
@@ -49,7 +62,7 @@ def measurement(row: Mapping[str, Any]) -> Measurement:
     return Measurement(
         row["collective"], row["algorithm"], row["parameters"], row["mapping"], int(row["nodes"]), int(row["processes"]),
         whole(row["size_bytes"]), int(row["launch"]), float(row["latency_us"] or row.get("bandwidth_mb_s")),
-        None if None in ends else ends,
+        None if None in ends else ends, row.get("study") or "", row.get("mpi") or "",
     )  # fmt: skip
 
 
