@@ -68,7 +68,7 @@ def calibrate(configuration: Configuration, name: str, results: Path) -> None:
     about: dict[str, Any] = {"date": datetime.datetime.now(datetime.UTC).date().isoformat()}
     if "study" in block:
         measured = existing(path, results / block["study"] / "measurements.csv")
-        cells = read_cells(measured)
+        cells = read_cells(measured, block)
         check_data(path, configuration, block, cells)
         about["study_sha256"] = file_digest(measured)[:16]
     simulator = Simulator(configuration, max(1, (os.cpu_count() or 2)))
