@@ -8,6 +8,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import yaml
 from collstudy.base.errors import StudyError
 from collstudy.cli.main import main
 from collstudy.project import made
@@ -187,3 +188,15 @@ def test_compared_points_are_of_one_study_and_library(tmp_path: Path) -> None:
         path.write_text(header + "".join(rows))
     (line,) = again.compare(tmp_path / "a", tmp_path / "b")
     assert line.startswith("all: 3 of 3 points measured again; 2 identical, 67 % within 10 %")
+
+
+@pytest.mark.parametrize("names", ["[\n  other,\n]", "\n  # Mine\n  - other\n\n  - another", "other"])
+def test_a_package_analyses_its_own_studies(names: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the style of config.yaml; a study may be called like a number."""
+    checkout, results = small(tmp_path, monkeypatch)
+    (checkout / "config" / "config.yaml").write_text(f"results: /elsewhere\nstudies: {names}\nmore: 1\n")
+    shutil.copytree(results / "mine", results / "2026")
+    package.publish(results, ["mine", "2026"], tmp_path / "publish", {})
+    with zipfile.ZipFile(tmp_path / "publish" / "data-package.zip") as archive:
+        found = yaml.safe_load(archive.read("data-package/config/config.yaml"))
+    assert found == {"results": "results", "studies": ["mine", "2026"], "more": 1}

@@ -8,7 +8,6 @@ publish/.github/workflows/pages.yml   publishes the folder on GitHub Pages when 
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import zipfile
 from collections.abc import Mapping
@@ -19,6 +18,7 @@ from collstudy.base.clock import clock
 from collstudy.base.commands import ask
 from collstudy.base.errors import StudyError
 from collstudy.base.files import read_csv, read_json, write_atomically
+from collstudy.base.lazy import lazy
 from collstudy.base.paths import ROOT
 from collstudy.launch.toolchain import spack_lock
 from collstudy.publish.building import SINGLE_FILE
@@ -27,6 +27,8 @@ from collstudy.publish.crate import METADATA, checksums, crate
 from collstudy.publish.data import read_imported, table
 from collstudy.publish.versions import info
 from collstudy.store.described import read_study
+
+yaml = lazy("yaml")
 
 #: Files of a checkout that a package needs, used if the checkout is not a git repository.
 SOURCES = (
@@ -123,10 +125,9 @@ def _fill(stage: Path, results: Path, studies: list[str], inputs: Mapping[str, l
         _copy(results / "made.json", stage / "results" / "made.json")
     _copy_spack(stage)
     # The package analyses only its own studies.
-    text = (stage / "config" / "config.yaml").read_text(encoding="utf-8")
-    text = re.sub(r"(?m)^studies:.*(\n[ -].*)*", f"studies: [{', '.join(studies)}]", text)
-    text = re.sub(r"(?m)^results:.*", "results: results", text)
-    (stage / "config" / "config.yaml").write_text(text, encoding="utf-8")
+    settings = stage / "config" / "config.yaml"
+    own = yaml.safe_load(settings.read_text(encoding="utf-8")) | {"studies": studies, "results": "results"}
+    settings.write_text(yaml.safe_dump(own, sort_keys=False, allow_unicode=True), encoding="utf-8")
     _write_json(stage / "versions.json", info())
     (stage / "ARTIFACT.md").write_text(artifact(results, studies), encoding="utf-8")
     cited, imported = read_citation(), read_imported(inputs)
