@@ -12,14 +12,14 @@ import yaml
 from collstudy.base.errors import StudyError
 from collstudy.cli.main import main
 from collstudy.project import made
-from collstudy.publish import again, citation, data, package
+from collstudy.publish import again, citation, package
 from conftest import ROOT, finish, must
 
 
 def small(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
     """Write a checkout of few files, with results of a study of one cell; return the checkout and the results."""
     checkout, results = folder / "checkout", folder / "results"
-    for module in (package, citation, data):
+    for module in (package, citation):
         monkeypatch.setattr(module, "ROOT", checkout)
     # Looking for programs takes seconds.
     monkeypatch.setattr(package, "info", dict)
@@ -200,3 +200,22 @@ def test_a_package_analyses_its_own_studies(names: str, tmp_path: Path, monkeypa
     with zipfile.ZipFile(tmp_path / "publish" / "data-package.zip") as archive:
         found = yaml.safe_load(archive.read("data-package/config/config.yaml"))
     assert found == {"results": "results", "studies": ["mine", "2026"], "more": 1}
+
+
+def test_a_package_has_the_configuration_in_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """COLLSTUDY_CONFIG names another folder than config/; what it lacks is taken from there."""
+    checkout, results = small(tmp_path, monkeypatch)
+    config = tmp_path / "my config"
+    (config / "studies").mkdir(parents=True)
+    (config / "config.yaml").write_text("studies: [mine]\n")
+    (config / "studies" / "mine.yaml").write_text("title: In use\n")
+    (config / "data.yaml").write_text("theirs: {licence: MIT}\n")
+    (checkout / "config" / "studies" / "other.yaml").write_text("title: Other\n")
+    data_file = tmp_path / "theirs" / "a.csv"
+    data_file.parent.mkdir()
+    data_file.write_text("a\n")
+    package.publish(results, ["mine"], tmp_path / "publish", {"mine": [data_file]}, config)
+    with zipfile.ZipFile(tmp_path / "publish" / "data-package.zip") as archive:
+        assert archive.read("data-package/config/studies/mine.yaml") == b"title: In use\n"
+        assert "data-package/config/studies/other.yaml" in archive.namelist()
+        assert archive.read("data-package/imported.csv").decode().endswith(",mine,not stated,MIT\n")

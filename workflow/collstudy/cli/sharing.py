@@ -86,7 +86,8 @@ def publish(arguments: argparse.Namespace) -> None:
             )
         )  # fmt: skip
     inputs = {name: project.source(name).data() for name in studies}
-    for line in package.publish(project.results, studies, arguments.to, {k: v for k, v in inputs.items() if v}):
+    given = {name: paths for name, paths in inputs.items() if paths}
+    for line in package.publish(project.results, studies, arguments.to, given, project.configuration.folder):
         print(line)
 
 

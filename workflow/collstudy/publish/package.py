@@ -60,8 +60,11 @@ jobs:
 """
 
 
-def publish(results: Path, studies: list[str], target: Path, inputs: Mapping[str, list[Path]]) -> list[str]:
-    """Write the folder *target*; return lines that describe its content. *inputs* has the files that each study imports.
+def publish(
+    results: Path, studies: list[str], target: Path, inputs: Mapping[str, list[Path]], config: Path | None = None
+) -> list[str]:
+    """Write the folder *target*; return lines that describe its content. *inputs* has the files that each study imports, *config* is
+    the folder of the configuration if it is not that of the checkout.
 
     Raises StudyError if the results are incomplete.
     """
@@ -83,7 +86,7 @@ def publish(results: Path, studies: list[str], target: Path, inputs: Mapping[str
     shutil.rmtree(stage, ignore_errors=True)
     stage.mkdir(parents=True)
     try:
-        cells = _fill(stage, results, studies, inputs)
+        cells = _fill(stage, results, studies, inputs, config or ROOT / "config")
         archive = target / "data-package.zip"
         _zip(stage, archive)
         # Remove what is no longer published; other files in the folder belong to the user.
@@ -115,9 +118,12 @@ def publish(results: Path, studies: list[str], target: Path, inputs: Mapping[str
     ]
 
 
-def _fill(stage: Path, results: Path, studies: list[str], inputs: Mapping[str, list[Path]]) -> int:
+def _fill(stage: Path, results: Path, studies: list[str], inputs: Mapping[str, list[Path]], config: Path) -> int:
     """Write the content of the data package to *stage*; return the number of cell files."""
     _copy_sources(stage)
+    if config.resolve() != (ROOT / "config").resolve():
+        # What it lacks is taken from the checkout.
+        shutil.copytree(config, stage / "config", dirs_exist_ok=True)
     # Studies may share cells.
     cells = len({path for name in studies for path in _copy_study(results, name, stage / "results")})
     shutil.copytree(results / "report", stage / "results" / "report")
@@ -130,7 +136,7 @@ def _fill(stage: Path, results: Path, studies: list[str], inputs: Mapping[str, l
     settings.write_text(yaml.safe_dump(own, sort_keys=False, allow_unicode=True), encoding="utf-8")
     _write_json(stage / "versions.json", info())
     (stage / "ARTIFACT.md").write_text(artifact(results, studies), encoding="utf-8")
-    cited, imported = read_citation(), read_imported(inputs)
+    cited, imported = read_citation(), read_imported(inputs, stage / "config")
     (stage / "CITATION.cff").write_text(
         cff(cited, (ROOT / "CITATION.cff").read_text(encoding="utf-8")), encoding="utf-8"
     )
