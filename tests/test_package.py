@@ -219,3 +219,16 @@ def test_a_package_has_the_configuration_in_use(tmp_path: Path, monkeypatch: pyt
         assert archive.read("data-package/config/studies/mine.yaml") == b"title: In use\n"
         assert "data-package/config/studies/other.yaml" in archive.namelist()
         assert archive.read("data-package/imported.csv").decode().endswith(",mine,not stated,MIT\n")
+
+
+def test_the_report_must_be_that_of_the_studies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """./study run STUDY makes a report of this study only."""
+    _, results = small(tmp_path, monkeypatch)
+    described = results / "report-build" / "report.json"
+    described.parent.mkdir()
+    described.write_text(json.dumps({"studies": ["other"]}))
+    with pytest.raises(StudyError, match=r"report has no chapter of mine; first ./study run mine$"):
+        package.publish(results, ["mine"], tmp_path / "publish", {})
+    assert not (tmp_path / "publish").exists()
+    described.write_text(json.dumps({"studies": ["mine", "other"]}))
+    assert "the report also has chapters of other" in package.publish(results, ["mine"], tmp_path / "publish", {})[-1]

@@ -21,7 +21,7 @@ from collstudy.base.files import read_csv, read_json, write_atomically
 from collstudy.base.lazy import lazy
 from collstudy.base.paths import ROOT
 from collstudy.launch.toolchain import spack_lock
-from collstudy.publish.building import SINGLE_FILE
+from collstudy.publish.building import BUILD, DESCRIBED, SINGLE_FILE
 from collstudy.publish.citation import cff, codemeta, read_citation, zenodo
 from collstudy.publish.crate import METADATA, checksums, crate
 from collstudy.publish.data import read_imported, table
@@ -77,6 +77,12 @@ def publish(
     ]
     if lacking:
         raise StudyError(f"missing: {', '.join(lacking)}; first {' '.join(['./study run', *studies])}")
+    # The report's build folder describes it; it may have been deleted.
+    shown = read_json(results / BUILD / DESCRIBED).get("studies", studies)
+    if unshown := [name for name in studies if name not in shown]:
+        raise StudyError(
+            f"{report} has no chapter of {', '.join(unshown)}; first {' '.join(['./study run', *studies])}"
+        )
     if target.exists() and not target.is_dir():
         raise StudyError(f"{target} is a file; choose another folder")
     stage = target / ".stage"
@@ -110,11 +116,13 @@ def publish(
     write_atomically(target / ".github" / "workflows" / "pages.yml", PAGES.encode())
     write_atomically(target / "SHA256SUMS", checksums(target).encode())
     count = "1 study" if len(studies) == 1 else f"{len(studies)} studies"
+    more = [name for name in shown if name not in studies]
     return [
         f"{target}/index.html and report.pdf: the report"
         + (f"; {SINGLE_FILE}: all of it in one file" if (target / SINGLE_FILE).exists() else ""),
         f"{target}/data-package.zip: {count}, {cells} cell files, {archive.stat().st_size / 1e6:.1f} MB",
         "Copy the folder to a web server, or push it to GitHub (its workflow publishes it); archive data-package.zip for a DOI.",
+        *([f"the report also has chapters of {', '.join(more)}, whose data are not in the package"] if more else []),
     ]
 
 
