@@ -232,3 +232,16 @@ def test_the_report_must_be_that_of_the_studies(tmp_path: Path, monkeypatch: pyt
     assert not (tmp_path / "publish").exists()
     described.write_text(json.dumps({"studies": ["mine", "other"]}))
     assert "the report also has chapters of other" in package.publish(results, ["mine"], tmp_path / "publish", {})[-1]
+
+
+def test_imported_data_without_their_files_are_not_published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their source and licence are those of the files."""
+    _, results = small(tmp_path, monkeypatch)
+    about = {"title": "Mine", "question": "Which?", "provenance": {}, "import": {"files": ["a.csv", "b.csv"]}}
+    (results / "mine" / "study.json").write_text(json.dumps(about))
+    files = [tmp_path / "a.csv", tmp_path / "b.csv"]
+    for file in files:
+        file.write_text("a\n")
+    with pytest.raises(StudyError, match=r"mine was imported from b.csv, which .* STUDY_REFERENCE_DATA"):
+        package.publish(results, ["mine"], tmp_path / "publish", {"mine": files[:1]})
+    assert package.publish(results, ["mine"], tmp_path / "publish", {"mine": files})

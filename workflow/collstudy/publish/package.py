@@ -83,6 +83,13 @@ def publish(
         raise StudyError(
             f"{report} has no chapter of {', '.join(unshown)}; first {' '.join(['./study run', *studies])}"
         )
+    for name in studies:
+        files = read_study(results / name).get("import", {}).get("files", [])
+        if absent := sorted(set(files) - {path.name for path in inputs.get(name, ())}):
+            raise StudyError(
+                f"{name} was imported from {', '.join(absent)}, which is not here, so its source and licence are not known "
+                "(set STUDY_REFERENCE_DATA, or ./study fetch)"
+            )
     if target.exists() and not target.is_dir():
         raise StudyError(f"{target} is a file; choose another folder")
     stage = target / ".stage"
