@@ -245,3 +245,23 @@ def test_imported_data_without_their_files_are_not_published(tmp_path: Path, mon
     with pytest.raises(StudyError, match=r"mine was imported from b.csv, which .* STUDY_REFERENCE_DATA"):
         package.publish(results, ["mine"], tmp_path / "publish", {"mine": files[:1]})
     assert package.publish(results, ["mine"], tmp_path / "publish", {"mine": files})
+
+
+@pytest.mark.parametrize(
+    "damage",
+    ["collective,algorithm\n1,2\n", "HEADER\nbcast,default,,core,1", "HEADER\nbcast,default,,core,1,2,8,1,x\n"],
+)
+def test_damaged_measurements_are_named(damage: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "mine" / "measurements.csv"
+    path.parent.mkdir()
+    header = "collective,algorithm,parameters,mapping,nodes,processes,size_bytes,launch,latency_us"
+    path.write_text(damage.replace("HEADER", header))
+    assert main(["compare", str(tmp_path), str(tmp_path)]) == 2
+    assert f"{path}: row 1 is not a measurement" in capsys.readouterr().err
+
+
+def test_a_missing_program_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, results = small(tmp_path, monkeypatch)
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(StudyError, match="Rscript is not on PATH"):
+        again.analyse(results / "mine")

@@ -31,7 +31,10 @@ def render(results: Path, studies: list[str]) -> None:
 def _call(command: list[str | Path]) -> None:
     # Sorting in R must not depend on the locale.
     environment = {**os.environ, "LC_ALL": "C.UTF-8"}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    except FileNotFoundError:
+        raise StudyError(f"{command[0]} is not on PATH") from None
     if done.returncode != 0:
         raise StudyError(f"{' '.join(map(str, command))} failed:\n{(done.stdout + done.stderr)[-3000:]}")
 

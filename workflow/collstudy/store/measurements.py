@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from collstudy.base.errors import StudyError
 from collstudy.base.files import read_csv
 
 
@@ -73,7 +74,14 @@ def read_rows(path: Path) -> list[dict[str, str]]:
 
 def read_measurements(path: Path) -> Iterator[Measurement]:
     """Return the rows of a measurements.csv that have a latency or a bandwidth; like the analysis, without launches whose forced
-    algorithm did not run.
+    algorithm did not run. Raises StudyError for a row that is incomplete or is no measurement.
     """
-    rows = (row for row in read_rows(path) if row.get("proved") != "FALSE")
-    return (measurement(row) for row in rows if row["latency_us"] or row.get("bandwidth_mb_s"))
+    for number, row in enumerate(read_rows(path), 1):
+        try:
+            if None in row.values():
+                raise ValueError("it ends too early")
+            if row.get("proved") != "FALSE" and (row["latency_us"] or row.get("bandwidth_mb_s")):
+                yield measurement(row)
+        except (KeyError, ValueError) as error:
+            why = f"it has no column {error}" if isinstance(error, KeyError) else error
+            raise StudyError(f"{path}: row {number} is not a measurement: {why}") from None
