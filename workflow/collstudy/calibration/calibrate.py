@@ -71,7 +71,7 @@ def calibrate(configuration: Configuration, name: str, results: Path) -> None:
         cells = read_cells(measured, block)
         check_data(path, configuration, block, cells)
         about["study_sha256"] = file_digest(measured)[:16]
-    simulator = Simulator(configuration, max(1, (os.cpu_count() or 2)))
+    simulator = Simulator(configuration, len(os.sched_getaffinity(0)))
     if "ladder" in block:
         ladder, content = read_ladder(block["ladder"], machine, path, results)
         about["ladder_sha256"] = hashlib.sha256(content).hexdigest()[:16]
