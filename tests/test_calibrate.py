@@ -14,7 +14,7 @@ from collstudy.base.errors import StudyError
 from collstudy.calibration import calibrate
 from collstudy.calibration.costs import LONG, SHORT, fitted_machine
 from collstudy.calibration.fitting import NOT_IN_A_LADDER, Request, Simulator, fit_study, misfit, requests_for, search
-from collstudy.calibration.measured import Data, Key, ladder_of, ladder_of_study
+from collstudy.calibration.measured import Data, Key, ladder_of, ladder_of_study, read_cells
 from collstudy.calibration.writing import write_fit
 from collstudy.launch.platforms import line
 from collstudy.sources.source import MEASUREMENT_COLUMNS
@@ -263,6 +263,31 @@ def test_pairs_of_a_study_are_part_of_its_ladder(checkout: Checkout) -> None:
     found = ladder_of_study(checkout.folder / "results/rungs/measurements.csv", MACHINE_OF_FOUR)
     assert found["core"] == pytest.approx({1: one_way("core", 1), 2: one_way("core", 2), 3: 0.3})
     assert found["node"][3] == pytest.approx(1.25)
+
+
+def test_an_empty_message_is_no_rung(checkout: Checkout) -> None:
+    """Benchmarks of other authors begin with 0 bytes, which a simulated benchmark does not send."""
+    write_rungs(checkout, [0, 1, 2])
+    found = ladder_of_study(checkout.folder / "results/rungs/measurements.csv", MACHINE_OF_FOUR)
+    assert set(found["core"]) == {1, 2, 3}
+
+
+def test_a_message_without_duration_is_named(checkout: Checkout) -> None:
+    write_rungs(checkout, [2**k for k in range(21)])
+    path = checkout.folder / "results/rungs/measurements.csv"
+    path.write_text(re.sub(r"(?m)^(latency,level-core,1,,,)[^,]*", r"\g<1>0.0", path.read_text()))
+    with pytest.raises(StudyError, match="a message of 1 bytes across level core took no time"):
+        calibrate_plain(checkout, UNKNOWN)
+
+
+def test_cells_measured_in_several_ways_are_refused(checkout: Checkout) -> None:
+    rows = "collective,algorithm,parameters,mapping,nodes,processes,size_bytes,launch,latency_us\n"
+    rows += "".join(f"allreduce,ring,,node,{nodes},4,1024,1,9\n" for nodes in (2, 4))
+    path = checkout.write("results/rungs/measurements.csv", rows)
+    block = {"exchanges": {"allreduce": ["ring"]}, "mappings": ["node"]}
+    with pytest.raises(StudyError, match="allreduce ring mapped by node with 4 processes was measured with several"):
+        read_cells(path, block)
+    assert read_cells(path, block | {"mappings": ["core"]})
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import http.client
 import urllib.request
 from pathlib import Path
 
@@ -103,3 +104,16 @@ def test_a_table_that_is_none(tmp_path: Path) -> None:
         (tmp_path / "x.csv.gz").write_bytes(content)
         with pytest.raises(StudyError, match="not a compact table"):
             list(compact.rows(tmp_path / "x.csv.gz"))
+
+
+def test_an_interrupted_download_is_one_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Interrupted(Answer):
+        def read(self) -> bytes:
+            raise http.client.IncompleteRead(b"half", 100)
+
+    monkeypatch.setenv("STUDY_REFERENCE_DATA", str(tmp_path))
+    monkeypatch.setattr(urllib.request, "urlopen", lambda url, timeout: Interrupted(b""))
+    assert main(["fetch", "orfeo-epyc-derin"]) == 2
+    assert "IncompleteRead" in capsys.readouterr().err and not list(tmp_path.rglob("*.*"))

@@ -68,3 +68,17 @@ def test_a_draft_is_a_valid_machine(checkout: Checkout, tmp_path: Path, monkeypa
     assert drafted.cores_per_node == 24
     with pytest.raises(StudyError, match="exists"):
         probe.write("cluster", machines)
+
+
+def test_a_failed_draft_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probe, "run", lambda command: "")
+    with pytest.raises(StudyError, match="neither lstopo"):
+        probe.write("mine", tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_draft_for_a_host_named_by_a_number(checkout: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Containers are named by hexadecimal digits."""
+    monkeypatch.setattr(probe.platform, "node", lambda: "123456789012")
+    probe.write("container", checkout.folder / "config" / "machines")
+    assert Configuration(checkout.folder / "config").machine("container").label == "123456789012"

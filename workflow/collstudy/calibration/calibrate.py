@@ -68,10 +68,10 @@ def calibrate(configuration: Configuration, name: str, results: Path) -> None:
     about: dict[str, Any] = {"date": datetime.datetime.now(datetime.UTC).date().isoformat()}
     if "study" in block:
         measured = existing(path, results / block["study"] / "measurements.csv")
-        cells = read_cells(measured)
+        cells = read_cells(measured, block)
         check_data(path, configuration, block, cells)
         about["study_sha256"] = file_digest(measured)[:16]
-    simulator = Simulator(configuration, max(1, (os.cpu_count() or 2)))
+    simulator = Simulator(configuration, len(os.sched_getaffinity(0)))
     if "ladder" in block:
         ladder, content = read_ladder(block["ladder"], machine, path, results)
         about["ladder_sha256"] = hashlib.sha256(content).hexdigest()[:16]

@@ -150,6 +150,10 @@ def _alone(level: Level, machine: Machine, data: Data, send: list, eager: int) -
             f"calibration of machine {machine.name}: neither ladder nor study has messages across level {level.name} "
             f"from below {eager} to {8 * eager} bytes and more"
         )
+    if zero := [size for size, us in alone.items() if us <= 0]:
+        raise StudyError(
+            f"calibration of machine {machine.name}: a message of {zero[0]} bytes across level {level.name} took no time"
+        )
     return alone
 
 

@@ -147,7 +147,7 @@ def fit_exchanges(machine: Machine, data: Data, block: Mapping[str, Any], where:
             )
         ranks = {"ranks": list(allocations.nodes[processes])}
         rows.append(counts_of(steps, size or 0, place(machine, (), machine.nodes, processes, None, ranks)))
-        measured.append(us)
+        measured.append(max(us, 0.01))  # the clock's resolution may make it zero
     costs = fit_exchange_costs(rows, measured)
     ladder = ladder_of(costs, machine, block["largest_bytes"])
     fitted = fitted_machine(machine, Data(ladder, {}), alone_values(ladder), block["eager_limit_bytes"])

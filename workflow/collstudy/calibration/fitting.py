@@ -243,7 +243,7 @@ def fit_ladder(
         key[2].removeprefix("level-"): us for key, us in simulator.all(with_latencies(wanted), smallest).items()
     }
     latencies = {name: round(2 * wanted[name] - us, 4) for name, us in simulated.items()}
-    if too_fast := [name for name in levels if latencies[name] < 0]:
+    if too_fast := [name for name in levels if latencies[name] <= 0]:
         raise StudyError(
             f"{where}: calibration.ladder: {', '.join(too_fast)} is faster than the overheads of the simulation"
         )

@@ -41,21 +41,35 @@ def ladder_of(rows: Iterable[Iterable[float]], machine: Machine) -> dict[str, di
     }
 
 
-def read_cells(path: Path) -> dict[Key, float]:
-    """Return the median of each cell and size in a study's measurements.csv."""
+def read_cells(path: Path, block: dict[str, Any]) -> dict[Key, float]:
+    """Return the median of each cell and size in a study's measurements.csv. Raises StudyError if a cell that the `calibration` block
+    names was measured in several ways, whose common median would be the time of none of them.
+    """
     samples: dict[Key, list[float]] = {}
+    ways: dict[Key, tuple] = {}
+    named = _named(block)
     for row in read_measurements(path):
         key = (row.collective, row.algorithm, row.mapping, row.processes, row.size)
         samples.setdefault(key, []).append(row.value)
+        way = (row.nodes, row.parameters, row.mpi)
+        if ways.setdefault(key, way) != way and key[:2] in named and row.mapping in block["mappings"]:
+            raise StudyError(
+                f"{path}: {row.collective} {row.algorithm} mapped by {row.mapping} with {row.processes} processes was measured with "
+                "several numbers of nodes, parameters or MPI libraries; calibration.study needs a study with one of them"
+            )
     return {key: statistics.median(values) for key, values in samples.items()}
+
+
+def _named(block: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return collective and algorithm of the cells that a `calibration` block names."""
+    named = block.get("exchanges") or {"bcast": block["algorithms"], "barrier": block["barriers"]}
+    return [(collective, name) for collective, names in named.items() for name in names]
 
 
 def check_data(path: Path, configuration: Configuration, block: dict[str, Any], cells: Iterable[Key]) -> None:
     """Raise StudyError if the study lacks an algorithm that the `calibration` block names, because the fit needs all of them."""
-    named = block.get("exchanges") or {"bcast": block["algorithms"], "barrier": block["barriers"]}
-    wanted = [(collective, name) for collective, names in named.items() for name in names]
     have = {key[:2] for key in cells if key[2] in block["mappings"] and key[3] in block["processes"]}
-    lacking = [key for key in wanted if key not in have]
+    lacking = [key for key in _named(block) if key not in have]
     if not lacking:
         return
     study = configuration.study(block["study"])
@@ -81,7 +95,9 @@ def read_ladder(
     file = existing(path, results / ladder / "measurements.csv")
     found = ladder_of_study(file, machine)
     if not found:
-        raise StudyError(f"{shown(path)}: calibration.ladder: study {ladder} has no `latency` across levels")
+        raise StudyError(
+            f"{shown(path)}: calibration.ladder: study {ladder} has no `latency` of 1 byte or more across levels"
+        )
     return found, file.read_bytes()
 
 
@@ -90,12 +106,14 @@ def ladder_of_study(path: Path, machine: Machine) -> dict[str, dict[int, float]]
     across: dict[str, dict[int, list[float]]] = {}
     pairs = []
     for row in read_measurements(path):
+        if not row.size:
+            continue  # an empty message, which no simulated benchmark sends
         if row.collective == "latency":
             of = across.setdefault(row.mapping.removeprefix("level-"), {})
-            of.setdefault(row.size or 0, []).append(row.value)
+            of.setdefault(row.size, []).append(row.value)
         elif row.pair:
             # There is a rank on every core: rank r is on core r.
-            pairs.append([*row.pair, row.size or 0, row.value])
+            pairs.append([*row.pair, row.size, row.value])
     found = ladder_of(pairs, machine)
     for level in machine.levels:
         for size, values in sorted(across.get(level.name, {}).items()):

@@ -24,13 +24,16 @@ FITTED = (
 
 
 def summary(both: dict[Key, tuple[float, float]]) -> dict[str, Any]:
-    """Return entries of `about` in the fitted file: number of points, and errors from measured and simulated times (us)."""
+    """Return entries of `about` in the fitted file: number of points, and errors from measured and simulated times (us).
+
+    As in the fit, a measured time counts as at least 0.01 us.
+    """
     errors: dict[str, list[float]] = {}
     for key, (measured, simulated) in sorted(both.items(), key=str):
         what = key[2].removeprefix("level-") if key[0] in POINT_TO_POINT else f"{key[0]} {key[1]}"
         if key[0] not in POINT_TO_POINT and key[3] == 2:
             what += " of 2 ranks"  # step 1 reproduces these
-        errors.setdefault(what, []).append(abs(simulated / measured - 1) * 100)
+        errors.setdefault(what, []).append(abs(simulated / max(measured, 0.01) - 1) * 100)
     return {
         "points": len(both),
         "median_abs_error_pct": {what: round(statistics.median(of), 1) for what, of in errors.items()},

@@ -73,7 +73,7 @@ def make_compact(arguments: argparse.Namespace) -> int:
 def fetch(arguments: argparse.Namespace) -> int:
     """Download files from the author's repository at the commit in data/fetch.yaml, and check their SHA-256."""
     # Imported here because the HTTP client takes long to load.
-    import urllib.error
+    import http.client
     import urllib.request
 
     known = read_yaml(DATA / "fetch.yaml", "fetch")
@@ -91,7 +91,7 @@ def fetch(arguments: argparse.Namespace) -> int:
         try:
             with urllib.request.urlopen(url, timeout=60) as answer:
                 content = answer.read()
-        except (urllib.error.URLError, OSError) as error:
+        except (OSError, http.client.HTTPException) as error:
             raise StudyError(f"{url}: {error}; without network access, copy the file to {path}") from None
         if hashlib.sha256(content).hexdigest() != file["sha256"]:
             raise StudyError(f"{url}: the checksum differs from that in data/fetch.yaml; nothing was written")

@@ -127,7 +127,7 @@ def _local_lines(levels: list[tuple[str, int]]) -> list[str]:
     return [
         "# Slurm (sinfo) does not answer: a local machine, whose levels are read from the system at each run:",
         *(f"#   {name}: {count}" for name, count in levels),
-        *("kind: local", f"label: {platform.node()}", "mpi: openmpi", "launch_time_limit_s: 60"),
+        *("kind: local", f"label: {json.dumps(platform.node())}", "mpi: openmpi", "launch_time_limit_s: 60"),
     ]
 
 
@@ -150,7 +150,7 @@ def _slurm_lines(slurm: list[Partition], levels: list[tuple[str, int]]) -> list[
             f"  - {{name: socket, count: {chosen.sockets}}}",
             f"  - {{name: core, count: {chosen.cores}}}",
         ]
-    lines += ["slurm:", f"  partition: {chosen.name}", "  # TODO: account, where the site wants one."]
+    lines += ["slurm:", f"  partition: {json.dumps(chosen.name)}", "  # TODO: account, where the site wants one."]
     if chosen.features:
         lines.append(f"  # TODO: a feature that all nodes of a study share: {chosen.features}\n  # constraint: ")
     lines += ["  exclusive: true", "  launcher: mpirun", "  setup_minutes: 2"]
@@ -174,9 +174,10 @@ def write(name: str, folder: Path) -> Path:
     path = folder / f"{name}.yaml"
     if not re.fullmatch(r"[A-Za-z0-9._-]+", name):
         raise StudyError(f"{name!r} is not a valid machine name; allowed: letters, digits, dot, hyphen and underscore")
+    text = draft()
     try:
         with open(path, "x", encoding="utf-8") as stream:
-            stream.write(draft())
+            stream.write(text)
     except FileExistsError:
         raise StudyError(f"{os.path.relpath(path)} already exists; choose another name") from None
     return path

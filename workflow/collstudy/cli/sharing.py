@@ -12,7 +12,7 @@ from collstudy.base.errors import StudyError
 from collstudy.cli.commands import add, typed_path
 from collstudy.project import made
 from collstudy.project.studies import Project
-from collstudy.publish.building import SINGLE_FILE, Job
+from collstudy.publish.building import BUILD, SINGLE_FILE, Job
 from collstudy.publish.render import REPORT_SOURCE
 from collstudy.publish.render import render as render_job
 
@@ -44,7 +44,7 @@ def render(arguments: argparse.Namespace) -> int:
     results = project.results.resolve()
     job = Job(
         results=results, studies=tuple(dict.fromkeys(arguments.studies)),
-        output=(arguments.output or results / "report").resolve(), build=results / "report-build",
+        output=(arguments.output or results / "report").resolve(), build=results / BUILD,
         source=arguments.source.resolve(), command=shlex.join(["python", "-m", "collstudy", *sys.argv[1:]]),
         revision=arguments.revision, single_file=arguments.single_file,
         texts=arguments.texts or project.configuration.folder / "studies",
@@ -80,13 +80,14 @@ def publish(arguments: argparse.Namespace) -> None:
         _render(
             Job(
                 results=project.results.resolve(), studies=tuple(studies), single_file=True, source=REPORT_SOURCE,
-                output=(project.results / "report").resolve(), build=(project.results / "report-build").resolve(),
+                output=(project.results / "report").resolve(), build=(project.results / BUILD).resolve(),
                 command=shlex.join(["python", "-m", "collstudy", *sys.argv[1:]]), revision="",
                 texts=project.configuration.folder / "studies",
             )
         )  # fmt: skip
     inputs = {name: project.source(name).data() for name in studies}
-    for line in package.publish(project.results, studies, arguments.to, {k: v for k, v in inputs.items() if v}):
+    given = {name: paths for name, paths in inputs.items() if paths}
+    for line in package.publish(project.results, studies, arguments.to, given, project.configuration.folder):
         print(line)
 
 
@@ -95,7 +96,11 @@ def reanalyse(arguments: argparse.Namespace) -> None:
     from collstudy.publish import again
 
     project = Project(results=arguments.results)
-    again.reanalyse(project.results, arguments.studies or project.default_studies)
+    studies = arguments.studies or project.default_studies
+    for name in studies:
+        again.analyse(project.results / name)
+        made.note(project.results, name, "analyse")
+    again.render(project.results, studies)
 
 
 def compare(arguments: argparse.Namespace) -> None:

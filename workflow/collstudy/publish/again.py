@@ -13,25 +13,28 @@ from collstudy.base.paths import ROOT
 from collstudy.store.measurements import read_measurements
 
 
-def reanalyse(results: Path, studies: list[str]) -> None:
-    """Create tables, models, figures and report from the existing measurements.csv; nothing is measured or collected."""
-    for name in studies:
-        folder = results / name
-        if not (folder / "measurements.csv").exists():
-            raise StudyError(
-                f"{folder / 'measurements.csv'}: no such file; data packages of ./study publish contain it"
-            )
-        _call(["Rscript", ROOT / "workflow" / "scripts" / "analyse.R", "study", folder])
-        print(f"{name}: tables, models and figures", flush=True)
-    render = [sys.executable, "-m", "collstudy", "--results", results, "render", "--studies", *studies]
-    _call([*render, "--output", results / "report"])
+def analyse(folder: Path) -> None:
+    """Create tables, models and figures of a study from its existing measurements.csv; nothing is measured or collected."""
+    if not (folder / "measurements.csv").exists():
+        raise StudyError(f"{folder / 'measurements.csv'}: no such file; data packages of ./study publish contain it")
+    _call(["Rscript", ROOT / "workflow" / "scripts" / "analyse.R", "study", folder])
+    print(f"{folder.name}: tables, models and figures", flush=True)
+
+
+def render(results: Path, studies: list[str]) -> None:
+    """Create the report of analysed studies."""
+    command = [sys.executable, "-m", "collstudy", "--results", results, "render", "--studies", *studies]
+    _call([*command, "--output", results / "report"])
     print(f"{results / 'report' / 'index.html'} and report.pdf")
 
 
 def _call(command: list[str | Path]) -> None:
     # Sorting in R must not depend on the locale.
     environment = {**os.environ, "LC_ALL": "C.UTF-8"}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    except FileNotFoundError:
+        raise StudyError(f"{command[0]} is not on PATH") from None
     if done.returncode != 0:
         raise StudyError(f"{' '.join(map(str, command))} failed:\n{(done.stdout + done.stderr)[-3000:]}")
 

@@ -20,6 +20,8 @@ from collstudy.publish.renderers import Renderer
 
 #: The whole report in one file, in the folder of pages.
 SINGLE_FILE = "report.html"
+#: The folder in which a report is made, in the results folder, and the file there that describes it.
+BUILD, DESCRIBED = "report-build", "report.json"
 #: The markdown that knitr creates from index.qmd (report/R/knit.R).
 KNITTED = "report.md"
 #: Divisions for one medium only (report/R/parts.R). Quarto and the filter would drop them, too, but reading them takes most time.
@@ -102,7 +104,7 @@ def prepare(job: Job, renderer: Renderer) -> None:
         "revision": job.revision,
         "date": datetime.date.today().isoformat(),
     }
-    (job.build / "report.json").write_text(json.dumps(facts, indent=1), encoding="utf-8")
+    (job.build / DESCRIBED).write_text(json.dumps(facts, indent=1), encoding="utf-8")
 
 
 #: File that marks a folder as a report, which the next report may replace.

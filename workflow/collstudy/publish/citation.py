@@ -50,8 +50,11 @@ def read_citation() -> Citation:
 
 
 def _authors_of_git() -> tuple[Author, ...]:
-    """Return the authors of all commits; () if the checkout is not a repository itself: it may be unpacked inside another one."""
-    if not (ROOT / ".git").exists():
+    """Return the authors of all commits; () without all of them: in a shallow clone, or if the checkout is not a repository itself,
+    for it may be unpacked inside another one.
+    """
+    shallow = ask(["git", "rev-parse", "--is-shallow-repository"], folder=ROOT).stdout.strip() == "true"
+    if shallow or not (ROOT / ".git").exists():
         return ()
     printed = ask(["git", "shortlog", "-sne", "HEAD"], folder=ROOT).stdout
     lines = [line.split("\t", 1)[1] for line in printed.splitlines() if "\t" in line]

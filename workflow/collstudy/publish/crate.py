@@ -23,9 +23,11 @@ TYPES = {
 
 
 def files_of(folder: Path) -> list[Path]:
-    """Return all files in a folder in a fixed order, without the checksum file."""
+    """Return all files in a folder in a fixed order, without the checksum file and those of git, which change with every commit."""
     found = (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
-    return sorted(p for p in found if p.name != "SHA256SUMS" and ".stage" not in p.relative_to(folder).parts)
+    return sorted(
+        p for p in found if p.name != "SHA256SUMS" and p.relative_to(folder).parts[0] not in (".stage", ".git")
+    )
 
 
 def checksums(folder: Path) -> str:

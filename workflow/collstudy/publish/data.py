@@ -10,7 +10,6 @@ from typing import Any
 from collstudy.base.digests import file_digest
 from collstudy.base.files import to_csv
 from collstudy.base.lazy import lazy
-from collstudy.base.paths import ROOT
 
 yaml = lazy("yaml")
 
@@ -41,11 +40,11 @@ class Imported:
         return facts
 
 
-def read_imported(inputs: Mapping[str, list[Path]]) -> list[Imported]:
-    """Return the files in *inputs* (study -> files) without duplicates. An entry of config/data.yaml matches the folder of a file or
-    the beginning of its name (such as orfeo-epyc-tallone-p2p.csv.gz in data/); the longest match applies.
+def read_imported(inputs: Mapping[str, list[Path]], config: Path) -> list[Imported]:
+    """Return the files in *inputs* (study -> files) without duplicates. An entry of data.yaml (in *config*) matches the folder of a file
+    or the beginning of its name (such as orfeo-epyc-tallone-p2p.csv.gz in data/); the longest match applies.
     """
-    known = ROOT / "config" / "data.yaml"
+    known = config / "data.yaml"
     entries = (yaml.safe_load(known.read_text(encoding="utf-8")) if known.exists() else None) or {}
     users: dict[Path, list[str]] = {}
     for study, paths in inputs.items():

@@ -8,7 +8,6 @@ publish/.github/workflows/pages.yml   publishes the folder on GitHub Pages when 
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import zipfile
 from collections.abc import Mapping
@@ -18,21 +17,28 @@ from typing import Any
 from collstudy.base.clock import clock
 from collstudy.base.commands import ask
 from collstudy.base.errors import StudyError
-from collstudy.base.files import read_csv, write_atomically
+from collstudy.base.files import read_csv, read_json, write_atomically
+from collstudy.base.lazy import lazy
 from collstudy.base.paths import ROOT
 from collstudy.launch.toolchain import spack_lock
-from collstudy.publish.building import SINGLE_FILE
+from collstudy.publish.building import BUILD, DESCRIBED, SINGLE_FILE
 from collstudy.publish.citation import cff, codemeta, read_citation, zenodo
 from collstudy.publish.crate import METADATA, checksums, crate
 from collstudy.publish.data import read_imported, table
 from collstudy.publish.versions import info
 from collstudy.store.described import read_study
 
+yaml = lazy("yaml")
+
 #: Files of a checkout that a package needs, used if the checkout is not a git repository.
 SOURCES = (
-    "Snakefile", "study", "config", "profiles", "workflow", "report", "envs", "spack", "spack.yaml", "docs", "tests", "LICENSE",
-    "README.md", "CITATION.cff", "CHANGELOG.md", "CONTRIBUTING.md", "Containerfile", "apptainer.def", "pyproject.toml",
+    "Snakefile", "study", "config", "data", "profiles", "workflow", "report", "envs", "spack", "spack.yaml", "docs", "tests", "bench",
+    "LICENSE", "README.md", "CITATION.cff", "CHANGELOG.md", "CONTRIBUTING.md", "Containerfile", "apptainer.def", "pyproject.toml",
 )  # fmt: skip
+#: Folders of which a package has the files that are not committed as well, such as a study of ./study new.
+OWN = ("config", "data", "report", "workflow")
+#: Files of an earlier publication that the next one may not have.
+REPLACED = ("sec-*.html", SINGLE_FILE, "figures/**/*", "imported.csv")
 PAGES = """\
 # Puts this folder on GitHub Pages: push it as a repository of its own, and choose "GitHub Actions" in Settings, Pages.
 name: pages
@@ -54,8 +60,11 @@ jobs:
 """
 
 
-def publish(results: Path, studies: list[str], target: Path, inputs: Mapping[str, list[Path]]) -> list[str]:
-    """Write the folder *target*; return lines that describe its content. *inputs* has the files that each study imports.
+def publish(
+    results: Path, studies: list[str], target: Path, inputs: Mapping[str, list[Path]], config: Path | None = None
+) -> list[str]:
+    """Write the folder *target*; return lines that describe its content. *inputs* has the files that each study imports, *config* is
+    the folder of the configuration if it is not that of the checkout.
 
     Raises StudyError if the results are incomplete.
     """
@@ -68,17 +77,33 @@ def publish(results: Path, studies: list[str], target: Path, inputs: Mapping[str
     ]
     if lacking:
         raise StudyError(f"missing: {', '.join(lacking)}; first {' '.join(['./study run', *studies])}")
-    if target.exists() and not (target / "data-package.zip").exists() and any(target.iterdir()):
-        raise StudyError(f"{target} is not empty and was not made by ./study publish; choose another folder")
+    # The report's build folder describes it; it may have been deleted.
+    shown = read_json(results / BUILD / DESCRIBED).get("studies", studies)
+    if unshown := [name for name in studies if name not in shown]:
+        raise StudyError(
+            f"{report} has no chapter of {', '.join(unshown)}; first {' '.join(['./study run', *studies])}"
+        )
+    for name in studies:
+        files = read_study(results / name).get("import", {}).get("files", [])
+        if absent := sorted(set(files) - {path.name for path in inputs.get(name, ())}):
+            raise StudyError(
+                f"{name} was imported from {', '.join(absent)}, which is not here, so its source and licence are not known "
+                "(set STUDY_REFERENCE_DATA, or ./study fetch)"
+            )
+    if target.exists() and not target.is_dir():
+        raise StudyError(f"{target} is a file; choose another folder")
     stage = target / ".stage"
+    # An interrupted run leaves the stage.
+    if target.exists() and any(target.iterdir()) and not (target / "data-package.zip").exists() and not stage.exists():
+        raise StudyError(f"{target} is not empty and was not made by ./study publish; choose another folder")
     shutil.rmtree(stage, ignore_errors=True)
     stage.mkdir(parents=True)
     try:
-        cells = _fill(stage, results, studies, inputs)
+        cells = _fill(stage, results, studies, inputs, config or ROOT / "config")
         archive = target / "data-package.zip"
         _zip(stage, archive)
-        # Remove pages of studies that are no longer published.
-        for path in target.glob("sec-*.html"):
+        # Remove what is no longer published; other files in the folder belong to the user.
+        for path in [path for old in REPLACED for path in target.glob(old) if path.is_file()]:
             path.unlink()
         shutil.copytree(report, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".*"))
         for name in (
@@ -98,29 +123,35 @@ def publish(results: Path, studies: list[str], target: Path, inputs: Mapping[str
     write_atomically(target / ".github" / "workflows" / "pages.yml", PAGES.encode())
     write_atomically(target / "SHA256SUMS", checksums(target).encode())
     count = "1 study" if len(studies) == 1 else f"{len(studies)} studies"
+    more = [name for name in shown if name not in studies]
     return [
         f"{target}/index.html and report.pdf: the report"
         + (f"; {SINGLE_FILE}: all of it in one file" if (target / SINGLE_FILE).exists() else ""),
         f"{target}/data-package.zip: {count}, {cells} cell files, {archive.stat().st_size / 1e6:.1f} MB",
         "Copy the folder to a web server, or push it to GitHub (its workflow publishes it); archive data-package.zip for a DOI.",
+        *([f"the report also has chapters of {', '.join(more)}, whose data are not in the package"] if more else []),
     ]
 
 
-def _fill(stage: Path, results: Path, studies: list[str], inputs: Mapping[str, list[Path]]) -> int:
+def _fill(stage: Path, results: Path, studies: list[str], inputs: Mapping[str, list[Path]], config: Path) -> int:
     """Write the content of the data package to *stage*; return the number of cell files."""
     _copy_sources(stage)
+    if config.resolve() != (ROOT / "config").resolve():
+        # What it lacks is taken from the checkout.
+        shutil.copytree(config, stage / "config", dirs_exist_ok=True)
     # Studies may share cells.
     cells = len({path for name in studies for path in _copy_study(results, name, stage / "results")})
     shutil.copytree(results / "report", stage / "results" / "report")
+    if (results / "made.json").exists():
+        _copy(results / "made.json", stage / "results" / "made.json")
     _copy_spack(stage)
     # The package analyses only its own studies.
-    text = (stage / "config" / "config.yaml").read_text(encoding="utf-8")
-    text = re.sub(r"(?m)^studies:.*(\n[ -].*)*", f"studies: [{', '.join(studies)}]", text)
-    text = re.sub(r"(?m)^results:.*", "results: results", text)
-    (stage / "config" / "config.yaml").write_text(text, encoding="utf-8")
+    settings = stage / "config" / "config.yaml"
+    own = yaml.safe_load(settings.read_text(encoding="utf-8")) | {"studies": studies, "results": "results"}
+    settings.write_text(yaml.safe_dump(own, sort_keys=False, allow_unicode=True), encoding="utf-8")
     _write_json(stage / "versions.json", info())
     (stage / "ARTIFACT.md").write_text(artifact(results, studies), encoding="utf-8")
-    cited, imported = read_citation(), read_imported(inputs)
+    cited, imported = read_citation(), read_imported(inputs, stage / "config")
     (stage / "CITATION.cff").write_text(
         cff(cited, (ROOT / "CITATION.cff").read_text(encoding="utf-8")), encoding="utf-8"
     )
@@ -141,7 +172,9 @@ def _copy(source: Path, target: Path) -> None:
 
 def _copy_sources(stage: Path) -> None:
     listed = ask(["git", "ls-files", "-z"], folder=ROOT)
-    names = [name for name in listed.stdout.split("\0") if name] if listed.returncode == 0 else []
+    new = ask(["git", "ls-files", "-z", "--others", "--exclude-standard", "--", *OWN], folder=ROOT)
+    # A copy inside another repository has no committed files.
+    names = [name for name in (listed.stdout + new.stdout).split("\0") if name] if listed.stdout else []
     if not names:
         for source in SOURCES:
             found = [ROOT / source] if (ROOT / source).is_file() else sorted((ROOT / source).rglob("*"))
@@ -158,19 +191,37 @@ def _copy_sources(stage: Path) -> None:
 
 
 def _copy_study(results: Path, name: str, target: Path) -> list[Path]:
-    """Copy a study's files and its cells; return the files of the cells."""
-    shutil.copytree(results / name, target / name, ignore=shutil.ignore_patterns(".*", "pending.txt"))
-    files = _cell_files(results, name)
+    """Copy a study's files and what is stored of its cells, traces, replays and runs; return the latter."""
+    shutil.copytree(results / name, target / name, ignore=shutil.ignore_patterns(".*", "pending.txt", "*.damaged-*"))
+    if (digests := target / name / "made.json").exists():
+        # Lists of blocks, which are not copied, must not be reported as missing.
+        parts = {
+            part: {file: of[file] for file in of if (target / name / file).exists()}
+            for part, of in read_json(digests).items()
+        }
+        _write_json(digests, parts)
+    files = _stored(results, name)
     for path in files:
         _copy(path, target / path.relative_to(results))
     return files
 
 
-def _cell_files(results: Path, study: str) -> list[Path]:
-    """Return the files of a study's cells."""
-    wanted = {row["cell"] for row in read_csv(results / study / "cells.csv") if row.get("cell")}
-    found = (results / "cells").rglob("*.json") if wanted else ()
-    return [path for path in found if path.stem.rsplit("-", 1)[-1] in wanted]
+def _stored(results: Path, study: str) -> list[Path]:
+    """Return the files of a study's cells, traces, replays and runs."""
+    trace = read_json(results / study / "program.json").get("trace", "").rpartition("/")[2]
+    names = [row["cell"] for row in read_csv(results / study / "cells.csv") if row.get("cell")] + [trace] * bool(trace)
+    wanted = {_digest(name) for name in names}
+    patterns = ("cells/*/*.json", "runs/*.json", "traces/*", "replays/*") if wanted else ()
+    found = [path for pattern in patterns for path in results.glob(pattern) if _digest(path.name) in wanted]
+    if trace:
+        # The tables of a program do not list its runs.
+        found += results.glob(f"runs/{trace.rpartition('-')[0]}_*.json")
+    return [file for path in found for file in (path.rglob("*") if path.is_dir() else [path]) if file.is_file()]
+
+
+def _digest(name: str) -> str:
+    """Return the digest at the end of the name of a stored file or folder."""
+    return name.removesuffix(".json").rpartition("-")[2]
 
 
 def _copy_licences(inputs: Mapping[str, list[Path]], target: Path) -> None:
@@ -207,11 +258,13 @@ def _zip(stage: Path, archive: Path) -> None:
 
 
 def measured_seconds(results: Path, study: str) -> float:
-    """Return the total wall time (s) of the launches of a study's cells."""
+    """Return the total wall time (s) of the launches of a study's cells, traces, replays and runs."""
     total = 0.0
-    for path in _cell_files(results, study):
-        launches = json.loads(path.read_text(encoding="utf-8"))["launches"]
-        total += sum(launch["provenance"]["seconds"] for launch in launches)
+    for path in _stored(results, study):
+        if path.suffix == ".json":
+            document = read_json(path)
+            launches = document.get("launches", [document])
+            total += sum(launch.get("provenance", {}).get("seconds", 0.0) for launch in launches)
     return total
 
 

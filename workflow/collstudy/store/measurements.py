@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from collstudy.base.errors import StudyError
 from collstudy.base.files import read_csv
 
 
@@ -25,6 +26,9 @@ class Measurement:
     value: float
     #: The two ranks of the pair, in rows of the `pairs` benchmark; otherwise None.
     pair: tuple[int, int] | None
+    #: The study that measured it (in rows of a gathering study, another one), and the MPI library.
+    study: str = ""
+    mpi: str = ""
 
     @property
     def name(self) -> str:
@@ -34,7 +38,17 @@ class Measurement:
     @property
     def point(self) -> tuple:
         """Return the fields that all launches of one point share."""
-        where = (self.collective, self.algorithm, self.parameters, self.mapping, self.nodes, self.processes, self.size)
+        where = (
+            self.study,
+            self.mpi,
+            self.collective,
+            self.algorithm,
+            self.parameters,
+            self.mapping,
+            self.nodes,
+            self.processes,
+            self.size,
+        )
         return (*where, *(self.pair or ()))
 
 
@@ -49,7 +63,7 @@ def measurement(row: Mapping[str, Any]) -> Measurement:
     return Measurement(
         row["collective"], row["algorithm"], row["parameters"], row["mapping"], int(row["nodes"]), int(row["processes"]),
         whole(row["size_bytes"]), int(row["launch"]), float(row["latency_us"] or row.get("bandwidth_mb_s")),
-        None if None in ends else ends,
+        None if None in ends else ends, row.get("study") or "", row.get("mpi") or "",
     )  # fmt: skip
 
 
@@ -60,7 +74,14 @@ def read_rows(path: Path) -> list[dict[str, str]]:
 
 def read_measurements(path: Path) -> Iterator[Measurement]:
     """Return the rows of a measurements.csv that have a latency or a bandwidth; like the analysis, without launches whose forced
-    algorithm did not run.
+    algorithm did not run. Raises StudyError for a row that is incomplete or is no measurement.
     """
-    rows = (row for row in read_rows(path) if row.get("proved") != "FALSE")
-    return (measurement(row) for row in rows if row["latency_us"] or row.get("bandwidth_mb_s"))
+    for number, row in enumerate(read_rows(path), 1):
+        try:
+            if None in row.values():
+                raise ValueError("it ends too early")
+            if row.get("proved") != "FALSE" and (row["latency_us"] or row.get("bandwidth_mb_s")):
+                yield measurement(row)
+        except (KeyError, ValueError) as error:
+            why = f"it has no column {error}" if isinstance(error, KeyError) else error
+            raise StudyError(f"{path}: row {number} is not a measurement: {why}") from None
