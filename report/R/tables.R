@@ -187,10 +187,10 @@ emit_table <- function(id, table, caption, labels = character(), raw = character
     emit(caption)
   } else {
     emit("::: {.content-visible when-format=\"html\"}")
-    emit_rows(utils::head(table, most[["html"]]), labels, raw, headers)
+    emit_rows(utils::head(table, rows_shown[["html"]]), labels, raw, headers)
     emit(":::")
     emit("::: {.content-hidden when-format=\"html\"}")
-    emit_rows(utils::head(table, most[["pdf"]]), labels, raw, headers)
+    emit_rows(utils::head(table, rows_shown[["pdf"]]), labels, raw, headers)
     emit(":::")
     emit(caption, " ", cut_note(nrow(table), file))
   }
@@ -198,7 +198,7 @@ emit_table <- function(id, table, caption, labels = character(), raw = character
 }
 
 #' Rows that are shown of a table that is cut.
-most <- c(html = 300, pdf = 10)
+rows_shown <- c(html = 300, pdf = 10)
 
 #' "The first 20 of 400 rows; all of them are in ...", for the formats that cut the table.
 cut_note <- function(rows, file) {
@@ -208,7 +208,7 @@ cut_note <- function(rows, file) {
     text <- paste0("The first ", limit, " of ", format(rows, big.mark = ","), " rows", where, ".")
     paste0("[", text, "]{.content-", visible, " when-format=\"html\"}")
   }
-  paste0(one(most[["html"]], "visible"), one(most[["pdf"]], "hidden"))
+  paste0(one(rows_shown[["html"]], "visible"), one(rows_shown[["pdf"]], "hidden"))
 }
 
 emit_rows <- function(table, labels, raw, headers) {
