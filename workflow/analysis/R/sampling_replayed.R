@@ -64,10 +64,10 @@ judge_round <- function(parts, truths, costs, study) {
 #' @param results List from [read_results()].
 #' @param collective Name of a collective.
 #' @param seeds Seeds of the first points.
-#' @return Tibble, one row per start-up time of a launch (0 and 1 s) and round: collective, startup_s, share_of_time_pct,
-#'   cells_pct, seeds, geometric_mean_regret_pct and mean_regret_pct (over all cells of the grid, mean over seeds),
-#'   sd_over_seeds (of geometric_mean_regret_pct), max_regret_pct (largest of any seed), expected_regret_pct (estimated
-#'   by the sampling itself, mean over seeds).
+#' @return Tibble, one row per start-up time of a launch (0 and 1 s) and round: collective, startup_s,
+#'   share_of_time_pct, cells_pct, seeds, geometric_mean_regret_pct and mean_regret_pct (over all cells of the grid,
+#'   mean over seeds), sd_over_seeds (of geometric_mean_regret_pct), max_regret_pct (largest of any seed),
+#'   expected_regret_pct (estimated by the sampling itself, mean over seeds).
 #' @noRd
 summarise_sampling <- function(results, collective, seeds = 1:20) {
   one <- function(startup) {
