@@ -138,7 +138,10 @@ describe_verification <- function(folder) {
 #' @noRd
 describe_check <- function(folder) {
   rows <- read_tuning(folder, "tuning/check.csv")
-  if (NROW(rows) == 0) return(character())
+  if (is.null(rows)) return(character())
+  if (nrow(rows) == 0) {
+    return("Nothing was checked: no rule differs from the default, or no installed library tells what it selects.")
+  }
   # A row comes from asking the library or, as all rows of earlier versions, from counting its messages.
   asked <- rows$asked %||% FALSE
   describe <- function(rows, how, what) {

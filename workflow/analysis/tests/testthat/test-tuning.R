@@ -264,6 +264,22 @@ test_that("verification by hand: regret over the fastest known, speed-up over th
   expect_null(summarise_verification(tempfile()))
 })
 
+test_that("a check without findings does not claim a cause that is not known", {
+  folder <- tempfile()
+  dir.create(file.path(folder, "tuning"), recursive = TRUE)
+  checked <- function() {
+    write_tuning_sentences(folder)
+    told <- readr::read_csv(file.path(folder, "tuning", "sentences.csv"), show_col_types = FALSE)
+    told$text[told$section == "check"]
+  }
+  expect_length(checked(), 0)
+  rows <- tibble::tibble(mpi = "Open MPI 5.0.11", agrees = c(TRUE, TRUE), tells_apart = c(TRUE, FALSE), asked = TRUE)
+  readr::write_csv(rows[0, ], file.path(folder, "tuning", "check.csv"))
+  expect_match(checked(), "^Nothing was checked: no rule differs from the default, or no installed library")
+  readr::write_csv(rows, file.path(folder, "tuning", "check.csv"))
+  expect_match(checked(), "^Open MPI 5.0.11 was asked at 2 sizes")
+})
+
 test_that("decisions of a whole study cover every count of the range and both collectives", {
   found <- decide_all(with_rows(lawful(c(default = 1.3, linear = 1, chain = 1.1), counts = c(2, 4, 8))))
   expect_setequal(unique(found$collective), c("bcast", "barrier"))
