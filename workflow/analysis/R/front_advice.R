@@ -51,8 +51,14 @@ advise_front <- function(studies, rows) {
 #' @noRd
 front_steps <- function(studies, rows, advice, label) {
   replays <- map(studies, function(study) {
-    decided <- study$about$replay$decisions
-    if (!is.null(decided) && nzchar(decided)) list(text = paste0(
+    decided <- study$about$replay$decisions %||% ""
+    if (!nzchar(decided)) return(NULL)
+    labels <- unlist(map(study$about$applications, function(one) map_chr(one$replays, "label")))
+    if (!"decided" %in% labels) return(list(
+      text = paste0("Nothing is decided yet for the collectives of @sec-", slug(study$name), ". To decide and judge:"),
+      command = paste0("./study run ", decided, " && ./study run ", study$name)
+    ))
+    list(text = paste0(
       "@sec-", slug(study$name), " judges the decisions of study `", decided, "` by simulation; their tuning files ",
       "are in `", file.path(label, decided, "tuning"), "`. Verify them on the machine itself."
     ))

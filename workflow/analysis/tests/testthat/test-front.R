@@ -107,6 +107,18 @@ test_that("advice has the gain with its interval, and a command for a cell that 
   expect_match(describe_front(folder)$advice$ask, "--ppn 50 --mapping core --size 64KiB$")
 })
 
+test_that("only replays with decisions are said to judge them", {
+  steps <- function(labels) {
+    replays <- lapply(labels, function(label) list(label = label))
+    about <- list(replay = list(decisions = "cells-x"), applications = list(list(replays = replays)))
+    front_steps(list(list(name = "gain-x", about = about, tried = FALSE)), NULL, NULL, "results")
+  }
+  expect_match(steps(c("default", "decided"))[[1]]$text, "judges the decisions of study `cells-x` by simulation")
+  waiting <- steps("default")[[1]]
+  expect_match(waiting$text, "^Nothing is decided yet for the collectives of @sec-gain-x")
+  expect_equal(waiting$command, "./study run cells-x && ./study run gain-x")
+})
+
 test_that("an interval covers the gain of clusters of process counts", {
   cells <- expand.grid(processes = 4:13, size_bytes = 1:5, mapping = "core", policy = c("default", "tuned"))
   cells$slowdown <- ifelse(cells$policy == "default", 1.2 * 1.05^((cells$processes - 8.5) / 3), 1)
