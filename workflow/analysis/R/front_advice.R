@@ -42,6 +42,22 @@ advise_front <- function(studies, rows) {
   )
 }
 
+#' How to follow the decisions that the replays of a study judge, or to make them; NULL for other studies
+#' @noRd
+replay_step <- function(study, label) {
+  decided <- study$about$replay$decisions %||% ""
+  if (!nzchar(decided)) return(NULL)
+  labels <- unlist(map(study$about$applications, function(one) map_chr(one$replays, "label")))
+  if (!"decided" %in% labels) return(list(
+    text = paste0("Nothing is decided yet for the collectives of @sec-", slug(study$name), ". To decide and judge:"),
+    command = paste0("./study run ", decided, " && ./study run ", study$name)
+  ))
+  list(text = paste0(
+    "@sec-", slug(study$name), " judges the decisions of study `", decided, "` by simulation; their tuning files ",
+    "are in `", file.path(label, decided, "tuning"), "`. Verify them on the machine itself."
+  ))
+}
+
 #' How to follow the advice
 #'
 #' @inheritParams front_gains
@@ -50,20 +66,7 @@ advise_front <- function(studies, rows) {
 #' @return List of `text` and `command`; either may be missing. Text between backticks is code.
 #' @noRd
 front_steps <- function(studies, rows, advice, label) {
-  replays <- map(studies, function(study) {
-    decided <- study$about$replay$decisions %||% ""
-    if (!nzchar(decided)) return(NULL)
-    labels <- unlist(map(study$about$applications, function(one) map_chr(one$replays, "label")))
-    if (!"decided" %in% labels) return(list(
-      text = paste0("Nothing is decided yet for the collectives of @sec-", slug(study$name), ". To decide and judge:"),
-      command = paste0("./study run ", decided, " && ./study run ", study$name)
-    ))
-    list(text = paste0(
-      "@sec-", slug(study$name), " judges the decisions of study `", decided, "` by simulation; their tuning files ",
-      "are in `", file.path(label, decided, "tuning"), "`. Verify them on the machine itself."
-    ))
-  })
-  replays <- purrr::compact(replays)
+  replays <- purrr::compact(map(studies, replay_step, label))
   if (is.null(advice)) {
     programs <- map_lgl(studies, function(study) length(study$about$program) > 0 && study$tried)
     if (any(programs)) return(list())

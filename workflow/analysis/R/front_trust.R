@@ -11,7 +11,8 @@ front_trust <- function(studies, rows) {
       "A program's time in collectives is that of a traced run; its chapter states the overhead of tracing."
     },
     if (nrow(rows) > 0) paste0(
-      "\u201cFastest\u201d means the fastest of the algorithms that were measured", front_libraries(studies[compared]),
+      "\u201cFastest\u201d means the fastest of the algorithms that were ",
+      if (any(compared)) "measured" else "simulated", front_libraries(studies[compared]),
       ". Other versions of the library may have other defaults."
     ),
     front_simulated(studies)

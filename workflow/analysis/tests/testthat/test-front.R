@@ -56,6 +56,9 @@ test_that("measured machines come first, simulated ones are labelled", {
     "^Simulated, not measured: the default takes 10 % longer than the fastest simulated algorithm on model "
   )
   expect_match(front$question, "^Does an MPI library select")
+  alone <- describe_front(front_study("model", simulated = TRUE))
+  expect_match(alone$trust, "means the fastest of the algorithms that were simulated", all = FALSE)
+  expect_match(front$trust, "means the fastest of the algorithms that were measured", all = FALSE)
 })
 
 test_that("the answer begins with a verdict, and says what the nodes are", {

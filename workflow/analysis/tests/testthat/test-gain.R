@@ -78,6 +78,12 @@ test_that("the sentences give both gains, and how many agree", {
   expect_match(describe_gain(gained(decided_us = 2))[2], "Prediction and replay do not agree within a third[.]")
   # Slower with the decisions.
   expect_match(describe_gain(gained(decided_us = 12))[1], "it spends 50 % more")
+  # The largest saving comes first.
+  both <- gained()
+  slower <- gained(decided_us = 12)$applications$one
+  both$applications <- list(slower = utils::modifyList(slower, list(label = "Slower")), one = both$applications$one)
+  expect_match(describe_gain(both)[1:2], "^(One|Slower) on 2 ranks")
+  expect_match(describe_gain(both)[1], "^One on 2 ranks")
 })
 
 test_that("cells are there before anything is decided", {
