@@ -124,7 +124,8 @@ class ImportedSource(Source):
     def import_checks(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         """Return the findings of all checks, and the agreement between sources for one machine."""
         rows, account = self.every
-        findings = checks.check(rows, account["problems"], self.study.machine, self._compared(rows))
+        same = {study.name for study in self.others() if study.machine.name == self.study.machine.name}
+        findings = checks.check(rows, account["problems"], self.study.machine, self._compared(rows), same)
         used = [row for row in rows if "left_out" not in row]
         agreeing = [{"machine": self.study.machine.name, **row} for row in labels.agreement_of(used)]
         return rows_of(findings), agreeing

@@ -8,12 +8,13 @@ errors and report no others.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from collstudy.base.lazy import lazy
 from collstudy.sources.importing.copies import copies, multiples
+from collstudy.sources.importing.displaced import at_two_ranks, displaced, steps
 from collstudy.sources.importing.findings import Finding, percent
 from collstudy.sources.importing.labels import (
     LARGE,
@@ -22,8 +23,8 @@ from collstudy.sources.importing.labels import (
     files_disagree,
     growth,
     not_forced,
+    other_studies,
     same_as_another,
-    shifted,
 )
 from collstudy.sources.importing.mappings import pairs_on_one_node, stayed_on_the_node
 from collstudy.sources.importing.outliers import flag_outliers, nan_medians, noise, outliers
@@ -52,9 +53,10 @@ def check(
     problems: dict[str, int],
     machine: Machine,
     others: Mapping[str, list[dict[str, Any]] | Values],
+    same_machine: Container[str] = (),
 ) -> list[Finding]:
     """Run all checks and return their findings. *rows* include those that the study leaves out; *others* has the rows, or the
-    values to compare, of other imported studies by name.
+    values to compare, of other imported studies by name; those in *same_machine* are of the study's machine.
 
     Sets `flag` in rows that are outliers.
     """
@@ -67,13 +69,16 @@ def check(
     if len(timed):
         table = timed.medians()
         even = list(_even(table))
+        mine = Values.of(timed, timed)
+        theirs = {name: Values.of_rows(of) if isinstance(of, list) else of for name, of in others.items()}
+        studies = {name: values.reference_for(mine) for name, values in theirs.items() if name in same_machine}
         found += [
             *same_as_another(table), *not_forced(table), *growth(table, machine), *disagreement(table), *stayed_on_the_node(table, machine),
-            *files_disagree(timed), *shifted(table), *_outside(timed), *_flat(table), *even, *multiples(table),
+            *files_disagree(timed), *displaced(table, studies), *other_studies(table, studies), *at_two_ranks(table), *steps(table), *_outside(timed), *_flat(table), *even, *multiples(table),
             *units(table, machine, {series for finding in even for series in finding.about}), *far_from_neighbours(table),
             *_sizes(timed), *_steep(table), *_falling(table), *noise(table),
         ]  # fmt: skip
-        found += copies(Values.of(timed, timed), others)
+        found += copies(mine, theirs)
     found += pairs_on_one_node(everything.part(everything.pairs), machine)
     return _with_done(list(dict.fromkeys(found)), everything)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from collstudy.base.lazy import lazy
 from collstudy.sources.importing.findings import Finding, percent, series_name, whole_series
@@ -84,12 +83,11 @@ def _constant_ratios(a: np.ndarray, b: np.ndarray) -> list[tuple[int, float, int
     return [(int(rows[i]), float(middle[i]), int(count[i])) for i in np.flatnonzero(constant)]
 
 
-def copies(mine: Values, others: Mapping[str, list[dict[str, Any]] | Values]) -> Iterator[Finding]:
+def copies(mine: Values, others: Mapping[str, Values]) -> Iterator[Finding]:
     """Find series that repeat the values of another series (algorithm, mapping or source) in this study, or of another source in
     another study; in another study also if multiplied by a constant (within this study multiples() finds these).
     """
-    for name, other in {"": mine, **others}.items():
-        theirs = Values.of_rows(other) if isinstance(other, list) else other
+    for name, theirs in {"": mine, **others}.items():
         known = set(map(tuple, theirs.cells.tolist()))
         shared = np.array([cell for cell in mine.cells.tolist() if tuple(cell) in known]).reshape(-1, 3)
         if len(shared) < LEAST_COPIED:

@@ -52,6 +52,11 @@ def whole_series(source: str, collective: str, algorithm: str) -> str:
     return (f"{source}: " if source else "") + f"{collective} {algorithm}"
 
 
+def named(series: Series, study: str) -> str:
+    """Return the words for the source of a series in another study."""
+    return f"study {study}" + f" ({series[0]})" * bool(series[0])
+
+
 def percent(value: float) -> str:
     """Format a fraction in percent."""
     return f"{100 * value:.1f} %"

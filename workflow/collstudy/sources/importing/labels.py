@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from collstudy.base.lazy import lazy
 from collstudy.sources.decisions import decisions
-from collstudy.sources.importing.findings import Finding, percent, whole_series
+from collstudy.sources.importing.findings import Finding, named, percent, whole_series
 from collstudy.sources.importing.series import Launches, Series, Table, series_of
 from collstudy.study.machines import Machine
 
@@ -40,10 +41,14 @@ SAME_MESSAGES = ({"linear", "linear_nb"}, {"linear", "linear_sync"}, {"ring", "s
 #: if one rank sends every message, or one message passes every rank; for trees it is 0.34 to 0.97.
 LEAST_GROWTH = 0.65
 GROWS_WITH_RANKS = ("linear", "pipeline")
-#: Limit for the difference between sources of one machine (measured: 2 to 12 %).
+#: Limit for the difference between sources of one machine (measured: 2 to 13 %).
 DISAGREE_MEDIAN = 0.2
-#: Times of two sources are shifted if they agree within SHIFTED one row further on, and SHIFTED_FROM times better than in the same row.
-SHIFTED, SHIFTED_FROM = 0.06, 2.5
+#: Number of runs in a file that are compared.
+RUNS = 8
+#: Times differ by a constant factor if CONSTANT_PART of at least CONSTANT_CELLS cells are slower, by at least CONSTANT (median), with a
+#: quartile range of at most CONSTANT_RANGE, or half the median (logarithms). Measured for authors of one machine: at most 87 % by up to 0.06; for launches
+#: of one author: at most 73 %.
+CONSTANT, CONSTANT_PART, CONSTANT_CELLS, CONSTANT_RANGE = 0.07, 0.95, 40, 0.12
 
 
 def _compared(a: np.ndarray, b: np.ndarray) -> tuple[int, float, float]:
@@ -264,13 +269,73 @@ def _slope(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
 
 
 def disagreement(table: Table) -> Iterator[Finding]:
-    """Find series that differ strongly from those of a second source."""
+    """Find series that differ strongly, or by a constant factor, from those of a second source."""
     for one, two, cells, middle, high in _agreeing(table):
         if cells >= 10 and middle / 100 > DISAGREE_MEDIAN:
             yield Finding(
                 "sources disagree", (one, two),
                 f"the times differ by {percent(middle / 100)} (median; 90th percentile {high:.1f} %; {cells:,} cells)", "certain",
             )  # fmt: skip
+        elif factor := _constant_factor(table[one], table[two]):
+            yield Finding(
+                "sources disagree", (one, two),
+                f"almost all times of {one[0]} are {factor:.2f} times those of {two[0]} (median of {cells:,} cells), as on another "
+                "processor, at another clock frequency or with another library", "likely",
+            )  # fmt: skip
+
+
+def _constant_factor(a: np.ndarray, b: np.ndarray) -> float | None:
+    """Return the factor by which almost all values of *a* differ from those of *b*; None if they do not, or it is near one."""
+    known = ~np.isnan(a + b)
+    if known.sum() < CONSTANT_CELLS:
+        return None
+    apart = np.log(a[known] / b[known])
+    low, middle, high = np.quantile(apart, [0.25, 0.5, 0.75])
+    same = max((apart > 0).mean(), (apart < 0).mean())
+    constant = abs(middle) >= CONSTANT and same >= CONSTANT_PART and high - low <= max(CONSTANT_RANGE, abs(middle) / 2)
+    return float(np.exp(middle)) if constant else None
+
+
+def other_studies(table: Table, studies: Mapping[str, Table]) -> Iterator[Finding]:
+    """Find series that differ from those of other studies of the machine: of another algorithm there, or by a constant factor.
+    Defaults depend on the library and its version, and are not compared.
+    """
+    for study, reference in studies.items():
+        theirs = reference.at(table.cells)
+        for one in table.series:
+            found = [
+                finding for two in _by_name(theirs).get(one[1:], [])
+                if one[2] != "default" and (finding := _beside_study(table, one, theirs, two, study))
+            ]  # fmt: skip
+            yield from found[:1]
+
+
+def _beside_study(table: Table, one: Series, theirs: Table, two: Series, study: str) -> Finding | None:
+    """Compare a series with the one of the same name in another study."""
+    mine = table[one]
+    cells, middle, _ = _compared(mine, theirs[two])
+    if cells < CONSTANT_CELLS:
+        return None
+    used = (table.processes >= FROM_RANKS) & ~np.isnan(mine)
+    many = np.where(used, mine, np.nan)
+    if _compared(many, theirs[two])[1] > 3 * SAME_MEDIAN and table.sizes[used].max() >= SPREAD * max(1, table.sizes[used].min()):
+        for rival in theirs.series:
+            if rival[:2] == two[:2] and rival[4] == two[4] and rival[2] not in ("default", two[2]):
+                count, near, far = _compared(many, theirs[rival])
+                if count >= 20 and near < SAME_MEDIAN and far < SAME_P90:
+                    return Finding(
+                        "wrong algorithm", (one,),
+                        f"the times are those of {rival[2]} in {named(two, study)} on this machine ({percent(near)} apart in the median, "
+                        f"90th percentile {percent(far)}; {count:,} cells of {FROM_RANKS} or more ranks), and differ from those of "
+                        f"{two[2]} there by {percent(middle)}", "likely",
+                    )  # fmt: skip
+    if not (factor := _constant_factor(mine, theirs[two])):
+        return None
+    return Finding(
+        "sources disagree", (one,),
+        f"almost all times are {factor:.2f} times those of {named(two, study)} on this machine (median of {cells:,} cells): are nodes, "
+        "placement, library and units the same?", "possible",
+    )  # fmt: skip
 
 
 def _always_chosen(series: Series, table: Table, used: Any) -> bool:
@@ -284,24 +349,36 @@ def _always_chosen(series: Series, table: Table, used: Any) -> bool:
 
 
 def files_disagree(timed: Launches) -> Iterator[Finding]:
-    """Find files of one source whose times of the same cells differ strongly: of several machines or settings."""
-    of: dict[Series, set[str]] = {}
-    rows = [timed.rows[index] for index in timed.at]
-    for row in rows:
-        of.setdefault(series_of(row), set()).add(row.get("path", ""))
-    # Archives of runs may be of many days.
-    several = [row for row in rows if len(of[series_of(row)]) > 1 and "run" not in row]
-    by_file = Launches([row | {"source": f"{row.get('source') or ''}\0{row['path']}"} for row in several])
+    """Find files, and runs within a file, whose times of the same cells differ strongly or by a constant factor: of several machines or
+    settings.
+    """
+    count: Counter = Counter()
+    runs: dict[Series, set[str]] = {}
+    labelled = []
+    for row in (timed.rows[index] for index in timed.at):
+        series, path = series_of(row), row.get("path", "")
+        cell = (series, path, row["nodes"], row["processes"], row.get("size_bytes"))
+        count[cell] += 1
+        if "run" not in row:  # archives of runs may be of many days
+            runs.setdefault(series, set()).add(name := f"{path}\0{count[cell]}")
+            labelled.append((series, name, row))
+    several = [
+        row | {"source": f"{series[0]}\0{name}"} for series, name, row in labelled
+        if len(runs[series]) > 1 and int(name.split("\0")[1]) <= RUNS
+    ]  # fmt: skip
     found: dict[Series, list[tuple[float, float, int, set[str]]]] = {}
-    for one, two, cells, middle, high in _agreeing(by_file.medians()) if several else ():
-        (source, path), (other, second) = (series[0].split("\0") for series in (one, two))
-        if source == other and cells >= 10 and middle / 100 > DISAGREE_MEDIAN:
-            pair = (middle, high, cells, {Path(path).name, Path(second).name})
-            found.setdefault((source, *one[1:]), []).append(pair)
+    table = Launches(several).medians() if several else None
+    for one, two, cells, middle, high in _agreeing(table) if table else ():
+        (source, path, first), (other, second, last) = (series[0].split("\0") for series in (one, two))
+        # Launches of a disturbed machine may differ strongly, but not by a constant factor.
+        strongly = path != second and cells >= 10 and middle / 100 > DISAGREE_MEDIAN
+        if source == other and (strongly or _constant_factor(table[one], table[two])):
+            names = {_run_name(path, first, path == second), _run_name(second, last, path == second)}
+            found.setdefault((source, *one[1:]), []).append((middle, high, cells, names))
     for series, pairs in found.items():
         middle, high, cells, names = max(pairs, key=lambda pair: pair[0])
         every = set.intersection(*(pair[3] for pair in pairs))
-        more = f", those of {len(pairs) - 1} more pairs of files by over {percent(DISAGREE_MEDIAN)}" * (len(pairs) > 1)
+        more = f"; {len(pairs) - 1} more pairs differ" * (len(pairs) > 1)
         yield Finding(
             "files disagree", (series,),
             f"the times of {' and '.join(sorted(names))} differ by {percent(middle / 100)} (median; 90th percentile "
@@ -311,30 +388,9 @@ def files_disagree(timed: Launches) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def shifted(table: Table) -> Iterator[Finding]:
-    """Find series whose rank counts (or sizes) are shifted by a row: they agree with the row before or after in a second source."""
-    for others in _by_name(table).values():
-        for one, two in itertools.combinations(others, 2):
-            ranks, sizes, mine = table.grid(table[one])
-            their_ranks, their_sizes, theirs = table.grid(table[two])
-            if len(ranks) < 5 or not set(ranks) & set(their_ranks):
-                continue
-            rows = np.isin(their_ranks, ranks), np.isin(ranks, their_ranks)
-            columns = np.isin(their_sizes, sizes), np.isin(sizes, their_sizes)
-            a, b = mine[rows[1]][:, columns[1]], theirs[rows[0]][:, columns[0]]
-            for what, (x, y) in {"ranks": (a, b), "bytes": (a.T, b.T)}.items():
-                if len(x) < 5:
-                    continue
-                _, apart, _ = _compared(x, y)
-                for words, (left, right) in {"before": (x[1:], y[:-1]), "after": (x[:-1], y[1:])}.items():
-                    cells, middle, _ = _compared(left, right)
-                    if cells >= 20 and middle < SHIFTED and apart > SHIFTED_FROM * middle:
-                        yield Finding(
-                            "processes" if what == "ranks" else "sizes", (one, two),
-                            f"the times differ by {percent(apart)} (median), but by {percent(middle)} if the {what} of {one[0]} are "
-                            f"compared with the row {words} of {two[0]} ({cells:,} cells): one of the two is shifted by a row",
-                            "certain",
-                        )  # fmt: skip
+def _run_name(path: str, number: str, several: bool) -> str:
+    """Return the name of a file, or of one of *several* runs in it."""
+    return f"launch {number} in {Path(path).name}" if several else Path(path).name
 
 
 def _by_name(table: Table) -> dict[tuple, list[Series]]:

@@ -138,10 +138,23 @@ class Table:
         """Yield each series with its values."""
         return ((name, self.values[:, index]) for index, name in enumerate(self.series))
 
+    def at(self, cells: np.ndarray) -> Table:
+        """Return the values at other *cells*; NaN where there is none."""
+        rows = places(self.cells, cells)
+        found = np.full((len(rows), len(self.series)), np.nan)
+        found[rows >= 0] = self.values[rows[rows >= 0]]
+        return Table(self.series, cells, found)
+
     def grid(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return process counts, sizes, and a matrix of the known *values*: medians over numbers of nodes."""
         known = ~np.isnan(values)
         return grid(self.processes[known], self.sizes[known], values[known])
+
+
+def places(cells: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Return the row of each *wanted* cell among *cells*; -1 if it is not there."""
+    where = {cell: row for row, cell in enumerate(map(tuple, cells.tolist()))}
+    return np.array([where.get(cell, -1) for cell in map(tuple, wanted.tolist())], dtype=int)
 
 
 def grid(processes: np.ndarray, sizes: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -172,12 +185,28 @@ class Values:
     cells: np.ndarray
     layers: np.ndarray
     paths: dict[Series, frozenset[str]]
+    #: Series that their study leaves out; they are no reference for others.
+    doubtful: frozenset[Series] = frozenset()
 
     @classmethod
     def of(cls, launches: Launches, timed: Launches) -> Values:
         """Create from the rows of an import; *timed* are those of collectives that have a latency."""
         tables = timed.layers(cls.MOST)
-        return cls(tables[0].series, tables[0].cells, np.stack([table.values for table in tables]), paths_of(launches))
+        values = np.stack([table.values for table in tables])
+        doubtful = {series_of(row) for row in launches.rows if "left_out" in row}
+        return cls(tables[0].series, tables[0].cells, values, paths_of(launches), frozenset(doubtful))
+
+    def reference_for(self, mine: Values) -> Table:
+        """Return the medians over launches, as a reference for another study of the machine: without doubtful series, and without
+        those of a source or a file that *mine* has, too.
+        """
+        sources = {series[0] for series in mine.series} - {""}
+        paths = frozenset().union(*mine.paths.values())
+        used = [
+            index for index, series in enumerate(self.series)
+            if series not in self.doubtful and series[0] not in sources and not self.paths.get(series, frozenset()) & paths
+        ]  # fmt: skip
+        return Table([self.series[index] for index in used], self.cells, np.median(self.layers, axis=0)[:, used])
 
     @classmethod
     def of_rows(cls, rows: list[dict[str, Any]]) -> Values:
@@ -187,8 +216,7 @@ class Values:
 
     def at(self, cells: np.ndarray) -> np.ndarray:
         """Return the values of some cells (layer x cell x series); NaN where there is none."""
-        where = {cell: row for row, cell in enumerate(map(tuple, self.cells.tolist()))}
-        rows = np.array([where.get(cell, -1) for cell in map(tuple, cells.tolist())], dtype=int)
+        rows = places(self.cells, cells)
         found = np.full((len(self.layers), len(rows), len(self.series)), np.nan)
         found[:, rows >= 0] = self.layers[:, rows[rows >= 0]]
         return found
@@ -203,6 +231,7 @@ class Values:
         return {
             "series": [list(series) for series in self.series], "cells": self.cells.tolist(), "layers": layers,
             "paths": [[list(series), sorted(paths)] for series, paths in self.paths.items()],
+            "doubtful": [list(series) for series in sorted(self.doubtful)],
         }  # fmt: skip
 
     @classmethod
@@ -215,7 +244,8 @@ class Values:
             current = current.copy()
             current.ravel()[np.array(layer["at"], dtype=int)] = layer["values"]
             layers.append(current)
-        return cls(series, cells, np.stack(layers), {tuple(name): frozenset(paths) for name, paths in kept["paths"]})
+        paths = {tuple(name): frozenset(paths) for name, paths in kept["paths"]}
+        return cls(series, cells, np.stack(layers), paths, frozenset(tuple(name) for name in kept["doubtful"]))
 
 
 def paths_of(launches: Launches) -> dict[Series, frozenset[str]]:

@@ -1,0 +1,227 @@
+"""Find rank counts and sizes that belong to other rows, or have another unit: they fit a reference only if moved.
+
+References are a second source, another study of the machine, the other algorithms at two ranks, and the steps of the times at powers
+of two.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from collstudy.base.lazy import lazy
+from collstudy.sources.importing.findings import Finding, named, percent
+from collstudy.sources.importing.series import Series, Table
+
+np = lazy("numpy")
+
+#: Times fit another row if they agree within FITS (median) there, FITS_BETTER times better than in their own row, where they differ
+#: by at least APART. Measured: authors of one machine agree within 0.08 (median over a series), and never better in another row.
+FITS, FITS_BETTER, APART = 0.08, 2.5, 0.04
+#: Factors between ranks (ranks per node, hardware threads) and between sizes (elements of 4 and 8 bytes, KiB).
+RANKS, SIZES = (2.0, 0.5), (4.0, 8.0, 1024.0, 1 / 4, 1 / 8, 1 / 1024)
+#: With two ranks, these algorithms send one message. Their times differ by at most 0.23 (median over sizes) in all authors' data.
+ONE_MESSAGE = {
+    "default", "linear", "linear_nb", "chain", "pipeline", "binary", "binary_tree", "binomial", "knomial", "in_order_binary",
+}  # fmt: skip
+ROOTED = ("bcast", "reduce", "scatter", "gather")
+TWO_RANKS, TWO_AGREE, LEAST_SIZES = 0.35, 0.15, 5
+#: From this size on, times grow with the size.
+GROWING = 1024
+#: From 16 and 32 ranks to the next, trees and barriers have one more level. Times rise there by RISE more than at the rows beside them
+#: (logarithm, median over sizes up to GROWING), or nowhere. Measured one row later: at most 0.1. One row earlier times of gathers and
+#: reductions rise in sound data, so they are not judged.
+POWERS, RISE, NO_RISE = (16, 32), 0.2, 0.1
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Times of a series by rank count and size."""
+
+    ranks: np.ndarray
+    sizes: np.ndarray
+    times: np.ndarray
+
+
+def grid_of(table: Table, series: Series) -> Grid:
+    """Return the times of a series for several ranks."""
+    return Grid(*table.grid(np.where(table.processes > 1, table[series], np.nan)))
+
+
+def displaced(table: Table, studies: Mapping[str, Table]) -> Iterator[Finding]:
+    """Find series whose rank counts or sizes fit another source, or another study of the machine, only if moved."""
+    for mine in _by_name(table.series).values():
+        for one, two in itertools.combinations(mine, 2):
+            for check, words in _moved(grid_of(table, one), grid_of(table, two), two[0] or "the other source"):
+                yield Finding(check, (one, two), words, "certain")
+    for study, theirs in studies.items():
+        for one in table.series:
+            for two in _by_name(theirs.series).get(one[1:], []):
+                found = list(_moved(grid_of(table, one), grid_of(theirs, two), named(two, study)))
+                yield from (Finding(check, (one,), words, "likely") for check, words in found)
+                if found:
+                    break
+
+
+def _by_name(series: list[Series]) -> dict[tuple, list[Series]]:
+    """Group series by their name without the source."""
+    groups: dict[tuple, list[Series]] = {}
+    for name in series:
+        groups.setdefault(name[1:], []).append(name)
+    return groups
+
+
+def _moved(a: Grid, b: Grid, reference: str) -> Iterator[tuple[str, str]]:
+    """Yield check and evidence if the ranks, or the sizes, of *a* fit those of *b* only in another row."""
+    ranks, sizes = _common(a.ranks, b.ranks), _common(a.sizes, b.sizes)
+    for check, what, names, factors, moves in (
+        ("processes", "ranks", (a.ranks, b.ranks), RANKS, lambda i, j: (np.ix_(i, sizes[0]), np.ix_(j, sizes[1]))),
+        ("sizes", "bytes", (a.sizes, b.sizes), SIZES, lambda i, j: (np.ix_(ranks[0], i), np.ix_(ranks[1], j))),
+    ):
+        here, there = moves(*_common(*names))
+        apart, _ = _difference(a.times[here], b.times[there])
+        best, found = FITS, ""
+        for words, i, j in _places(*names, factors):
+            here, there = moves(i, j)
+            middle, cells = _difference(a.times[here], b.times[there])
+            if len(i) >= 3 and cells >= 20 and middle < best and apart > max(APART, FITS_BETTER * middle):
+                best = middle
+                found = (
+                    f"the times differ from those of {reference} by {percent(apart)} (median), but by {percent(middle)} if the {what} "
+                    f"are {words} ({cells:,} cells)"
+                )
+        if found:
+            yield check, found
+
+
+def _common(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the places of the values that both arrays have."""
+    _, i, j = np.intersect1d(a, b, return_indices=True)
+    return i, j
+
+
+def _places(a: np.ndarray, b: np.ndarray, factors: tuple[float, ...]) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """Yield how rows of *a* may have been moved, and the places of the rows that then correspond."""
+    i, j = _common(a, b)
+    if len(i) >= 5:
+        yield "compared with the row before: one of the two is shifted by a row", i[1:], j[:-1]
+        yield "compared with the row after: one of the two is shifted by a row", i[:-1], j[1:]
+    for factor in factors:
+        words = f"multiplied by {factor:g}" if factor > 1 else f"divided by {1 / factor:g}"
+        yield f"{words}: one of the two has another unit", *_common(a * factor, b)
+
+
+def _difference(a: np.ndarray, b: np.ndarray) -> tuple[float, int]:
+    """Return the median of |a / b - 1|, and the number of cells."""
+    known = ~np.isnan(a + b)
+    return (float(np.median(np.abs(a[known] / b[known] - 1))) if known.any() else 0.0), int(known.sum())
+
+
+def at_two_ranks(table: Table) -> Iterator[Finding]:
+    """Find series that differ from the other algorithms at two ranks, where all send one message: other ranks, or other sizes."""
+    groups: dict[tuple, list[Series]] = {}
+    for series in table.series:
+        if series[1] in ROOTED and series[2] in ONE_MESSAGE:
+            groups.setdefault((series[0], series[1], series[4]), []).append(series)
+    for mine in groups.values():
+        grids = {series: grid_of(table, series) for series in mine}
+        rows = {
+            series: dict(zip(grid.sizes, grid.times[0], strict=True)) for series, grid in grids.items()
+            if len(grid.ranks) and grid.ranks[0] == 2
+        }  # fmt: skip
+        for series, grid in grids.items():
+            others = [row for name, row in rows.items() if name != series]
+            sizes = np.array(sorted(set.intersection(*map(set, others)) if others else ()))
+            if len(others) < 2 or len(sizes) < LEAST_SIZES or not len(grid.ranks):
+                continue
+            times = np.array([[row[size] for size in sizes] for row in others])
+            middle = np.median(times, axis=0)
+            if max(np.median(np.abs(np.log(times / middle)), axis=1)) > TWO_AGREE:
+                continue
+            yield from _beside_two(series, grid, sizes, middle, len(others))
+
+
+def _beside_two(series: Series, grid: Grid, sizes: np.ndarray, middle: np.ndarray, others: int) -> Iterator[Finding]:
+    """Compare a series with the times of the *others* for two ranks (*middle*)."""
+    own = grid.times[0]
+    i, j = _common(grid.sizes, sizes)
+    apart = np.log(own[i] / middle[j])
+    apart = apart[~np.isnan(apart)]
+    if len(apart) < LEAST_SIZES:
+        return
+    if grid.ranks[0] != 2:
+        if np.median(np.abs(apart)) < FITS and grid.ranks[0] <= 8:
+            yield Finding(
+                "processes", (series,),
+                f"with {int(grid.ranks[0])} ranks, its smallest number, the times are those of the {others} other algorithms with 2 "
+                f"ranks (median difference {percent(np.median(np.abs(apart)))}): the number of ranks is 2",
+                "likely",
+            )  # fmt: skip
+        return
+    for factor in SIZES:
+        i, j = _common(grid.sizes * factor, sizes)
+        large = (sizes[j] >= GROWING) & (grid.sizes[i] >= GROWING / 8)
+        here = _common(grid.sizes[i][large], sizes)
+        if len(here[0]) < LEAST_SIZES:
+            continue
+        moved, _ = _difference(own[i][large], middle[j][large])
+        unmoved, _ = _difference(own[i][large][here[0]], middle[here[1]])
+        if moved < FITS and unmoved > TWO_RANKS:
+            words = f"multiplied by {factor:g}" if factor > 1 else f"divided by {1 / factor:g}"
+            yield Finding(
+                "sizes", (series,),
+                f"with 2 ranks, where all algorithms send one message, the times for large messages differ by {percent(unmoved)} from "
+                f"those of the {others} other algorithms, but by {percent(moved)} if the sizes are {words}: they have another unit",
+                "likely",
+            )  # fmt: skip
+            return
+    ratio = float(np.exp(np.median(apart)))
+    if abs(np.log(ratio)) > TWO_RANKS:
+        yield Finding(
+            "processes", (series,),
+            f"with 2 ranks the times are {ratio:.2f} times those of the {others} other algorithms (median of {len(apart)} sizes), "
+            "although all send one message (others agree within a quarter): the number of ranks is not 2",
+            "likely",
+        )  # fmt: skip
+
+
+def steps(table: Table) -> Iterator[Finding]:
+    """Find series whose times rise one row after (or before) powers of two, and not there: rank counts that belong to other rows."""
+    for series, values in table.columns():
+        ranks, _, times = table.grid(np.where((table.processes > 1) & (table.sizes <= GROWING), values, np.nan))
+        if len(ranks) < 10:
+            continue
+        logs = np.log(times)
+        known = (~np.isnan(logs[1:] + logs[:-1])).any(axis=1)
+        if not known.all():
+            continue
+        rises = np.nanmedian(np.diff(logs, axis=0), axis=1)
+        at = [int(place) for place in np.flatnonzero(np.isin(ranks, POWERS)) if _dense(ranks, place)]
+        if len(at) < len(POWERS):
+            continue
+        here = max(_above(rises, place) for place in at)
+        for offset, words in ((1, "before"), (-1, "after")):
+            if offset < 0 and series[1] in ("gather", "reduce"):
+                continue
+            moved = min(_above(rises, place + offset) for place in at)
+            if moved >= RISE and here <= NO_RISE:
+                shown = " and ".join(f"{int(ranks[p + offset])} to {int(ranks[p + offset + 1])}" for p in at)
+                powers = " and ".join(f"{int(ranks[p])}" for p in at)
+                yield Finding(
+                    "processes", (series,),
+                    f"from {shown} ranks the times rise by {percent(np.expm1(moved))} more than beside them, and not after {powers}, where "
+                    f"trees and barriers get another level: the numbers of ranks belong to the row {words}",
+                    "likely",
+                )  # fmt: skip
+
+
+def _dense(ranks: np.ndarray, place: int) -> bool:
+    """Return whether three rows on each side differ by at most two ranks each."""
+    return 3 <= place < len(ranks) - 4 and bool((np.diff(ranks[place - 3 : place + 5]) <= 2).all())
+
+
+def _above(rises: np.ndarray, place: int) -> float:
+    """Return by how much a rise exceeds the median of the two before and the two after it."""
+    beside = np.r_[rises[place - 2 : place], rises[place + 1 : place + 3]]
+    return float(rises[place] - np.median(beside))
