@@ -26,9 +26,10 @@ from collstudy.sources.importing.labels import (
     other_studies,
     same_as_another,
 )
-from collstudy.sources.importing.mappings import pairs_on_one_node, stayed_on_the_node
+from collstudy.sources.importing.mappings import no_effect, pairs_on_one_node, stayed_on_the_node
 from collstudy.sources.importing.outliers import flag_outliers, nan_medians, noise, outliers
-from collstudy.sources.importing.series import Launches, Series, Table, Values
+from collstudy.sources.importing.printed import limits, resolution
+from collstudy.sources.importing.series import Launches, Series, Table, Values, series_of
 from collstudy.sources.importing.units import FEW_RANKS, far_from_neighbours, units
 from collstudy.study.machines import Machine
 
@@ -73,10 +74,10 @@ def check(
         theirs = {name: Values.of_rows(of) if isinstance(of, list) else of for name, of in others.items()}
         studies = {name: values.reference_for(mine) for name, values in theirs.items() if name in same_machine}
         found += [
-            *same_as_another(table), *not_forced(table), *growth(table, machine), *disagreement(table), *stayed_on_the_node(table, machine),
-            *files_disagree(timed), *displaced(table, studies), *other_studies(table, studies), *at_two_ranks(table), *steps(table), *_outside(timed), *_flat(table), *even, *multiples(table),
+            *same_as_another(table), *not_forced(table), *growth(table, machine), *disagreement(table), *stayed_on_the_node(table, machine), *no_effect(table, machine),
+            *files_disagree(timed), *displaced(table, studies), *other_studies(table, studies), *at_two_ranks(table), *steps(table), *limits(timed), *resolution(timed), *_outside(timed), *_flat(table), *even, *multiples(table),
             *units(table, machine, {series for finding in even for series in finding.about}), *far_from_neighbours(table),
-            *_sizes(timed), *_steep(table), *_falling(table), *noise(table),
+            *_sizes(timed), *_ends_early(timed), *_steep(table), *_falling(table), *noise(table),
         ]  # fmt: skip
         found += copies(mine, theirs)
     found += pairs_on_one_node(everything.part(everything.pairs), machine)
@@ -247,6 +248,29 @@ def _sizes(timed: Launches) -> Iterator[Finding]:
                     f"{len(odd)} of its {len(sizes)} sizes occur in no other series ({shown}, ...){unit}",
                     "likely" if slip or len(odd) > 3 else "possible",
                 )  # fmt: skip
+
+
+def _ends_early(timed: Launches) -> Iterator[Finding]:
+    """Find files that end within the sizes of a number of ranks: they were cut."""
+    last: dict[str, dict[str, Any]] = {}
+    rows = [timed.rows[index] for index in timed.at]
+    for row in rows:
+        path = row.get("path", "")
+        if "line" in row and row["line"] > last.get(path, {"line": 0})["line"]:
+            last[path] = row
+    sizes: dict[tuple, dict[int, set[int]]] = {}
+    for row in rows:
+        sizes.setdefault((row.get("path", ""), *series_of(row)), {}).setdefault(row["processes"], set()).add(row.get("size_bytes") or 0)
+    for path, row in last.items():
+        of = sizes[(path, *series_of(row))]
+        mine, rest = of[row["processes"]], [these for ranks, these in of.items() if ranks != row["processes"]]
+        whole = set().union(*rest)
+        if len(rest) >= 2 and all(these == whole for these in rest) and mine < whole and max(mine) < max(whole):
+            yield Finding(
+                "sizes", row.get("file", ""),
+                f"the file ends at {row['processes']:,} ranks and {max(mine)} bytes (line {row['line']}); all {len(rest)} other numbers of "
+                f"ranks go to {max(whole)} bytes: it was cut", "likely", "the available sizes are used",
+            )  # fmt: skip
 
 
 def _steep(table: Table) -> Iterator[Finding]:

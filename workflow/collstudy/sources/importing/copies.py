@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -13,8 +14,10 @@ np = lazy("numpy")
 
 #: From this value (us) on, rounding to two decimals changes a time by less than 0.3 %.
 PRECISE_US = 2.0
-#: The ratio of independent measurements is never constant within this tolerance (half a percent).
-SAME_RATIO = 0.005
+#: The ratio of independent measurements is never constant within this tolerance (half a percent): between two series, at most 40 % of
+#: the cells are this near to the median ratio; between two numbers of ranks (or sizes), 90 % of 20 cells, and all of 12 by chance among
+#: 32 000 pairs. So more cells are needed among more pairs.
+SAME_RATIO, NEAR_SERIES, NEAR_ROWS = 0.005, 0.7, 0.95
 #: With fewer common cells, copies cannot be distinguished from chance.
 LEAST_COPIED = 8
 #: Repeated measurements of a cell have a standard deviation of at least 0.5 % (1 to 3 % in the data of the six authors), so two
@@ -34,7 +37,7 @@ def multiples(table: Table) -> Iterator[Finding]:
     for mine in of.values():
         for place, one in enumerate(mine):
             rest = mine[place + 1 :]
-            for two, factor, cells in _constant_ratios(precise[:, [one] * len(rest)].T, precise[:, rest].T):
+            for two, factor, cells in _constant_ratios(precise[:, [one] * len(rest)].T, precise[:, rest].T, NEAR_SERIES):
                 yield Finding(
                     "constant ratio", f"{series_name(table.series[one])} and {series_name(table.series[rest[two]])}",
                     f"the ratio is {factor:.4g} within {percent(SAME_RATIO)} in {cells:,} cells", "certain",
@@ -49,7 +52,7 @@ def multiples(table: Table) -> Iterator[Finding]:
 def _rows_in_ratio(names: np.ndarray, times: np.ndarray, series: Series, what: str) -> Iterator[Finding]:
     """Find rows with a constant ratio in a table of times (ranks x sizes, or sizes x ranks)."""
     one, two = np.triu_indices(len(names), 1)
-    found = _constant_ratios(times[one], times[two])
+    found = _constant_ratios(times[one], times[two], NEAR_ROWS, math.log2(max(1, len(one))) / 3)
     if found:
         pair, factor, cells = found[0]
         yield Finding(
@@ -59,9 +62,9 @@ def _rows_in_ratio(names: np.ndarray, times: np.ndarray, series: Series, what: s
         )  # fmt: skip
 
 
-def _constant_ratios(a: np.ndarray, b: np.ndarray) -> list[tuple[int, float, int]]:
-    """Find rows of *a* and *b* whose ratio is constant within SAME_RATIO, but not 1, in at least eight cells whose values differ by a
-    factor of two or more.
+def _constant_ratios(a: np.ndarray, b: np.ndarray, part: float, more: float = 0) -> list[tuple[int, float, int]]:
+    """Find rows of *a* and *b* whose ratio is constant within SAME_RATIO in a *part* of at least LEAST_COPIED + *more* cells whose values
+    differ by a factor of two or more. Rows of which most values are equal are left to copies().
 
     Returns:
         Row, ratio and number of cells of each.
@@ -72,14 +75,14 @@ def _constant_ratios(a: np.ndarray, b: np.ndarray) -> list[tuple[int, float, int
     count = known.sum(axis=1)
     largest = np.where(known, a, -np.inf).max(axis=1)
     smallest = np.where(known, a, np.inf).min(axis=1)
-    rows = np.flatnonzero((count >= 8) & (largest >= 2 * smallest))
+    equal = (a == b).sum(axis=1)
+    rows = np.flatnonzero((count >= LEAST_COPIED + more) & (largest >= 2 * smallest) & (equal <= count / 2))
     if not len(rows):
         return []
     ratio, count = np.where(known, a / b, np.nan)[rows], count[rows]
     ordered, each = np.sort(ratio, axis=1), np.arange(len(rows))
     middle = (ordered[each, (count - 1) // 2] + ordered[each, count // 2]) / 2
-    near = (np.abs(ratio / middle[:, None] - 1) < SAME_RATIO).sum(axis=1)
-    constant = (near / count >= 0.95) & (np.abs(middle - 1) >= 2 * SAME_RATIO)
+    constant = (np.abs(ratio / middle[:, None] - 1) < SAME_RATIO).sum(axis=1) >= part * count
     return [(int(rows[i]), float(middle[i]), int(count[i])) for i in np.flatnonzero(constant)]
 
 
@@ -151,7 +154,7 @@ def _scaled(
     precise = np.where(ours >= PRECISE_US, ours, np.nan)
     for layer in reference:
         rivals = np.where(layer >= PRECISE_US, layer, np.nan).T
-        for place, factor, cells in _constant_ratios(np.tile(precise, (len(columns), 1)), rivals):
+        for place, factor, cells in _constant_ratios(np.tile(precise, (len(columns), 1)), rivals, NEAR_SERIES):
             two = theirs.series[columns[place]]
             yield Finding(
                 "constant ratio", series_name(one),

@@ -14,6 +14,8 @@ np = lazy("numpy")
 
 #: For small messages, two ranks on two nodes take at least this many times as long as two on one socket (measured: 2.8 to 5).
 LEAST_NETWORK = 1.5
+#: Within a node, times by socket and by core differ by more than this (measured: at least 0.24 in the median).
+SAME_SOCKET = 0.1
 
 
 def _leaves_at_two(mapping: str) -> bool:
@@ -62,6 +64,24 @@ def stayed_on_the_node(table: Table, machine: Machine) -> Iterator[Finding]:
         if evidence:
             sure = "certain" if len(evidence) > 1 else sure
             yield Finding("placed on a single node", (series,), "; ".join(evidence), sure)
+
+
+def no_effect(table: Table, machine: Machine) -> Iterator[Finding]:
+    """Find mappings by socket with the times of the mapping by core, which fills one socket first."""
+    if next((level.count for level in machine.levels if level.name == "socket"), 1) < 2:
+        return
+    within = (table.processes > 1) & (table.processes <= machine.cores_per_node)
+    for series, mine in table.columns():
+        by_core = (*series[:4], "core")
+        if series[4] != "socket" or by_core not in table.number:
+            continue
+        a, b = common(mine[within], table[by_core][within])
+        if len(a) >= 20 and (difference := float(np.median(np.abs(a / b - 1)))) < SAME_SOCKET:
+            yield Finding(
+                "mapping had no effect", (series,),
+                f"up to {machine.cores_per_node} ranks the times differ from those by core by {percent(difference)} (median of {len(a)} "
+                "cells), although those are on one socket first", "likely",
+            )  # fmt: skip
 
 
 def pairs_on_one_node(pairs: Launches, machine: Machine) -> Iterator[Finding]:

@@ -6,12 +6,16 @@ from collections.abc import Iterator
 
 from collstudy.base.lazy import lazy
 from collstudy.sources.importing.findings import Finding
-from collstudy.sources.importing.series import Launches, Table, grid
+from collstudy.sources.importing.series import Launches, Series, Table, grid
 
 np = lazy("numpy")
 
-#: A launch is an outlier if it is slower than its neighbours in size and processes by this factor.
-OUTLIER = 500.0
+#: A launch is an outlier if it is slower than its neighbours in size and processes by this factor; in a quiet series also if it is
+#: QUIET_OUTLIER times slower or faster. From STRANGE times on, it is reported, but not excluded from means.
+#: A series is quiet if at least QUIET_CELLS values are known, of which 95 % are within QUIET of their neighbours (factor), and 99 %
+#: within QUIET_TAIL. In quiet series of all authors, 22 of 210 000 launches are 10 to 42 times slower, and one 12 times faster.
+OUTLIER, QUIET_OUTLIER, STRANGE, NOT_NEAR = 500.0, 50.0, 10.0, 2.5
+QUIET_CELLS, QUIET, QUIET_TAIL = 60, 1.5, 3.0
 #: A series is noisy if at least the fraction NOISY of its cells, and at least NOISY_CELLS, take NOISE_FACTOR times as long as their
 #: neighbours (in sound series at most 0.6 %, or none).
 NOISY, NOISY_CELLS, NOISE_FACTOR = 0.015, 10, 5.0
@@ -35,27 +39,47 @@ def noise(table: Table) -> Iterator[Finding]:
 
 
 def flag_outliers(launches: Launches) -> list[int]:
-    """Return the row numbers of launches that are OUTLIER times slower than the median of their neighbours in size and processes,
-    unless most of LAUNCHES or more launches of their cell are.
+    """Return the row numbers of launches that are much slower than the median of their neighbours in size and processes, or, in a quiet
+    series, much faster; not if most of LAUNCHES or more launches of their cell are.
     """
-    found: list[int] = []
     timed = launches.part(~np.isnan(launches.us))
     pairs = timed.part(timed.pairs)
+    found: list[int] = []
     for size in np.unique(pairs.sizes):
         mine = pairs.part(pairs.sizes == size)
         found += mine.at[mine.us > OUTLIER * np.median(mine.us)].tolist()
+    for mine, above, alone, quiet in _beside_neighbours(timed):
+        far = np.abs(above) > np.log(QUIET_OUTLIER) if quiet else above > np.log(OUTLIER)
+        found += mine.at[far & alone].tolist()
+    return sorted(found)
+
+
+def _beside_neighbours(timed: Launches) -> Iterator[tuple[Launches, np.ndarray, np.ndarray, bool]]:
+    """Yield the launches of each series of collectives, and number of nodes if there are few; the logarithms by which they exceed
+    their neighbours (NaN without neighbours); whether not most of LAUNCHES or more launches of the cell do; and whether the series is
+    quiet.
+    """
     by_nodes = len(np.unique(timed.nodes)) <= 4
     for _, whole in timed.part(~timed.pairs).by_series():
         parts = [whole.part(whole.nodes == nodes) for nodes in np.unique(whole.nodes)] if by_nodes else [whole]
         for mine in parts:
             ranks, sizes, times = grid(mine.processes, mine.sizes, mine.us)
-            around = _neighbours(np.log(times), sizes)
+            logs = np.log(times)
+            around = _neighbours(logs, sizes)
+            apart = np.abs(logs - around)[~np.isnan(logs - around)]
+            quiet = len(apart) >= QUIET_CELLS and bool(
+                np.quantile(apart, 0.95) < np.log(QUIET) and (apart > np.log(QUIET_TAIL)).mean() <= 0.01
+            )
             cell = np.searchsorted(ranks, mine.processes), np.searchsorted(sizes, mine.sizes)
-            limit = around[cell] + np.log(OUTLIER)
+            above = np.log(mine.us) - around[cell]
+            if quiet:
+                # A sound launch at a number of ranks whose others were disturbed is near those of the next numbers.
+                beside = np.pad(logs, ((1, 1), (0, 0)), constant_values=np.nan)
+                near = np.fmin(np.abs(np.log(mine.us) - beside[:-2][cell]), np.abs(np.log(mine.us) - beside[2:][cell]))
+                above[near < np.log(NOT_NEAR)] = 0
             _, same, count = np.unique(np.column_stack(cell), axis=0, return_inverse=True, return_counts=True)
-            often = (np.log(times)[cell] > limit) & (count[same.ravel()] >= LAUNCHES)
-            found += mine.at[(np.log(mine.us) > limit) & ~often].tolist()
-    return sorted(found)
+            often = np.abs(logs - around)[cell] > np.log(STRANGE if quiet else OUTLIER)
+            yield mine, above, ~(often & (count[same.ravel()] >= LAUNCHES)), quiet
 
 
 def _neighbours(logs: np.ndarray, sizes: np.ndarray) -> np.ndarray:
@@ -87,15 +111,30 @@ def nan_medians(values: np.ndarray, axis: int) -> np.ndarray:
 
 
 def outliers(launches: Launches) -> Iterator[Finding]:
-    """Yield the launches that are flagged as outliers, by series."""
-    flagged = launches.part(np.array([row.get("flag") == "outlier" for row in launches.rows], dtype=bool))
-    for series, mine in flagged.by_series():
-        worst = launches.rows[mine.at[np.argmax(mine.us)]]
-        size = f", {int(worst['size_bytes'])} bytes" if worst.get("size_bytes") else ""
-        yield Finding(
-            "outlier", (series,),
-            ("1 launch is" if len(mine) == 1 else f"{len(mine)} launches are")
-            + f" over {OUTLIER:.0f} times slower than the neighbours in size and ranks; the slowest: "
-            f"{worst['latency_us']:g} us, {int(worst['processes']):,} ranks{size} ({worst.get('file', '')}, line {worst.get('line', 0)})",
-            "certain", "kept and flagged; excluded from means",
-        )  # fmt: skip
+    """Yield the launches that are flagged as outliers, and others that differ from their neighbours in a quiet series."""
+    timed = launches.part(~np.isnan(launches.us))
+    flagged = np.array([row.get("flag") == "outlier" for row in launches.rows], dtype=bool)
+    for series, mine in timed.part(timed.pairs & flagged[timed.at]).by_series():
+        yield _far_launches(series, mine, np.log(mine.us / np.median(timed.us[timed.pairs])), True)
+    for mine, above, alone, quiet in _beside_neighbours(timed):
+        out = flagged[mine.at]
+        strange = ~out & (np.abs(above) > np.log(STRANGE)) & alone & quiet
+        for chosen, certain in ((out, True), (strange, False)):
+            if chosen.any():
+                yield _far_launches(mine.names[mine.series[0]], mine.part(chosen), above[chosen], certain)
+
+
+def _far_launches(series: Series, mine: Launches, above: np.ndarray, flagged: bool) -> Finding:
+    """Report launches by the logarithms by which they are *above* their neighbours."""
+    worst = int(np.argmax(np.abs(above)))
+    row = mine.rows[mine.at[worst]]
+    size = f", {int(row['size_bytes'])} bytes" if row.get("size_bytes") else ""
+    how = "slower" if above[worst] > 0 else "faster"
+    return Finding(
+        "outlier", (series,),
+        ("1 launch is" if len(mine) == 1 else f"{len(mine)} launches are far from their neighbours in size and ranks; one is")
+        + f" {np.exp(abs(above[worst])):,.0f} times {how} than its neighbours: {row['latency_us']:g} us, {int(row['processes']):,} ranks{size} "
+        f"({row.get('file', '')}, line {row.get('line', 0)})",
+        "certain" if flagged else "likely",
+        "kept and flagged; excluded from means" if flagged else "kept, also in means; analysis.leave_out excludes it",
+    )  # fmt: skip

@@ -16,8 +16,10 @@ SLOWEST = (
     (10.0, 0.5, "within a node, if all were on one, at 10 us and 0.5 GB/s"),
     (300.0, 0.05, "on slow Ethernet at 300 us and 0.05 GB/s"),
 )
-#: The times of a number of ranks, or of a size, are at most this many times those of both neighbours.
-APART = 100.0
+#: The times of a number of ranks, or of a size, are at most APART times those of both neighbours, but for disturbed ones (measured: 104
+#: to 340 times). In another unit they are a power of a thousand times the neighbours' mean, within NEAR_POWER (NEAR_AT_END
+#: where both are on the same side).
+APART, NEAR_POWER, NEAR_AT_END = 100.0, 2.5, 5.0
 #: Times of another unit are too long at all rank counts up to this multiple of the smallest; disturbed ones only at some.
 FEW_RANKS = 16
 #: Limit for the ratio of times between a series and its closest algorithm (measured: at most 45, median over cells).
@@ -82,10 +84,13 @@ def far_from_neighbours(table: Table) -> Iterator[Finding]:
                     continue
                 ratios = [float(np.median(of[at][known] / of[other][known])) for other in (one, two)]
                 if min(ratios) > APART or max(ratios) < 1 / APART:
+                    thousand = abs(np.log10(ratios[0] * ratios[1]) / 2) % 3
+                    unit = min(thousand, 3 - thousand) < np.log10(NEAR_POWER if abs(one - two) == 2 else NEAR_AT_END)
                     yield Finding(
-                        "unit of the times", (series,),
+                        "unit of the times" if unit else "noise", (series,),
                         f"at {int(names[at]):,} {what} the times are {ratios[0]:.3g} and {ratios[1]:.3g} times those at "
-                        f"{int(names[one]):,} and {int(names[two]):,} (median of {known.sum()} cells)", "likely",
+                        f"{int(names[one]):,} and {int(names[two]):,} (median of {known.sum()} cells)"
+                        + ": not near a power of a thousand, so rather a disturbed or another launch" * (not unit), "likely",
                     )  # fmt: skip
 
 
