@@ -67,11 +67,12 @@ def sound(
 
 
 def found(
-    rows: Rows, others: dict[str, Rows] | None = None, problems: dict[str, int] | None = None
+    rows: Rows, others: dict[str, Rows] | None = None, problems: dict[str, int] | None = None,
+    same_machine: tuple[str, ...] = (),
 ) -> dict[str, list[Finding]]:
     """Return the findings by check."""
     by_check: dict[str, list[Finding]] = {}
-    for finding in checks.check(rows, problems or {}, MACHINE, others or {}):
+    for finding in checks.check(rows, problems or {}, MACHINE, others or {}, same_machine):
         by_check.setdefault(finding.check, []).append(finding)
     return by_check
 

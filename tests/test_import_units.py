@@ -163,3 +163,44 @@ def test_an_outlier_in_a_small_table() -> None:
         faulty = [*rows[:at], row | scaled(2000)(row), *rows[at + 1 :]]
         assert flag_outliers(Launches(faulty)) == [at], row
     assert not flag_outliers(Launches(rows))
+
+
+@pytest.mark.parametrize("factor, flagged", [(20, False), (80, True), (1 / 20, False), (1 / 80, True)])
+def test_single_launches_in_a_quiet_series(factor: float, flagged: bool) -> None:
+    rows = sound()
+    at = next(i for i, row in enumerate(rows) if (row["processes"], row["size_bytes"], row["mapping"]) == (20, 2**16, "core"))
+    rows[at] = rows[at] | scaled(factor)(rows[at])
+    (finding,) = found(rows)["outlier"]
+    assert ("excluded from means" in finding.action) == flagged
+    assert [row for row in rows if row.get("flag")] == ([rows[at]] if flagged else [])
+    assert ("slower" in finding.found) == (factor > 1) and f"line {rows[at]['line']})" in finding.found
+    # Where a third of all times is noise, such a launch is nothing special.
+    rng = random.Random(1)
+    noisy = [row | scaled(math.exp(rng.gauss(0, 0.8)))(row) for row in sound()]
+    noisy[at] = noisy[at] | scaled(max(factor, 0.1))(noisy[at])
+    found(noisy)
+    assert not any(row.get("flag") for row in noisy)
+
+
+def test_a_number_of_ranks_that_was_disturbed_is_no_other_unit() -> None:
+    """Its only sound launch is not an outlier."""
+    slow = changed(
+        sound(), lambda row: (row["algorithm"], row["mapping"], row["processes"]) == ("chain", "core", 16) and row["size_bytes"] != 8,
+        scaled(300),
+    )  # fmt: skip
+    findings = found(slow)
+    assert "unit of the times" not in findings and not any(row.get("flag") for row in slow)
+    assert any("at 16 ranks" in finding.found for finding in findings["noise"])
+
+
+@pytest.mark.parametrize("limit", [max, min])
+def test_times_that_were_cut_to_a_limit(limit: Any) -> None:
+    cut = [row | {"latency_us": limit(10.0, row["latency_us"]), "min_latency_us": None, "max_latency_us": None} for row in sound()]
+    assert {finding.where for finding in found(cut)["times clamped"]} >= {"bcast linear, by core", "bcast chain, by node"}
+
+
+def test_a_timer_of_whole_microseconds() -> None:
+    coarse = [
+        row | {"latency_us": max(1.0, float(round(row["latency_us"]))), "min_latency_us": None, "max_latency_us": None} for row in sound()
+    ]
+    assert "multiples of 1 us" in found(coarse)["timer resolution"][0].found
