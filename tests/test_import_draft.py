@@ -498,3 +498,16 @@ def test_sizes_and_rows_that_are_missing_are_asked_about(tmp_path: Path) -> None
     assert "size_bytes; it can be set in `constants` or `by_row`" in asked
     assert "1 of 2 rows has another number of fields than the header" in asked
     assert "1 file without a table of times that is recognised: notes.txt" in asked
+
+
+def test_ranks_behind_the_mapping_by_node(tmp_path: Path) -> None:
+    """chain_node_16 beside chain_core_16 is the mapping and 16 ranks; without the latter, 16 nodes."""
+    for mapping in ("core", "node"):
+        for ranks in (2, 16):
+            (tmp_path / f"bcast_chain_{mapping}_{ranks}.out").write_text(
+                "# OSU MPI Broadcast Latency Test v7.3\n# Size       Avg Latency(us)\n1                       0.21\n2                       0.22\n"
+            )
+    text, questions = draft(tmp_path, "theirs", "orfeo-thin", CONFIGURATION)
+    (entry,) = yaml.safe_load(text)["import"]["files"]
+    assert entry["path"] == f"{tmp_path}/bcast_{{algorithm}}_{{mapping}}_{{processes}}.out"
+    assert any("whether 2, 16 in the names are numbers of processes" in question for question in questions)

@@ -20,6 +20,8 @@ TABLES = (".csv", ".tsv", ".dat", ".txt", ".out", ".log")
 COUNTS = ("processes", "nodes", "processes_per_node", "size_bytes")
 #: Words before a node, a socket or a core that is not a mapping: multi-node, ranks per socket.
 NO_MAPPING = ("single", "multi", "one", "two", "per", "intra", "inter")
+#: Mappings besides `node` that are not words of a count: a number behind them is one of ranks.
+NOT_COUNTED = ("core", "socket", "numa")
 #: Fields whose words say nothing of a number behind them: osu_bw_1, latency_64.
 MEASURED = ("latency_us", "bandwidth_mb_s")
 #: Words before the number of an algorithm.
@@ -63,6 +65,27 @@ def numbers_of(folder: Path, paths: list[Path]) -> dict[Path, dict[Place, str]]:
         roles = _roles({place: [numbers[place] for _, numbers in files] for place in sorted(places)})
         for path, _ in files:
             found[path] = roles
+    for path, places in _ranks_by_node(folder, paths).items():
+        found[path] = found[path] | dict.fromkeys(places, "processes")
+    return found
+
+
+def _ranks_by_node(folder: Path, paths: list[Path]) -> dict[Path, list[Place]]:
+    """Return the places of numbers behind the mapping `node`, as chain_node_16 beside chain_core_16: ranks, not numbers of nodes."""
+    alike: dict[tuple, list[tuple[Path, list[list[str]]]]] = defaultdict(list)
+    for path in paths:
+        words = [_parts(name) for name in _names_of(folder, path)[0]]
+        plain = [["@" if part.lower() in ("node", *NOT_COUNTED) else part for part in parts] for parts in words]
+        alike[tuple(re.sub(r"\d+", "#", "".join(parts)) for parts in plain)].append((path, words))
+    found: dict[Path, list[Place]] = {}
+    for files in alike.values():
+        others = {(depth, at) for _, words in files for depth, parts in enumerate(words) for at, part in enumerate(parts)
+                  if part.lower() in NOT_COUNTED}  # fmt: skip
+        for path, words in files:
+            found[path] = [
+                (depth, at + 2) for depth, parts in enumerate(words) for at, part in enumerate(parts[:-2])
+                if part.lower() == "node" and (depth, at) in others and parts[at + 2].isdecimal()
+            ]  # fmt: skip
     return found
 
 
@@ -188,6 +211,8 @@ def _field_of(
     if text.isdecimal() and before:
         if before.lower() in ALGORITHM:
             return "", "algorithm", ""
+        if role == "processes" and before.lower() == "node":
+            return "", role, ""
         field = _count_of(before) or field_of(before)
         if field and field not in MEASURED:
             return "", field if field in COUNTS else "", ""
