@@ -67,7 +67,9 @@ def sound(
 
 
 def found(
-    rows: Rows, others: dict[str, Rows] | None = None, problems: dict[str, int] | None = None,
+    rows: Rows,
+    others: dict[str, Rows] | None = None,
+    problems: dict[str, int] | None = None,
     same_machine: tuple[str, ...] = (),
 ) -> dict[str, list[Finding]]:
     """Return the findings by check."""

@@ -61,7 +61,10 @@ def test_other_authors_data(published: dict[str, tuple[Rows, dict[str, int]]]) -
 
 def test_other_machines_data(published: dict[str, tuple[Rows, dict[str, int]]]) -> None:
     """On the EPYC nodes only the mapping by socket is noisy, and three launches are slow; for Leonardo nothing is found."""
-    for name, machine, expected in (("orfeo-epyc", "orfeo-epyc-nodes", {"noise", "outlier"}), ("leonardo", "leonardo", set())):
+    for name, machine, expected in (
+        ("orfeo-epyc", "orfeo-epyc-nodes", {"noise", "outlier"}),
+        ("leonardo", "leonardo", set()),
+    ):
         rows, problems = published[name]
         findings = checks.check(rows, problems, Configuration(ROOT / "config").machine(machine), {})
         assert {finding.check for finding in findings} == expected, findings

@@ -91,10 +91,14 @@ def test_a_constant_factor_between_sources_studies_and_launches(factor: float) -
     slow = [row | scaled(factor)(row) for row in sound("two", 2)]
     again = [row | scaled(factor)(row) | {"launch": 2, "line": row["line"] + 5000} for row in sound(seed=3)]
     for findings, check in (
-        (found(sound("one") + slow), "sources disagree"), (beside(sound(), slow), "sources disagree"), (found(sound() + again), "files disagree"),
+        (found(sound("one") + slow), "sources disagree"), (beside(sound(), slow), "sources disagree"),
+        (found(sound() + again), "files disagree"),
     ):  # fmt: skip
         assert len(findings.get(check, [])) == (0 if factor == 1 else 8)
-        assert all("1.10 times" in f.found or "0.91 times" in f.found or "launch 1 in .csv" in f.found for f in findings.get(check, []))
+        assert all(
+            "1.10 times" in f.found or "0.91 times" in f.found or "launch 1 in .csv" in f.found
+            for f in findings.get(check, [])
+        )
 
 
 def test_mappings_by_socket_that_had_no_effect() -> None:
@@ -111,13 +115,17 @@ def test_a_file_that_was_cut() -> None:
     rows = [row for row in sound(algorithms=("chain",)) if row["mapping"] == "core"]
     assert found(rows) == {}
     (finding,) = found(rows[:-5])["sizes"]
-    assert finding.where == ".csv" and "ends at 48 ranks and 32768 bytes" in finding.found
+    assert finding.where == ".csv" and "end at 48 ranks and 32768 bytes" in finding.found
     # Fewer sizes for more ranks are a plan.
     assert found([row for row in rows if row["processes"] < 24 or row["size_bytes"] <= 32768]) == {}
 
 
 def test_a_copy_of_the_next_number_of_ranks_with_other_last_digits() -> None:
-    of = {row["size_bytes"]: row for row in sound() if (row["algorithm"], row["mapping"], row["processes"]) == ("linear", "core", 30)}
+    of = {
+        row["size_bytes"]: row
+        for row in sound()
+        if (row["algorithm"], row["mapping"], row["processes"]) == ("linear", "core", 30)
+    }
     copied = changed(
         sound(), lambda row: (row["algorithm"], row["mapping"], row["processes"]) == ("linear", "core", 32),
         lambda row: scaled(1 + 0.002 * (-1) ** int(math.log2(row["size_bytes"])))(of[row["size_bytes"]]),

@@ -168,7 +168,9 @@ def test_an_outlier_in_a_small_table() -> None:
 @pytest.mark.parametrize("factor, flagged", [(20, False), (80, True), (1 / 20, False), (1 / 80, True)])
 def test_single_launches_in_a_quiet_series(factor: float, flagged: bool) -> None:
     rows = sound()
-    at = next(i for i, row in enumerate(rows) if (row["processes"], row["size_bytes"], row["mapping"]) == (20, 2**16, "core"))
+    at = next(
+        i for i, row in enumerate(rows) if (row["processes"], row["size_bytes"], row["mapping"]) == (20, 2**16, "core")
+    )
     rows[at] = rows[at] | scaled(factor)(rows[at])
     (finding,) = found(rows)["outlier"]
     assert ("excluded from means" in finding.action) == flagged
@@ -195,12 +197,19 @@ def test_a_number_of_ranks_that_was_disturbed_is_no_other_unit() -> None:
 
 @pytest.mark.parametrize("limit", [max, min])
 def test_times_that_were_cut_to_a_limit(limit: Any) -> None:
-    cut = [row | {"latency_us": limit(10.0, row["latency_us"]), "min_latency_us": None, "max_latency_us": None} for row in sound()]
-    assert {finding.where for finding in found(cut)["times clamped"]} >= {"bcast linear, by core", "bcast chain, by node"}
+    cut = [
+        row | {"latency_us": limit(10.0, row["latency_us"]), "min_latency_us": None, "max_latency_us": None}
+        for row in sound()
+    ]
+    assert {finding.where for finding in found(cut)["times clamped"]} >= {
+        "bcast linear, by core",
+        "bcast chain, by node",
+    }
 
 
 def test_a_timer_of_whole_microseconds() -> None:
     coarse = [
-        row | {"latency_us": max(1.0, float(round(row["latency_us"]))), "min_latency_us": None, "max_latency_us": None} for row in sound()
+        row | {"latency_us": max(1.0, float(round(row["latency_us"]))), "min_latency_us": None, "max_latency_us": None}
+        for row in sound()
     ]
     assert "multiples of 1 us" in found(coarse)["timer resolution"][0].found

@@ -74,8 +74,9 @@ def check(
         theirs = {name: Values.of_rows(of) if isinstance(of, list) else of for name, of in others.items()}
         studies = {name: values.reference_for(mine) for name, values in theirs.items() if name in same_machine}
         found += [
-            *same_as_another(table), *not_forced(table), *growth(table, machine), *disagreement(table), *stayed_on_the_node(table, machine), *no_effect(table, machine),
-            *files_disagree(timed), *displaced(table, studies), *other_studies(table, studies), *at_two_ranks(table), *steps(table), *limits(timed), *resolution(timed), *_outside(timed), *_flat(table), *even, *multiples(table),
+            *same_as_another(table), *not_forced(table), *growth(table, machine), *disagreement(table), *stayed_on_the_node(table, machine),
+            *no_effect(table, machine), *displaced(table, studies), *other_studies(table, studies), *at_two_ranks(table), *steps(table),
+            *files_disagree(timed), *limits(timed), *resolution(timed), *_outside(timed), *_flat(table), *even, *multiples(table),
             *units(table, machine, {series for finding in even for series in finding.about}), *far_from_neighbours(table),
             *_sizes(timed), *_ends_early(timed), *_steep(table), *_falling(table), *noise(table),
         ]  # fmt: skip
@@ -251,7 +252,7 @@ def _sizes(timed: Launches) -> Iterator[Finding]:
 
 
 def _ends_early(timed: Launches) -> Iterator[Finding]:
-    """Find files that end within the sizes of a number of ranks: they were cut."""
+    """Find files whose times end within the sizes of a number of ranks: of a job that ended early, or cut."""
     last: dict[str, dict[str, Any]] = {}
     rows = [timed.rows[index] for index in timed.at]
     for row in rows:
@@ -260,7 +261,9 @@ def _ends_early(timed: Launches) -> Iterator[Finding]:
             last[path] = row
     sizes: dict[tuple, dict[int, set[int]]] = {}
     for row in rows:
-        sizes.setdefault((row.get("path", ""), *series_of(row)), {}).setdefault(row["processes"], set()).add(row.get("size_bytes") or 0)
+        sizes.setdefault((row.get("path", ""), *series_of(row)), {}).setdefault(row["processes"], set()).add(
+            row.get("size_bytes") or 0
+        )
     for path, row in last.items():
         of = sizes[(path, *series_of(row))]
         mine, rest = of[row["processes"]], [these for ranks, these in of.items() if ranks != row["processes"]]
@@ -268,8 +271,8 @@ def _ends_early(timed: Launches) -> Iterator[Finding]:
         if len(rest) >= 2 and all(these == whole for these in rest) and mine < whole and max(mine) < max(whole):
             yield Finding(
                 "sizes", row.get("file", ""),
-                f"the file ends at {row['processes']:,} ranks and {max(mine)} bytes (line {row['line']}); all {len(rest)} other numbers of "
-                f"ranks go to {max(whole)} bytes: it was cut", "likely", "the available sizes are used",
+                f"the times end at {row['processes']:,} ranks and {max(mine)} bytes (line {row['line']}); all {len(rest)} other numbers of "
+                f"ranks go to {max(whole)} bytes: the job ended early, or the file was cut", "likely", "the available sizes are used",
             )  # fmt: skip
 
 

@@ -37,7 +37,9 @@ def multiples(table: Table) -> Iterator[Finding]:
     for mine in of.values():
         for place, one in enumerate(mine):
             rest = mine[place + 1 :]
-            for two, factor, cells in _constant_ratios(precise[:, [one] * len(rest)].T, precise[:, rest].T, NEAR_SERIES):
+            for two, factor, cells in _constant_ratios(
+                precise[:, [one] * len(rest)].T, precise[:, rest].T, NEAR_SERIES
+            ):
                 yield Finding(
                     "constant ratio", f"{series_name(table.series[one])} and {series_name(table.series[rest[two]])}",
                     f"the ratio is {factor:.4g} within {percent(SAME_RATIO)} in {cells:,} cells", "certain",

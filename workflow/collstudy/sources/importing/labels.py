@@ -46,8 +46,8 @@ DISAGREE_MEDIAN = 0.2
 #: Number of runs in a file that are compared.
 RUNS = 8
 #: Times differ by a constant factor if CONSTANT_PART of at least CONSTANT_CELLS cells are slower, by at least CONSTANT (median), with a
-#: quartile range of at most CONSTANT_RANGE, or half the median (logarithms). Measured for authors of one machine: at most 87 % by up to 0.06; for launches
-#: of one author: at most 73 %.
+#: quartile range of at most CONSTANT_RANGE, or half the median (logarithms). Measured for authors of one machine: at most 87 % by up
+#: to 0.06; for launches of one author: at most 73 %.
 CONSTANT, CONSTANT_PART, CONSTANT_CELLS, CONSTANT_RANGE = 0.07, 0.95, 40, 0.12
 
 
@@ -318,7 +318,9 @@ def _beside_study(table: Table, one: Series, theirs: Table, two: Series, study: 
         return None
     used = (table.processes >= FROM_RANKS) & ~np.isnan(mine)
     many = np.where(used, mine, np.nan)
-    if _compared(many, theirs[two])[1] > 3 * SAME_MEDIAN and table.sizes[used].max() >= SPREAD * max(1, table.sizes[used].min()):
+    if _compared(many, theirs[two])[1] > 3 * SAME_MEDIAN and table.sizes[used].max() >= SPREAD * max(
+        1, table.sizes[used].min()
+    ):
         for rival in theirs.series:
             if rival[:2] == two[:2] and rival[4] == two[4] and rival[2] not in ("default", two[2]):
                 count, near, far = _compared(many, theirs[rival])
