@@ -132,3 +132,14 @@ def test_a_copy_of_the_next_number_of_ranks_with_other_last_digits() -> None:
     )  # fmt: skip
     (finding,) = found(copied)["constant ratio"]
     assert finding.where == "bcast linear, by core" and "from 30 to 32" in finding.found
+
+
+def test_sizes_that_were_limited() -> None:
+    at = {(row["mapping"], row["processes"], row["size_bytes"]): row for row in sound(seed=3, algorithms=("chain",))}
+    limited = changed(
+        sound(), lambda row: row["algorithm"] == "chain" and row["size_bytes"] > 65536,
+        lambda row: scaled(1 + row["size_bytes"] / 2**26)(at[row["mapping"], row["processes"], 65536]),
+    )  # fmt: skip
+    assert {finding.where for finding in found(limited)["times do not depend on size"]} == {
+        "bcast chain, by core", "bcast chain, by node"
+    }  # fmt: skip

@@ -44,6 +44,8 @@ FALLING = 3.0
 #: All launches had the same number of ranks if the times at SEVERAL_SIZES or more sizes differ by less than EVEN (median) over rank
 #: counts whose largest is at least MORE_RANKS times the smallest (measured: at most 0.01 for such data, at least 0.05 for others).
 EVEN, MORE_RANKS, SEVERAL_SIZES = 0.03, 8, 5
+#: Eight times as large messages of at least this size (bytes) take over twice as long in all authors' data.
+LARGEST = 2**19
 #: Where most messages are small for their number of ranks, as in rings, times hardly depend on the size. They are judged for up to
 #: FEW_RANKS ranks, and where messages are faster than FASTEST (bytes per us); at one rank count, if they grow by GROWS beside it.
 FASTEST, GROWS = 1e5, 4.0
@@ -76,9 +78,9 @@ def check(
         found += [
             *same_as_another(table), *not_forced(table), *growth(table, machine), *disagreement(table), *stayed_on_the_node(table, machine),
             *no_effect(table, machine), *displaced(table, studies), *other_studies(table, studies), *at_two_ranks(table), *steps(table),
-            *files_disagree(timed), *limits(timed), *resolution(timed), *_outside(timed), *_flat(table), *even, *multiples(table),
-            *units(table, machine, {series for finding in even for series in finding.about}), *far_from_neighbours(table),
-            *_sizes(timed), *_ends_early(timed), *_steep(table), *_falling(table), *noise(table),
+            *files_disagree(timed), *limits(timed), *resolution(timed), *_outside(timed), *_flat(table), *_capped(table), *even,
+            *multiples(table), *units(table, machine, {series for finding in even for series in finding.about}),
+            *far_from_neighbours(table), *_sizes(timed), *_ends_early(timed), *_steep(table), *_falling(table), *noise(table),
         ]  # fmt: skip
         found += copies(mine, theirs)
     found += pairs_on_one_node(everything.part(everything.pairs), machine)
@@ -184,6 +186,25 @@ def _flat(table: Table) -> Iterator[Finding]:
         else:
             continue
         yield Finding("times do not depend on size", (series,), text, "certain")
+
+
+def _capped(table: Table) -> Iterator[Finding]:
+    """Find series whose times stop growing at the largest sizes, as if messages had been limited to a smaller one."""
+    for series, values in table.columns():
+        capped = judged = 0
+        for _, sizes, times in _by_ranks(table, np.where(table.sizes > 0, values, np.nan)):
+            of = dict(zip(sizes.tolist(), times.tolist(), strict=True))
+            top = sizes[-1]
+            if top < LARGEST or not {top / 8, top / 64} <= of.keys():
+                continue
+            judged += 1
+            capped += of[top] < 1.3 * of[top / 8] and of[top / 8] > 2 * of[top / 64]
+        if capped > judged / 2:
+            yield Finding(
+                "times do not depend on size", (series,),
+                f"at {capped} of {judged} numbers of ranks the largest messages take less than 1.3 times as long as those of an eighth of "
+                "their size, which take over twice as long as those of a 64th: the largest sizes were not sent", "likely",
+            )  # fmt: skip
 
 
 def _by_ranks(table: Table, values: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
