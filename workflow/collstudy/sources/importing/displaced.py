@@ -21,6 +21,10 @@ np = lazy("numpy")
 FITS, FITS_BETTER, APART = 0.08, 2.5, 0.04
 #: Factors between ranks (ranks per node, hardware threads) and between sizes (elements of 4 and 8 bytes, KiB).
 RANKS, SIZES = (2.0, 0.5), (4.0, 8.0, 1024.0, 1 / 4, 1 / 8, 1 / 1024)
+#: What the factors may mean.
+MEANING = {
+    2.0: "ranks of one of two nodes", 0.5: "hardware threads", 4.0: "elements of 4 bytes", 8.0: "elements of 8 bytes", 1024.0: "KiB",
+}  # fmt: skip
 #: With two ranks, these algorithms send one message. Their times differ by at most 0.23 (median over sizes) in all authors' data.
 ONE_MESSAGE = {
     "default", "linear", "linear_nb", "chain", "pipeline", "binary", "binary_tree", "binomial", "knomial", "in_order_binary",
@@ -108,8 +112,13 @@ def _places(a: np.ndarray, b: np.ndarray, factors: tuple[float, ...]) -> Iterato
         yield "compared with the row before: one of the two is shifted by a row", i[1:], j[:-1]
         yield "compared with the row after: one of the two is shifted by a row", i[:-1], j[1:]
     for factor in factors:
-        words = f"multiplied by {factor:g}" if factor > 1 else f"divided by {1 / factor:g}"
-        yield f"{words}: one of the two has another unit", *_common(a * factor, b)
+        yield _words(factor), *_common(a * factor, b)
+
+
+def _words(factor: float) -> str:
+    """Return a factor in words, with what it may mean."""
+    words = f"multiplied by {factor:g}" if factor > 1 else f"divided by {1 / factor:g}"
+    return f"{words} ({MEANING.get(factor, 'another unit')}?)"
 
 
 def _difference(a: np.ndarray, b: np.ndarray) -> tuple[float, int]:
@@ -168,11 +177,10 @@ def _beside_two(series: Series, grid: Grid, sizes: np.ndarray, middle: np.ndarra
         moved, _ = _difference(own[i][large], middle[j][large])
         unmoved, _ = _difference(own[i][large][here[0]], middle[here[1]])
         if moved < FITS and unmoved > TWO_RANKS:
-            words = f"multiplied by {factor:g}" if factor > 1 else f"divided by {1 / factor:g}"
             yield Finding(
                 "sizes", (series,),
                 f"with 2 ranks, where all algorithms send one message, the times for large messages differ by {percent(unmoved)} from "
-                f"those of the {others} other algorithms, but by {percent(moved)} if the sizes are {words}: they have another unit",
+                f"those of the {others} other algorithms, but by {percent(moved)} if the sizes are {_words(factor)}",
                 "likely",
             )  # fmt: skip
             return
