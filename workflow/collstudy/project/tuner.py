@@ -10,7 +10,6 @@ from collstudy.base.files import to_csv, write_atomically
 from collstudy.launch import openmpi
 from collstudy.launch.toolchain import mpis
 from collstudy.project.studies import Project
-from collstudy.sources.sampled import SampledSource
 from collstudy.sources.verifying import WITHDRAWN_COLUMNS, Verified
 from collstudy.store.described import read_study
 from collstudy.store.measurements import read_measurements
@@ -44,8 +43,7 @@ class Tuner:
         self.mpi: str = self.document["provenance"]["mpi"]
         if self.mpi == "impi":
             rows = read_measurements(self.folder / "measurements.csv")
-            weight = self.source.weight if isinstance(self.source, SampledSource) else lambda *_: 1.0
-            self.decisions = intel.settled(self.decisions, rows, weight)
+            self.decisions = intel.settled(self.decisions, rows, self.source.weight)
         #: The installed library for which the files are: that of the study; Open MPI for simulated and imported studies; None
         #: for NCCL.
         self.installed = mpis().get(self.mpi if self.mpi in ("mpich", "impi", "nccl") else "openmpi")
