@@ -366,6 +366,16 @@ def test_intel_default_is_replaced_where_the_collective_gains(other_us, small_we
     assert [one.algorithm for one in found] == chosen
 
 
+def test_intel_default_stays_where_nothing_else_was_decided():
+    """Even if another algorithm has a lower median, within the noise."""
+    rows = decisions({4: {8: "default"}})
+    measured = [
+        Measurement("bcast", name, "", "core", 2, 4, 8, 1, us, None)
+        for name, us in (("default", 2.0), ("knomial", 1.9))
+    ]
+    assert [one.algorithm for one in intel.settled(rows, measured, lambda *_: 1.0)] == ["default"]
+
+
 def test_intel_by_the_catalogues_numbers_and_the_variables_of_a_cell():
     (found,) = placements(decisions({4: {1: "preset_2"}}, collective="iallreduce"))
     text = writers.intel_variables(found, CATALOGUE, ["why"])

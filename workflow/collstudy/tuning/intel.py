@@ -38,11 +38,13 @@ def settled(
             default = medians.pop(("default", ""), None)
             if one.algorithm == "default" and default and medians:
                 algorithm, parameters = min(medians, key=lambda name: medians[name])
-                gain = 100 * (default / medians[algorithm, parameters] - 1)
+                # The default was decided: a lower median of another algorithm is within noise.
+                gain = min(0.0, 100 * (default / medians[algorithm, parameters] - 1))
                 one = replace(one, algorithm=algorithm, parameters=parse_parameters(parameters), gain_pct=gain)
             explicit.append(one)
             change += weight(one.collective, one.processes, one.size) * (1 / (1 + (one.gain_pct or 0) / 100) - 1)
-        better = change < 0 and all(one.algorithm != "default" for one in explicit)
+        decided = any(one.algorithm != "default" for one in own)
+        better = decided and change < 0 and all(one.algorithm != "default" for one in explicit)
         found += (
             explicit if better else [replace(one, algorithm="default", parameters=(), gain_pct=None) for one in own]
         )
