@@ -88,7 +88,7 @@ class SweptSource(Source):
         # Only the library's own functions show which of Intel MPI's algorithms ran.
         algorithms = self.context.catalogue.algorithms
         arms |= any(
-            "impi" in sweep.mpis and "function" in algorithms[sweep.collective][c.algorithm].get("impi", {})
+            "impi" in sweep.mpis and "function" in algorithms[sweep.collective][c.name].get("impi", {})
             for sweep in self.study.sweeps
             for c in sweep.algorithms
         )
