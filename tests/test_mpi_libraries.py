@@ -18,6 +18,7 @@ from collstudy.launch.proof import messages
 from collstudy.launch.rulesfile import exported
 from collstudy.launch.toolchain import Mpi, mpis
 from collstudy.project.needs import to_set_up
+from collstudy.project.studies import Project
 from collstudy.sources.swept import inside_of
 from collstudy.study.cells import Cell, Versions, cell_from, expand
 from collstudy.study.config import Configuration
@@ -206,6 +207,14 @@ def intel(collective: str, algorithm: str, processes: int = 4, sizes: tuple[int,
 def test_intel_mpi_runs_the_function_of_the_algorithm(tmp_path: Path, collective: str, algorithm: str) -> None:
     seen = proof(intel(collective, algorithm), tmp_path)
     assert (seen["used"], seen["detail"]) == (True, "")
+
+
+def test_a_study_of_intel_mpis_algorithms_needs_the_trace_library(checkout: Checkout) -> None:
+    named = STUDY.replace("algorithms: [default, {name: pipelined, segments: 4}]", "algorithms: [default, ring]")
+    for text, needed in ((STUDY, set()), (named, {"trace"})):
+        checkout.write("config/studies/three.yaml", text)
+        project = Project(checkout.folder / "config", checkout.folder / "results")
+        assert project.source("three").programs() == needed
 
 
 def test_an_algorithm_that_intel_mpi_replaces_is_noticed(tmp_path: Path) -> None:
