@@ -15,8 +15,10 @@ import pytest
 from collstudy.base.errors import StudyError
 from collstudy.launch import hydra, mpich
 from collstudy.launch.proof import messages
+from collstudy.launch.rulesfile import exported
 from collstudy.launch.toolchain import Mpi, mpis
 from collstudy.project.needs import to_set_up
+from collstudy.project.studies import Project
 from collstudy.sources.swept import inside_of
 from collstudy.study.cells import Cell, Versions, cell_from, expand
 from collstudy.study.config import Configuration
@@ -25,8 +27,10 @@ from collstudy.study.sweeps import Choice
 from collstudy.tuning import check
 from collstudy.tuning.findings import complain
 from collstudy.tuning.library import Library, library_of
+from collstudy.tuning.readers.dispatch import read
+from collstudy.tuning.readers.known import Known
 from collstudy.tuning.rules import Placement, Rule, placements
-from collstudy.tuning.writers import INTEL, intel_variables
+from collstudy.tuning.writers import intel_variables
 from conftest import ROOT, Checkout, csv_rows, finish, must
 from test_tuning import decisions
 
@@ -94,7 +98,6 @@ def test_each_library_is_told_in_its_own_words(checkout: Checkout) -> None:
     assert told(found["mpich", "iallreduce", "ring"]) == {
         "MPIR_CVAR_IALLREDUCE_INTRA_ALGORITHM": "tsp_ring",
         "MPIR_CVAR_IALLREDUCE_DEVICE_COLLECTIVE": "0",
-        "MPIR_CVAR_COLLECTIVE_FALLBACK": "error",
     }
     assert told(found["impi", "iallreduce", "preset_1"]) == {"I_MPI_ADJUST_IALLREDUCE": "1"}
     assert told(found["mpich", "iallreduce", "default"]) == {}
@@ -130,7 +133,7 @@ def proof(cell: Cell, folder: Path, nodes: tuple[str, str] = ("MPIR_CVAR_NOLOCAL
     if "MPIR_CVAR_NOLOCAL" in words:
         at = words.index("MPIR_CVAR_NOLOCAL")
         words[at : at + 2] = nodes
-    environment = mpis()["mpich"].environment() | hydra.selection_environment(cell)
+    environment = mpis()[cell.mpi["name"]].environment() | hydra.selection_environment(cell)
     done = must(finish(words, env=environment, timeout=60))
     return hydra.judge(cell, done.stdout, folder, [], [], bound=False)
 
@@ -187,6 +190,83 @@ def test_another_algorithm_of_mpich_is_noticed(tmp_path: Path) -> None:
     cell = forced("bcast", "binomial")
     seen = proof(replace(cell, pattern="ring"), tmp_path)
     assert seen["used"] is False and "do not match pattern ring" in seen["detail"]
+
+
+def intel(collective: str, algorithm: str, processes: int = 4, sizes: tuple[int, int] = (64, 64)) -> Cell:
+    """Return a cell of the installed Intel MPI with an algorithm of the catalogue."""
+    installed("impi")
+    settings, mpi = CATALOGUE[collective][algorithm]["impi"], {"name": "impi", "version": mpis()["impi"].version}
+    cell = replace(forced("bcast", "binomial", processes), mpi=mpi, collective=collective, algorithm=algorithm)
+    return replace(cell, selection=Switch("impi", settings), sizes=sizes, pattern=None)
+
+
+@pytest.mark.parametrize(
+    ("collective", "algorithm"),
+    [(c, a) for c, all_ in CATALOGUE.items() for a, e in all_.items() if "function" in e.get("impi", {})],
+)
+def test_intel_mpi_runs_the_function_of_the_algorithm(tmp_path: Path, collective: str, algorithm: str) -> None:
+    seen = proof(intel(collective, algorithm), tmp_path)
+    assert (seen["used"], seen["detail"]) == (True, "")
+
+
+def test_a_study_of_intel_mpis_algorithms_needs_the_trace_library(checkout: Checkout) -> None:
+    named = STUDY.replace("algorithms: [default, {name: pipelined, segments: 4}]", "algorithms: [default, ring]")
+    for text, needed in ((STUDY, set()), (named, {"trace"})):
+        checkout.write("config/studies/three.yaml", text)
+        project = Project(checkout.folder / "config", checkout.folder / "results")
+        assert project.source("three").programs() == needed
+
+
+def test_an_algorithm_that_intel_mpi_replaces_is_noticed(tmp_path: Path) -> None:
+    seen = proof(intel("bcast", "shumilin", 2), tmp_path)
+    assert (seen["used"], seen["detail"]) == (False, "shumilin did not run, but binomial")
+
+
+def test_intel_mpi_applies_its_variables_as_they_are_read(tmp_path: Path) -> None:
+    """Other than Intel's reference says, a call outside of all ranges does not get the library's default."""
+    catalogue = Configuration(ROOT / "config").catalogue
+    installed("impi")
+    library, names = library_of(mpis()["impi"], catalogue, {}), {14: "ring", 5: "reduce binomial"}
+    path = tmp_path / "variables.sh"
+    for value in (
+        "14:1000-1999",
+        "14:1000-1999;5:3000-3999",
+        "14:0-1999@2-2;5:0-3999@8-8",
+        "14:0-99@3-3;5:100-200@3-3",
+    ):
+        path.write_text(f"export I_MPI_ADJUST_ALLREDUCE='{value}'\n")
+        file = read(path, Known(catalogue, "5.0.11"))
+        for ranks, size in ((2, 500), (2, 2500), (3, 1500)):
+            chosen = file.at("allreduce", ranks, size)[0].word
+            assert names[int(chosen)] in library.probe(path, "allreduce", ranks, size), (value, ranks, size)
+
+
+def test_the_check_of_intel_mpis_variables_notices_a_wrong_limit(tmp_path: Path) -> None:
+    catalogue = Configuration(ROOT / "config").catalogue
+    installed("impi")
+    library = library_of(mpis()["impi"], catalogue, {})
+    placement = Placement("core", 1, {"allreduce": {0: (Rule(0, "nonoverlapping"), Rule(512, "ring"))}})
+    path = tmp_path / "variables.sh"
+    library.write(placement, path)
+    found = check.check_placement(placement, path, catalogue, library)
+    complain(found)
+    assert any(one.tells_apart for one in found)
+    path.write_text(path.read_text().replace("0-511", "0-512").replace("512-", "513-"))
+    with pytest.raises(StudyError, match="variables.sh: allreduce, entry for 0 processes, 512 B: the file has ring"):
+        complain(check.check_placement(placement, path, catalogue, library))
+
+
+def test_mpich_starts_with_a_forced_algorithm_on_one_node(tmp_path: Path) -> None:
+    """MPI_Init makes an allreduce of its own, of fewer elements than Rabenseifner's algorithm needs."""
+    installed("mpich")
+    machine = replace(Configuration(ROOT / "config").machine("this-machine"), oversubscribe=True)
+    cell, mpi = forced("allreduce", "rabenseifner", 2), mpis()["mpich"]
+    environment = mpi.environment() | hydra.selection_environment(cell)
+    command = [*hydra.launcher(machine, cell, [], tmp_path, []), mpi.build / "probe" / "collprobe", "allreduce", "1024"]
+    must(finish(command, env=environment, timeout=60))
+    # The verification still fails if MPICH would use another algorithm: one element is too few for two ranks.
+    words = hydra.proof_command(machine, replace(cell, sizes=(1, 1)), [], tmp_path, [])
+    assert "not usable for the provided arguments" in finish(words, env=environment, timeout=60).stderr
 
 
 def test_mpich_does_not_split_a_forced_algorithm_by_node(tmp_path: Path) -> None:
@@ -359,13 +439,13 @@ def startup(mpi: Mpi, variables: dict[str, str]) -> str:
 def test_intel_mpi_understands_the_variables_that_are_written() -> None:
     installed("impi")
     mpi = mpis()["impi"]
-    tables = {}
-    for collective, (first, second) in INTEL.items():
-        sized = (Rule(0, first),) if collective == "barrier" else (Rule(0, first), Rule(1024, second))
-        tables[collective] = {2: sized, 24: (Rule(0, second),)}
+    own = {name: [key for key, one in all_.items() if "impi" in one] for name, all_ in CATALOGUE.items()}
+    tables = {
+        name: {2: tuple(Rule(1024 * at, key) for at, key in enumerate(keys))} for name, keys in own.items() if keys
+    }
     text = intel_variables(Placement("core", 1, tables), Configuration(ROOT / "config").catalogue, [])
-    variables = dict(re.findall(r"^export (I_MPI_ADJUST_\w+)='(.*)'$", text, re.MULTILINE))
-    assert set(variables) == {f"I_MPI_ADJUST_{collective.upper()}" for collective in INTEL}
+    variables = exported(text)
+    assert set(variables) == {f"I_MPI_ADJUST_{collective.upper()}" for collective in tables}
     said = startup(mpi, variables)
     assert "Incorrect" not in said and all(f"{name}={value}" in said for name, value in variables.items())
     # Intel MPI reports what it does not understand.

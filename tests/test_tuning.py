@@ -1,6 +1,7 @@
 """From decisions to rules files: merging, units, every format, and the commands that use them."""
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -9,11 +10,12 @@ from collstudy.base.paths import ROOT
 from collstudy.launch import hydra, openmpi, proof
 from collstudy.launch.rulesfile import exported, rules_arguments
 from collstudy.launch.toolchain import mpis
+from collstudy.store.measurements import Measurement
 from collstudy.study.config import Configuration
 from collstudy.study.openmpi_numbers import NUMBERS
 from collstudy.study.patterns import PATTERNS
 from collstudy.study.selection import Rules
-from collstudy.tuning import check, emission, rules, trees, writers
+from collstudy.tuning import check, emission, intel, rules, trees, writers
 from collstudy.tuning.findings import complain
 from collstudy.tuning.library import launch, library_of, on_two_nodes
 from collstudy.tuning.rules import Decision, placements, selected
@@ -325,16 +327,59 @@ def test_a_file_of_han_that_is_not_followed_is_named(tmp_path, monkeypatch):
 
 
 def test_intel_ranges_and_what_it_lacks():
-    (found,) = placements(decisions({4: {1: "binomial", 8: "chain"}}))
-    text = writers.intel_variables(found, CATALOGUE, [])
-    assert "export I_MPI_ADJUST_BCAST='1:0-7@4-4'" in text
-    assert "no equivalent of chain" in text
+    """A variable applies to all calls: no range of it leaves some to the library, and ranges are of sizes or of ranks."""
+
+    def written(table):
+        return writers.intel_variables(placements(decisions(table))[0], CATALOGUE, []).strip()
+
+    export = "export I_MPI_ADJUST_BCAST="
+    assert written({4: {1: "binomial", 8: "knomial"}}) == export + "'1:0-7;8:8-2147483647'"
+    by_ranks = {4: {1: "binomial", 8: "binomial"}, 8: {1: "knomial", 8: "knomial"}}
+    assert written(by_ranks) == export + "'1:0-2147483647@4-7;8:0-2147483647@8-2147483647'"
+    all_calls = "# bcast: left to Intel MPI: its variable would apply to all calls"
+    assert written({4: {1: "binomial", 8: "default"}}) == all_calls
+    assert written({4: {1: "binomial", 8: "knomial"}, 8: {1: "binomial", 8: "binomial"}}) == all_calls
+    assert written({4: {1: "binomial", 8: "chain"}}) == "# bcast: left to Intel MPI: no equivalent of chain"
+
+
+@pytest.mark.parametrize(
+    ("other_us", "small_weight", "chosen"),
+    [
+        (11.0, 1.0, ["knomial", "binomial"]),  # 10 % slower at one size, and 50 % faster at the other
+        (30.0, 1.0, ["default", "default"]),
+        (30.0, 0.1, ["knomial", "binomial"]),
+        (None, 1.0, ["default", "default"]),  # nothing else was measured there
+    ],
+)
+def test_intel_default_is_replaced_where_the_collective_gains(other_us, small_weight, chosen):
+    """The default is decided at 8 bytes, and binomial, twice as fast as the default, at 1024."""
+    rows = decisions({4: {8: "default", 1024: "binomial"}})
+    rows = [replace(one, gain_pct=100.0 * (one.algorithm != "default")) for one in rows]
+    times = [("default", 8, 10.0), ("default", 1024, 20.0), ("binomial", 1024, 10.0)]
+    times += [("knomial", 8, other_us), ("linear", 8, other_us * 2)] if other_us else []
+    measured = [
+        Measurement("bcast", name, "", "core", 2, 4, size, launch, us, None)
+        for name, size, us in times
+        for launch in (1, 2)
+    ]
+    found = intel.settled(rows, measured, lambda collective, processes, size: small_weight if size == 8 else 1.0)
+    assert [one.algorithm for one in found] == chosen
+
+
+def test_intel_default_stays_where_nothing_else_was_decided():
+    """Even if another algorithm has a lower median, within the noise."""
+    rows = decisions({4: {8: "default"}})
+    measured = [
+        Measurement("bcast", name, "", "core", 2, 4, 8, 1, us, None)
+        for name, us in (("default", 2.0), ("knomial", 1.9))
+    ]
+    assert [one.algorithm for one in intel.settled(rows, measured, lambda *_: 1.0)] == ["default"]
 
 
 def test_intel_by_the_catalogues_numbers_and_the_variables_of_a_cell():
     (found,) = placements(decisions({4: {1: "preset_2"}}, collective="iallreduce"))
     text = writers.intel_variables(found, CATALOGUE, ["why"])
-    assert exported(text) == {"I_MPI_ADJUST_IALLREDUCE": "2:0-1@4-4"}
+    assert exported(text) == {"I_MPI_ADJUST_IALLREDUCE": "2:0-2147483647"}
 
 
 def test_mpich_only_where_one_algorithm_serves_all_sizes():

@@ -38,7 +38,7 @@ def test_a_tree_of_mpich(tmp_path, capsys):
 
 
 def test_variables_of_intel_mpi(tmp_path, capsys):
-    text = "# mine\nexport I_MPI_ADJUST_BCAST='1:0-1023@2-8;8:1024-2147483647@2-8;99:5-6@9-9'\nI_MPI_ADJUST_NOTHING=1\n"
+    text = "# mine\nexport I_MPI_ADJUST_BCAST='1:0-1023;8:1024-4095;99:8192-9000'\nI_MPI_ADJUST_NOTHING=1\n"
     path = written(tmp_path, text)
     assert "knomial (in the file: 8)" in explained(
         capsys, path, "--ranks", "8", "--size", "1KiB", "--collective", "bcast", status=1
@@ -47,6 +47,19 @@ def test_variables_of_intel_mpi(tmp_path, capsys):
     assert faults(tmp_path, "I_MPI_ADJUST_BCAST=one\n") == [
         (1, "bcast: 'one' is not <number>:<first>-<last>@<first>-<last>")
     ]
+
+
+def test_intel_mpi_ignores_starts_and_leaves_no_call_to_its_default(tmp_path):
+    """As observed with 2021.18.1; test_intel_mpi_applies_its_variables_as_they_are_read compares it with an installed one."""
+
+    def spans(value: str) -> list[tuple]:
+        found = read(written(tmp_path, f"I_MPI_ADJUST_ALLREDUCE={value}\n"), known())
+        return [(rule.word, rule.ranks.high, rule.sizes.high) for rule in found.rules]
+
+    assert spans("14:1000-1999") == [("14", None, None)]
+    assert spans("14:1000-1999;5:3000-3999") == [("14", None, 1999), ("5", None, None)]
+    assert spans("14:0-1999@2-2;5:0-3999@8-8") == [("14", 2, None), ("5", None, None)]
+    assert spans("14:0-1999@2-2;5:2000-3999@2-2") == [("5", None, None)]
 
 
 def test_the_tune_string_of_ucc(tmp_path, capsys):

@@ -227,9 +227,16 @@ def test_a_program_in_fortran(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["mpich", "impi"])
-def test_other_libraries_say_calls_and_sizes_alone(tmp_path: Path, name: str) -> None:
-    done, rows = with_library(tmp_path, name)
+def test_intel_mpis_functions_are_seen(tmp_path: Path) -> None:
+    for preset, ran in (("1", "binomial"), ("8", "knomial + tree + tree_generic")):
+        _, rows = with_library(tmp_path, "impi", options=("-genv", "I_MPI_ADJUST_BCAST", preset))
+        assert of(rows, "bcast") == [("MPI_COMM_WORLD of 2 ranks", "-", ran, "call")]
+        assert of(rows, "alltoall") == [("MPI_COMM_WORLD of 2 ranks", "-", "scattered", "call")]
+        assert of(rows, "allreduce") == [("2 communicators of 1 rank", "-", "-", "nothing ran")]
+
+
+def test_stripped_libraries_say_calls_and_sizes_alone(tmp_path: Path) -> None:
+    done, rows = with_library(tmp_path, "mpich")
     assert {(row["component"], row["algorithm"], row["known_by"]) for row in rows} == {("?", "?", "-")}
     assert {row["collective"]: row["calls"] for row in rows} == {
         "bcast": "4", "allreduce": "2", "alltoall": "1", "ibcast": "1", "barrier": "1",
@@ -237,13 +244,15 @@ def test_other_libraries_say_calls_and_sizes_alone(tmp_path: Path, name: str) ->
     assert "known by -: this library does not show what ran" in done.stdout
 
 
-def with_library(folder: Path, name: str, *words: str) -> tuple[subprocess.CompletedProcess[str], list[dict[str, str]]]:
+def with_library(
+    folder: Path, name: str, *words: str, options: tuple[str, ...] = ()
+) -> tuple[subprocess.CompletedProcess[str], list[dict[str, str]]]:
     """Run the program `ran` on two ranks with one MPI library."""
     if name not in mpis():
         pytest.skip(f"no {name}")
     program, mpi = folder / "ran", installed(name)
     subprocess.run([mpi.mpicc, "-o", program, TESTS / "ran.c"], check=True, env=mpi.environment())
-    done, rows = what_ran(folder, mpi.mpirun, "-n", "2", program, *words)
+    done, rows = what_ran(folder, mpi.mpirun, "-n", "2", *options, program, *words)
     assert done.returncode == 0, done.stdout + done.stderr
     return done, rows
 

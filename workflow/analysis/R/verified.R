@@ -154,7 +154,10 @@ describe_check <- function(folder) {
   }
   c(
     describe(rows[asked, ], "asked", "selected"),
-    describe(rows[!asked, ], "started with the files", "sent the messages of")
+    describe(
+      rows[!asked, ], "started with the files",
+      if (startsWith(rows$mpi[1], "Intel MPI")) "ran the functions of" else "sent the messages of"
+    )
   )
 }
 

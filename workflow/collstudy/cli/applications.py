@@ -127,7 +127,7 @@ def tune(arguments: argparse.Namespace) -> None:
 
 def what_ran(arguments: argparse.Namespace) -> int:
     """Run an MPI program once, and print for each communicator and collective: calls, message sizes, and the component and
-    algorithm of the MPI library that ran, with the evidence. Components and algorithms require Open MPI 4.1 or 5.0; for other
+    algorithm of the MPI library that ran, with the evidence. Algorithms require Open MPI 4.1 or 5.0, or Intel MPI; for other
     libraries only calls and sizes are shown. If the program fails, the table covers the calls until then; the exit status is 2.
     """
     outcome = ran.what_ran(arguments.words, arguments.folder.absolute(), arguments.limit, sys.stdout)

@@ -1,8 +1,8 @@
 """Run a cell with MPICH or Intel MPI: both use Hydra's mpirun and select algorithms by environment variables.
 
-Neither library reports which algorithm ran. MPICH rejects unknown names, is configured to fail instead of falling back
-silently, and its messages can be counted (workflow/native/probe/messages.c). Intel MPI identifies algorithms by number only,
-and its messages cannot be intercepted. The placement of ranks is verified for both.
+Neither library reports which algorithm ran. An untimed launch verifies it: there MPICH is configured to fail instead of falling
+back silently, and its messages are counted (workflow/native/probe/messages.c); of Intel MPI, which only numbers its choices, the
+functions are observed (workflow/native/trace/symbols.c). The placement of ranks is verified for both.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from collstudy.base.paths import SETUP
 from collstudy.launch import mpich, programs
 from collstudy.launch.bindings import cores_of_nodes
 from collstudy.launch.proof import judgement, messages, other_messages, placed_as_asked, probed_sizes
+from collstudy.launch.ran import functions
 from collstudy.launch.rulesfile import exported, rules_file
 from collstudy.launch.toolchain import installed, preloadable, suite_of, with_library
+from collstudy.launch.tracefile import rank_files
 from collstudy.study.cells import Cell
 from collstudy.study.machines import Machine
 from collstudy.study.names import APPLICATIONS, POINT_TO_POINT
@@ -88,13 +90,18 @@ def prepare(machine: Machine, cell: Cell, placement: list[Core], folder: Path, h
 def proof_command(
     machine: Machine, cell: Cell, placement: list[Core], folder: Path, hosts: list[str]
 ) -> list[str | Path]:
-    """Return the command of the untimed launch that reports the placement and, with MPICH, the messages."""
-    build = installed(cell.mpi["name"]).build / "probe"
+    """Return the command of the untimed launch that reports the placement and, with MPICH, the messages, with Intel MPI functions."""
+    build = installed(cell.mpi["name"]).build
     command = launcher(machine, cell, placement, folder, hosts)
+    if cell.selection.forced("mpich", cell.collective) and cell.mpi["name"] == "mpich":
+        # Not in timed launches, where the collectives of MPI_Init need the fallback.
+        command += ["-genv", "MPIR_CVAR_COLLECTIVE_FALLBACK", "error"]
     if watched(cell):
-        command += watching(build, folder)
+        command += watching(build / "probe", folder)
+    if expected_function(cell):
+        command += tracing(build / "trace", folder)
     called = "barrier" if cell.collective in (*POINT_TO_POINT, *APPLICATIONS) else cell.collective
-    return [*command, build / "collprobe", called, *map(str, probed_sizes(cell))]
+    return [*command, build / "probe" / "collprobe", called, *map(str, probed_sizes(cell))]
 
 
 def watched(cell: Cell) -> bool:
@@ -102,16 +109,34 @@ def watched(cell: Cell) -> bool:
     return cell.selection.settings("mpich") is not None and cell.pattern is not None
 
 
+def expected_function(cell: Cell) -> str | None:
+    """Return the function that Intel MPI must run if it is forced to an algorithm; None if nothing is forced or it is not known."""
+    return (cell.selection.settings("impi") or {}).get("function")
+
+
 def watching(build: Path, folder: Path) -> list[str | Path]:
     """Return the arguments of Hydra's mpirun that make each rank record the messages it receives in *folder*."""
-    own = preloadable(build / "libmessages.so", folder)
-    settings = {
-        "LD_PRELOAD": ":".join([str(own), *filter(None, [os.environ.get("LD_PRELOAD")])]),
-        "COLLPROBE_MESSAGES": folder / "messages",
-        # Ranks on one node must communicate through UCX, too, because only its messages can be intercepted.
-        "MPIR_CVAR_NOLOCAL": "1",
-    }
+    # Ranks on one node must communicate through UCX, too, because only its messages can be intercepted.
+    settings = {"COLLPROBE_MESSAGES": folder / "messages", "MPIR_CVAR_NOLOCAL": "1"}
+    return _preloaded(build / "libmessages.so", folder, settings)
+
+
+def tracing(build: Path, folder: Path) -> list[str | Path]:
+    """Return the arguments of Hydra's mpirun that make each rank record what it runs in *folder*."""
+    settings = {"COLLTRACE_FOLDER": folder, "COLLTRACE_RAN": "1"}
+    return _preloaded(build / "libcolltrace.so", folder, settings)
+
+
+def _preloaded(library: Path, folder: Path, settings: dict[str, str | Path]) -> list[str | Path]:
+    own = preloadable(library, folder)
+    settings["LD_PRELOAD"] = ":".join([str(own), *filter(None, [os.environ.get("LD_PRELOAD")])])
     return [part for key, value in settings.items() for part in ("-genv", key, value)]
+
+
+def functions_ran(collective: str, processes: int, folder: Path) -> list[list[str]]:
+    """Return the functions of each call of a collective on each rank, which the trace library recorded in *folder*."""
+    calls = [call for file in rank_files(folder, processes) for call in file.calls() if call.operation == collective]
+    return [functions(call.ran.split("|")[-1], collective) for call in calls]
 
 
 def judge(
@@ -131,6 +156,14 @@ def judge(
             problems.append(
                 "no message was counted: this MPICH does not send through UCX, so its algorithm cannot be verified"
             )
+    if (function := expected_function(cell)) and cell.processes > 1:
+        seen = functions_ran(cell.collective, cell.processes, folder)
+        others = next((call for call in seen if function not in call), None)
+        if any(seen):
+            used = others is None
+            problems += [] if used else [f"{function} did not run, but {' + '.join(others or []) or 'nothing'}"]
+        else:
+            problems.append("no function was seen: this Intel MPI has no symbols, so its algorithm cannot be verified")
     return judgement(cell, None, used, placed, problems, binding)
 
 

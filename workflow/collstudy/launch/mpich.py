@@ -22,7 +22,7 @@ def forcing_environment(collective: str, chosen: dict[str, Any]) -> dict[str, st
         variables[f"{prefix}_TREE_TYPE"] = "kary"
     # Otherwise, on several nodes, the device layer would run the algorithm among node leaders and again within each node.
     variables[f"{prefix}_DEVICE_COLLECTIVE"] = "0"
-    return variables | {"MPIR_CVAR_COLLECTIVE_FALLBACK": "error"}
+    return variables
 
 
 def environment(path: Path) -> dict[str, str]:

@@ -300,8 +300,10 @@ def is_algorithm(ran: str, names: Iterable[str]) -> bool:
 
 def judged(operation: str, component: str, function: str, algorithms: str, mpi: str) -> tuple[str, str, str]:
     """Return component, algorithm, and how they were identified (a key of KNOWN_BY)."""
-    if mpi != "openmpi":
+    if mpi != "openmpi" and not component:
         return "?", "?", "-"
+    if mpi != "openmpi":
+        return ("-", " + ".join(functions(algorithms, operation)), "call") if algorithms else ("-", "-", "nothing ran")
     if algorithms:
         return component or "?", readable(algorithms, operation), "call"
     if component in ONE_FUNCTION and function:
@@ -309,6 +311,18 @@ def judged(operation: str, component: str, function: str, algorithms: str, mpi: 
     if component == "tuned":
         return component, "-", "nothing ran"
     return (component, "?", "component") if component else ("?", "?", "-")
+
+
+def functions(algorithms: str, operation: str) -> list[str]:
+    """Return the functions of MPICH or Intel MPI that ran, without what the row already shows; `MPIR_Bcast_intra_binomial` is
+    `binomial` in a broadcast, and `bcast binomial` in another collective that consists of several.
+    """
+    found = []
+    for name in algorithms.split("+"):
+        text = re.sub(r"^MPI[A-Z]*_(POSIX_|OFI_|GPU_)?|_impl$", "", name).lower()
+        text = re.sub(r"^(\w+?)_int(ra|er)_", lambda m: "" if m[1] == operation else f"{m[1]} ", text)
+        found += [text] if text and text not in found else []
+    return found
 
 
 def readable(algorithms: str, operation: str) -> str:

@@ -124,7 +124,8 @@ def why_not(tuner: Tuner, trial: TrialSource | None, judged: list[dict[str, Any]
     if whole is None or whole["pairs"] < trial.tuned.runs:
         return "No tuning file: the runs that judge it are incomplete."
     ran_by = {name: {_kind(row) for row in trial.ran(name)} for name in ("default", "tuned")}
-    if tuner.mpi == "openmpi" and ran_by["default"] == ran_by["tuned"]:
+    shown = all(row["known_by"] != "-" for row in trial.ran("default"))
+    if shown and ran_by["default"] == ran_by["tuned"]:
         return "No tuning file: with it the program ran the same algorithms as without."
     return (
         ""

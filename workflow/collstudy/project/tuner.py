@@ -15,7 +15,7 @@ from collstudy.store.described import read_study
 from collstudy.store.measurements import read_measurements
 from collstudy.study.description import Study
 from collstudy.study.openmpi_numbers import NUMBERS
-from collstudy.tuning import check, emission, rules, writers
+from collstudy.tuning import check, emission, intel, rules, writers
 from collstudy.tuning.findings import Finding, checked, complain, findings_csv
 from collstudy.tuning.library import library_of
 from collstudy.tuning.rules import Placement, selected
@@ -41,12 +41,14 @@ class Tuner:
         self.withdrawn: set[tuple] = set()
         self.findings: list[Finding] = []
         self.mpi: str = self.document["provenance"]["mpi"]
+        if self.mpi == "impi":
+            rows = read_measurements(self.folder / "measurements.csv")
+            self.decisions = intel.settled(self.decisions, rows, self.source.weight)
         #: The installed library for which the files are: that of the study; Open MPI for simulated and imported studies; None
         #: for NCCL.
         self.installed = mpis().get(self.mpi if self.mpi in ("mpich", "impi", "nccl") else "openmpi")
-        reader = self.installed if self.installed and self.installed.name != "impi" else None
         numbers = {**NUMBERS, **self.numbers()}
-        self.library = library_of(reader, self.catalogue, numbers) if reader else None
+        self.library = library_of(self.installed, self.catalogue, numbers) if self.installed else None
 
     def numbers(self) -> dict[str, dict[str, int]]:
         """Return the algorithm numbers of the installed Open MPI for the collectives of the study."""
@@ -59,6 +61,8 @@ class Tuner:
     def emit(self) -> list[Placement]:
         """Write the files of all decisions that are not withdrawn; for a program only if they differ from the default."""
         found = rules.placements(self.decisions, self.withdrawn, self.source.judged_by_runs)
+        if self.mpi == "impi":
+            found = list(map(intel.as_intel_reads, found))
         if self.source.judged_by_runs and not any(map(rules.changes, found)):
             return []
         folder = self.folder / "tuning"

@@ -175,7 +175,7 @@ class ProgramSource(SampledSource):
         """Return whether the program has an operation that does not commute and the library does not check this: Open MPI applies a
         tuning file to all operations, and with most algorithms the results are wrong.
         """
-        if self.launcher.mpi == "mpich":
+        if self.launcher.mpi != "openmpi":
             return False
         return bool(self.context.store.about(self.trace).get("trace", {}).get("ordered"))
 

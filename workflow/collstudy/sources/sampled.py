@@ -119,10 +119,6 @@ class SampledSource(SweptSource):
         """Return the files, including the list of all points."""
         return super().files() | {"sampling/grid.csv": grid(self.grid, self.weight)}
 
-    def weight(self, collective: str, processes: int, size: int | None) -> float:
-        """Return the weight of a point when regret is averaged over all points."""
-        return 1.0
-
     def rows(self) -> Rows:
         """Return the stored measurements of all rounds."""
         return self.rows_until(self.last_round)

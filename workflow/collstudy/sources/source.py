@@ -269,6 +269,10 @@ class Source(ABC):
         """Return the parts of workflow/native needed in addition to the usual ones (launch/build.py)."""
         return set()
 
+    def weight(self, collective: str, processes: int, size: int | None) -> float:
+        """Return the weight of a point when regret is averaged over all points."""
+        return 1.0
+
     def products(self) -> list[str]:
         """Return the products of a run besides tables, models and figures, as paths in the study's folder."""
         found = ["tuning/README.md", "tuning/check.csv"] if "tuning" in self.study.analysis else []

@@ -85,6 +85,13 @@ class SweptSource(Source):
         arms = bool(_components(self.study, self.context.catalogue)) or bool(self.lacking)
         # Only the library's own calls show the limit of requests that a rules file sets.
         arms |= any("max_requests" in dict(c.parameters) for sweep in self.study.sweeps for c in sweep.algorithms)
+        # Only the library's own functions show which of Intel MPI's algorithms ran.
+        algorithms = self.context.catalogue.algorithms
+        arms |= any(
+            "impi" in sweep.mpis and "function" in algorithms[sweep.collective][c.name].get("impi", {})
+            for sweep in self.study.sweeps
+            for c in sweep.algorithms
+        )
         asked = {"apps": applications, "fattree": tree, "trace": arms}
         return {part for part, needed in asked.items() if needed}
 

@@ -27,7 +27,7 @@ def can_ask(mpi: Mpi, collective: str) -> bool:
 
 def without_choices(mpi: Mpi) -> dict[str, str]:
     """Return the library's environment without variables that select algorithms, so that only the file is checked."""
-    chosen = ("OMPI_MCA_coll", "MPIR_CVAR_")
+    chosen = ("OMPI_MCA_coll", "MPIR_CVAR_", "I_MPI_ADJUST_")
     return {key: value for key, value in mpi.environment().items() if not key.startswith(chosen)}
 
 

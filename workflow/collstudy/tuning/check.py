@@ -1,12 +1,12 @@
-"""Check that the installed Open MPI or MPICH follows a rules file, at the boundary of every rule.
+"""Check that the installed MPI library follows a rules file, at the boundary of every rule.
 
 For Open MPI one process (asking.py) asks for all boundaries and process counts; the selected algorithm is compared with the one
 that is selected if the algorithm in the file is forced, or without a file. Processes are then started only for entries that
-together have every algorithm of the file; for MPICH, and where nothing can be asked, they are started for all entries.
+together have every algorithm of the file; for MPICH and Intel MPI, and where nothing can be asked, they are started for all entries.
 
 The pairs of ranks that exchange messages in a call are compared with those of the algorithm in the file. If its pattern is
 unknown, they are compared with a launch that forces the algorithm; if the file leaves the choice to the library, with a
-launch without a rules file.
+launch without a rules file. With Intel MPI, the functions that run take the place of the pairs.
 """
 
 from __future__ import annotations

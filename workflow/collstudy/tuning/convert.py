@@ -14,6 +14,7 @@ from collstudy.base.errors import StudyError
 from collstudy.launch.mpich import Tree
 from collstudy.study.catalogue import names_of
 from collstudy.tuning import nccl, trees
+from collstudy.tuning.intel import as_intel_reads
 from collstudy.tuning.readers.dispatch import read
 from collstudy.tuning.readers.known import FORMATS, Known
 from collstudy.tuning.readers.ucc import UCC, UCC_TOTAL
@@ -31,7 +32,7 @@ from collstudy.tuning.rules import (
     selected,
 )
 from collstudy.tuning.tuningfile import ALL, POWER_OF_TWO, Fault, FileRule, Span, TuningFile
-from collstudy.tuning.writers import han_rules, intel_number, intel_variables, openmpi_json, openmpi_rules, settings_of
+from collstudy.tuning.writers import han_rules, intel_variables, openmpi_json, openmpi_rules, settings_of
 
 #: Conditions that are true in most programs: a rule with one of them is written for all calls.
 USUAL = (
@@ -165,6 +166,17 @@ def _placement(file: TuningFile, to: str, known: Known, losses: list[Fault]) -> 
                     )
                 )
     placement = Placement("any", 0, tables)
+    if to == "intel":
+        readable = as_intel_reads(placement)
+        left = [name for name, table in readable.tables.items() if table.get(0) == (Rule(0, "default"),)]
+        losses += [
+            Fault(
+                0,
+                f"{name}: not converted: Intel MPI's variable applies to all sizes and ranks, and some are left to the library",
+            )
+            for name in left
+        ]
+        return replace(readable, tables={name: table for name, table in readable.tables.items() if name not in left})
     if to == "openmpi-han" or not to.startswith("openmpi"):
         return placement
     return as_openmpi_reads(placement, 1 if to == "openmpi" else 2)
@@ -202,15 +214,13 @@ def _has_algorithm(rule: FileRule, to: str, known: Known) -> bool:
         return not rule.parameters and rule.algorithm in UCC.get(collective, {})
     if to == "nccl":
         return nccl.has(known.catalogue, collective, rule.algorithm, dict(rule.parameters))
-    if to == "intel":
-        return intel_number(known.catalogue, collective, as_rule) is not None
     if to == "openmpi" and "max_requests" in dict(rule.parameters):
         return False
-    mpi = "mpich" if to.startswith("mpich") else "openmpi"
+    mpi = "impi" if to == "intel" else "mpich" if to.startswith("mpich") else "openmpi"
     if known.catalogue.settings(collective, rule.algorithm, dict(rule.parameters), mpi) is None:
         return False
     names = names_of(settings_of(known.catalogue, collective, as_rule, mpi))
-    return mpi == "mpich" or not known.numbers[collective].keys().isdisjoint(names)
+    return mpi != "openmpi" or not known.numbers[collective].keys().isdisjoint(names)
 
 
 def _by_size(rules: list[FileRule], count: int, to: str, known: Known) -> tuple[Rule, ...]:

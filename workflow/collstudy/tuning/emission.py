@@ -52,8 +52,8 @@ def _library_path(folder: Path, placement: Placement) -> Path:
     return folder / f"coll-{placement.name}.rules"
 
 
-def header_of(study: dict[str, Any], placement: Placement) -> list[str]:
-    """Return comment lines with purpose and data, for formats that support comments."""
+def header_of(study: dict[str, Any], placement: Placement, outside: str = "the library decides") -> list[str]:
+    """Return comment lines with purpose and data, for formats that support comments; *outside*: what applies to other calls."""
     how = study["provenance"]
     kind = "simulated" if study["simulated"] else "measured"
     return [
@@ -62,7 +62,7 @@ def header_of(study: dict[str, Any], placement: Placement) -> list[str]:
         f"Decided {datetime.now(UTC).date()} from {kind} latencies: {how['suite']} {how['suite_version']}, "
         f"{how['mpi']} {how['mpi_version']} {how['simulator']} {how['simulator_version']}".rstrip(),
         "Gains are those expected from the deciding data; tables/tuning-verification.csv has those of fresh launches.",
-        "Outside of the measured sizes and processes the library decides.",
+        f"Outside of the measured sizes and processes {outside}.",
     ]
 
 
@@ -102,10 +102,10 @@ def _texts(
     """Return the files of a placement that this project writes itself, by path."""
     mpi = study["provenance"]["mpi"]
     header = header_of(study, placement)
-    foreign = [
-        *header,
-        "For another library than the measured one, whose algorithms of the same name are different implementations.",
-    ]
+    foreign = (
+        "For another library than the measured one, whose algorithms of the same name are different implementations."
+    )
+    intel = header_of(study, placement, "the rule of the nearest measured ones applies")
     own = rules_path(folder, mpi, placement)
     texts = {}
     if (ours := in_library(catalogue, placement)).tables:
@@ -116,7 +116,7 @@ def _texts(
             {_subtrees_path(folder, placement): trees.subtrees_text(placement, catalogue)} if with_trees else {}
         )
     if mpi == "impi":
-        return texts | {own: intel_variables(placement, catalogue, header)}
+        return texts | {own: intel_variables(placement, catalogue, intel)}
     version = own_version(placement, study["provenance"]["mpi_version"])
     texts |= {
         own: openmpi_rules(placement, catalogue, header, numbers, version),
@@ -124,8 +124,8 @@ def _texts(
             placement, catalogue, header, numbers, version=2
         ),
         folder / f"openmpi-6.0-{placement.name}.json": openmpi_json(placement, catalogue, numbers),
-        folder / f"intel-{placement.name}.sh": intel_variables(placement, catalogue, foreign),
-        folder / f"mpich-{placement.name}.sh": trees.variables(placement, catalogue, foreign),
+        folder / f"intel-{placement.name}.sh": intel_variables(placement, catalogue, [*intel, foreign]),
+        folder / f"mpich-{placement.name}.sh": trees.variables(placement, catalogue, [*header, foreign]),
     }
     if component := han_default(study, placement):
         texts[han_path(folder, placement)] = han_rules(placement, component, header)
@@ -241,13 +241,13 @@ def readme(
 
 
 def _on_order(study: dict[str, Any], placement: Placement) -> list[str]:
-    """Return a warning if a file may change the results of reductions; MPICH's file checks the operation."""
+    """Return a warning if a file may change the results of reductions; MPICH's file and Intel MPI check the operation."""
     changed = [
         name
         for name in ("reduce", "allreduce", "reduce_scatter")
         if any(rule.algorithm != "default" for rules in placement.tables.get(name, {}).values() for rule in rules)
     ]
-    if not changed or study["provenance"]["mpi"] == "mpich":
+    if not changed or study["provenance"]["mpi"] in ("mpich", "impi"):
         return []
     return [
         f"**Not for programs with operations that do not commute** (`MPI_Op_create` with `commute` 0): Open MPI applies the rules for"
@@ -280,7 +280,7 @@ def _commands(study: dict[str, Any], placement: Placement) -> list[str]:
             f"    mpirun {newer} ./program", "",
         ]  # fmt: skip
     if mpi == "impi":
-        return ["Intel MPI, whose choices cannot be checked:", "", f'    . "{own}" && mpirun ./program', ""]
+        return ["Intel MPI, in the measured version:", "", f'    . "{own}" && mpirun ./program', ""]
 
     def command(han: Path | None = None) -> list[str]:
         words = rules_arguments(own, han=han, text=radix_line(placement))

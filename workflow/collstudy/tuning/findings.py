@@ -38,7 +38,7 @@ def complain(findings: list[Finding]) -> None:
     wrong = [
         f"{one.file}: {one.collective}, entry for {one.entry} processes, {one.size_bytes} B: the file has {one.rule}, "
         f"but {one.mpi} with {one.processes} ranks "
-        + ("selects another algorithm" if one.asked else "sends other messages")
+        + ("selects another algorithm" if one.asked else "runs another algorithm")
         for one in findings
         if not one.agrees
     ]

@@ -1,15 +1,17 @@
 """Access to an installed library for checks of tuning files: ask what it selects, or start it and record its messages.
 
 Release builds do not report the selected algorithm. Therefore one call of each size is made while its messages are counted,
-by Open MPI's monitoring component or, for MPICH, by libmessages.so.
+by Open MPI's monitoring component or, for MPICH, by libmessages.so; with Intel MPI, while its functions are recorded.
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 import subprocess
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,21 +21,21 @@ from collstudy.base.errors import StudyError
 from collstudy.launch import hydra, mpich, openmpi
 from collstudy.launch.openmpi import AS_NODE
 from collstudy.launch.proof import messages
-from collstudy.launch.rulesfile import rules_arguments
+from collstudy.launch.rulesfile import exported, rules_arguments
 from collstudy.launch.toolchain import Mpi, preloadable
 from collstudy.launch.tracefile import rank_files
 from collstudy.study.catalogue import Catalogue
 from collstudy.tuning import trees
 from collstudy.tuning.asking import Question, ask, can_ask, without_choices
 from collstudy.tuning.rules import Placement, Rule, own_version
-from collstudy.tuning.writers import openmpi_rules, settings_of
+from collstudy.tuning.writers import intel_variables, openmpi_rules, settings_of
 
 #: Arguments for the default of Open MPI's coll/tuned, to which the rules of a file refer.
 ONLY_TUNED = ["--mca", "coll", "tuned,basic,libnbc,self,monitoring"]
 LAUNCH_LIMIT_S = 60
 
-#: Number of messages per pair of ranks (sender, receiver).
-Messages = dict[tuple[int, int], int]
+#: Number of messages per pair of ranks (sender, receiver); of Intel MPI, number of calls per function.
+Messages = dict[Any, int]
 #: Function that runs the probe: (selection, collective, processes, bytes) -> messages. The selection is a rules file, a rule
 #: to be forced, or None for the library's own choice.
 Probe = Callable[[Path | Rule | None, str, int, int], Messages]
@@ -70,7 +72,13 @@ class Library:
 
 
 def library_of(mpi: Mpi, catalogue: Catalogue, numbers: dict[str, dict[str, int]]) -> Library:
-    """Return the installed Open MPI or MPICH, prepared for checks; *numbers* are Open MPI's algorithm numbers."""
+    """Return the installed MPI library, prepared for checks; *numbers* are Open MPI's algorithm numbers."""
+    if mpi.name == "impi":
+
+        def write_variables(placement: Placement, path: Path) -> None:
+            path.write_text(intel_variables(placement, catalogue, []), encoding="utf-8")
+
+        return Library(f"Intel MPI {mpi.version}", "impi", _impi_probe(mpi, catalogue), write_variables)
     if mpi.name == "mpich":
         own = trees.own_trees(mpi.shared_library)
 
@@ -176,6 +184,25 @@ def _mpich_probe(mpi: Mpi, catalogue: Catalogue) -> Probe:
             ]  # fmt: skip
             launch(command, environment, Path(folder))
             return messages(Path(folder))
+
+    return probe
+
+
+def _impi_probe(mpi: Mpi, catalogue: Catalogue) -> Probe:
+    def probe(choice: Path | Rule | None, collective: str, processes: int, size: int) -> Messages:
+        with tempfile.TemporaryDirectory(prefix="rulescheck-") as folder:
+            environment = without_choices(mpi) | {"I_MPI_PIN": "0"}
+            if isinstance(choice, Path):
+                environment |= exported(choice.read_text(encoding="utf-8"))
+            elif choice:
+                number = settings_of(catalogue, collective, choice, "impi")["algorithm"]
+                environment[f"I_MPI_ADJUST_{collective.upper()}"] = number
+            command = [
+                mpi.mpirun, "-n", processes, *hydra.tracing(mpi.build / "trace", Path(folder)),
+                mpi.build / "probe" / "collprobe", collective, size,
+            ]  # fmt: skip
+            launch(command, environment, Path(folder))
+            return Counter(itertools.chain(*hydra.functions_ran(collective, processes, Path(folder))))
 
     return probe
 

@@ -280,12 +280,12 @@ def as_openmpi_reads(placement: Placement, version: int = 2) -> Placement:
 
     tables: dict[str, Table] = {}
     for collective, table in placement.tables.items():
-        said = {count: _without_repetition(map(sayable, rules)) for count, rules in table.items()}
+        said = {count: without_repetition(map(sayable, rules)) for count, rules in table.items()}
         tables[collective] = {c: one_rule(own) for c, own in said.items()} if collective in WITHOUT_SIZE else said
     return replace(placement, tables=tables)
 
 
-def _without_repetition(rules: Iterable[Rule]) -> tuple[Rule, ...]:
+def without_repetition(rules: Iterable[Rule]) -> tuple[Rule, ...]:
     """Return the rules without those that repeat the previous one."""
     kept: list[Rule] = []
     for rule in rules:

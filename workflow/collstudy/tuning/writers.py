@@ -16,6 +16,7 @@ from collstudy.base.errors import StudyError
 from collstudy.launch.rulesfile import parameter_line
 from collstudy.study.catalogue import Catalogue, names_of
 from collstudy.study.cells import library_text
+from collstudy.tuning.intel import as_intel_reads
 from collstudy.tuning.rules import (
     COLLECTIVE_IDS,
     HAN,
@@ -29,15 +30,6 @@ from collstudy.tuning.rules import (
     radix_of,
     selected_rules,
 )
-
-#: Catalogue's name -> number of the same algorithm in Intel MPI (I_MPI_ADJUST_*), where there is one.
-INTEL = {
-    "bcast": {"binomial": 1, "knomial": 8},
-    "barrier": {"recursive_doubling": 2, "tree": 5},
-    "allreduce": {"recursive_doubling": 1, "rabenseifner": 2},
-    "reduce": {"binomial": 2, "rabenseifner": 5},
-}
-
 
 #: Collectives that this project's collectives library implements (workflow/native/coll/README.md).
 LIBRARY = (
@@ -164,33 +156,28 @@ def openmpi_json(placement: Placement, catalogue: Catalogue, numbers: dict[str, 
     return json.dumps({"rule_file_version": 3, "module": "tuned", "collectives": collectives}, indent=1) + "\n"
 
 
-def intel_number(catalogue: Catalogue, collective: str, rule: Rule) -> str | None:
-    """Return Intel MPI's number of a rule's algorithm: the catalogue's, or that of the same algorithm; None if it has none."""
-    own = catalogue.settings(collective, rule.algorithm, dict(rule.parameters), "impi")
-    if own:
-        return own["algorithm"]
-    number = INTEL.get(collective, {}).get(rule.algorithm)
-    return None if number is None or rule.parameters else str(number)
-
-
 def intel_variables(placement: Placement, catalogue: Catalogue, header: list[str]) -> str:
-    """Return `export I_MPI_ADJUST_<OP>=<number>:<sizes>@<processes>;...` for the rules whose algorithm Intel MPI has."""
+    """Return `export I_MPI_ADJUST_<OP>=<number>:<sizes>;...`, or with `@<processes>`, for the collectives that variables can express."""
+
+    def own(collective: str, rule: Rule) -> dict[str, Any] | None:
+        return catalogue.settings(collective, rule.algorithm, dict(rule.parameters), "impi")
+
     lines = [f"# {text}" for text in header]
-    for collective, table in placement.tables.items():
-        parts, lacking = [], set()
+    readable = as_intel_reads(placement, lambda collective, rule: own(collective, rule) is not None)
+    for collective, table in readable.tables.items():
+        parts = []
         for count, last, rule, after in entries(table):
-            if rule.algorithm == "default":
-                continue
-            number = intel_number(catalogue, collective, rule)
-            if number is None:
-                lacking.add(rule.text)
-                continue
-            sizes = f"{rule.size}-{(after.size if after else 2**31) - 1}"
-            parts.append(f"{number}:{sizes}@{count}-{2**31 - 1 if last is None else last}")
-        if lacking:
-            lines.append(f"# {collective}: no equivalent of {', '.join(sorted(lacking))}")
+            if settings := own(collective, rule):
+                sizes = f"{rule.size}-{(after.size if after else 2**31) - 1}"
+                ranks = f"@{count}-{2**31 - 1 if last is None else last}" if len(table) > 1 else ""
+                parts.append(f"{settings['algorithm']}:{sizes}{ranks}")
         if parts:
             lines.append(f"export I_MPI_ADJUST_{collective.upper()}='{';'.join(parts)}'")
+        else:
+            decided = [rule for rules in placement.tables[collective].values() for rule in rules]
+            other = {rule.text for rule in decided if rule.algorithm != "default" and own(collective, rule) is None}
+            why = f"no equivalent of {', '.join(sorted(other))}" if other else "its variable would apply to all calls"
+            lines.append(f"# {collective}: left to Intel MPI: {why}")
     return "\n".join(lines) + "\n"
 
 

@@ -1,4 +1,5 @@
-/* Which component and which algorithm of Open MPI ran a collective, for `./study what-ran` (COLLTRACE_RAN).
+/* Which component and which algorithm ran a collective, for `./study what-ran` (COLLTRACE_RAN): of Open MPI as follows,
+ * of MPICH and Intel MPI see symbols.c.
  *
  * Component: a communicator of Open MPI has a table with a function and a module for each collective, and a module's
  * class is named after its component. The table is searched for in the communicator, because its offset differs between
@@ -58,6 +59,7 @@ void ran_open(void) {
     PMPI_Get_library_version(version, &length);
     snprintf(text, sizeof text, "%.*s", (int)strcspn(version, "\n"), version);
     number_of(text);
+    symbols_open();
 }
 
 #ifdef OPEN_MPI
@@ -247,17 +249,21 @@ uint16_t ran_number(MPI_Comm comm, enum operation operation) {
 }
 #else
 void ran_begin(void) {
+    if (enabled)
+        symbols_begin();
 }
 
-/* Other libraries do not expose what ran. */
+/* Other libraries have no components: `-`, or nothing if their functions cannot be seen. */
 uint16_t ran_number(MPI_Comm comm, enum operation operation) {
-    char text[TEXT_BYTES];
+    char algorithms[STEPS_BYTES], text[TEXT_BYTES];
     int size;
     (void)operation;
     if (!enabled)
         return 0;
+    bool visible = symbols_end(algorithms, sizeof algorithms);
     PMPI_Comm_size(comm, &size);
-    snprintf(text, sizeof text, "||%d|", size);
+    if (snprintf(text, sizeof text, "%s||%d|%s", visible ? "-" : "", size, algorithms) >= (int)sizeof text)
+        memcpy(text + sizeof text - 4, "...", 4);
     return number_of(text);
 }
 #endif

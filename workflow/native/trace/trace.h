@@ -12,6 +12,7 @@
 
 #include <mpi.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define TRACE_MAGIC "COLTRACE"
@@ -73,6 +74,12 @@ void ran_open(void);
 void ran_begin(void);
 /* Returns the number of the text that describes the collective that just returned; 0: unknown. */
 uint16_t ran_number(MPI_Comm comm, enum operation operation);
+
+/* symbols.c: the algorithms of a library that does not export them. */
+void symbols_open(void);
+void symbols_begin(void);
+/* Writes the functions that ran since symbols_begin() to `text`, separated by `+`; false if they cannot be seen. */
+bool symbols_end(char *text, size_t room);
 
 /* communicator.c */
 uint64_t communicator_id(MPI_Comm comm);

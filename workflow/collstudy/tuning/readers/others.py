@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from collstudy.base.errors import StudyError, allowed
 from collstudy.tuning import nccl
 from collstudy.tuning.readers.known import Known
 from collstudy.tuning.tuningfile import ALL, Fault, FileRule, Span, TuningFile, general_faults
-from collstudy.tuning.writers import INTEL
 
 
 def read_intel(path: Path, text: str, known: Known) -> TuningFile:
-    """Read `I_MPI_ADJUST_<OP>=<number>[:<sizes>[@<ranks>]][;...]`, as in a shell or as arguments of mpirun."""
+    """Read `I_MPI_ADJUST_<OP>=<number>[:<sizes>[@<ranks>]][;...]`, as in a shell or as arguments of mpirun, with the spans that the
+    library applies (tuning/intel.py).
+    """
     rules: list[FileRule] = []
     faults: list[Fault] = []
     for line, words in enumerate(text.splitlines(), 1):
@@ -27,9 +29,21 @@ def read_intel(path: Path, text: str, known: Known) -> TuningFile:
             if collective not in known.catalogue.algorithms:
                 faults.append(Fault(line, f"I_MPI_ADJUST_{name}: unknown collective", note=name != name.upper()))
                 continue
-            for part in value.strip("'\"").split(";"):
-                rules += _intel_part(line, collective, part.strip(), known, faults)
+            parts = value.strip("'\"").split(";")
+            rules += _applied(
+                [rule for part in parts for rule in _intel_part(line, collective, part.strip(), known, faults)]
+            )
     return TuningFile(path, "intel", tuple(rules), (*faults, *general_faults(rules)))
+
+
+def _applied(rules: list[FileRule]) -> Iterator[FileRule]:
+    """Yield the rules of one variable as they apply: by the ends of their sizes, or of their ranks if any has ranks."""
+    by_ranks = any(rule.ranks != ALL for rule in rules)
+    rules = list({rule.ranks: rule for rule in rules}.values()) if by_ranks else rules
+    for rule in rules:
+        last = rule is rules[-1]
+        sizes = ALL if by_ranks or last else Span(0, rule.sizes.high)
+        yield replace(rule, sizes=sizes, ranks=ALL if last else Span(0, rule.ranks.high))
 
 
 def _intel_part(line: int, collective: str, part: str, known: Known, faults: list[Fault]) -> Iterator[FileRule]:
@@ -55,13 +69,8 @@ def _intel_span(low: int | None, high: int | None) -> Span:
 
 
 def _intel_name(collective: str, number: str, known: Known) -> str | None:
-    own = {
-        name: entry["impi"]["algorithm"]
-        for name, entry in known.catalogue.algorithms[collective].items()
-        if "impi" in entry
-    }
-    same = {name: str(value) for name, value in INTEL.get(collective, {}).items()} | own
-    return next((name for name, value in same.items() if value == number), None)
+    entries = known.catalogue.algorithms[collective].items()
+    return next((name for name, entry in entries if entry.get("impi", {}).get("algorithm") == number), None)
 
 
 def read_nccl(path: Path, text: str, known: Known) -> TuningFile:
