@@ -159,7 +159,7 @@ accuracy_sentences <- function(rows, study) {
 }
 
 size_class <- function(bytes) {
-  cut(bytes, c(0, 64, 8192, Inf), c("up to 64 B", "of 128 B to 8 KiB", "of 16 KiB and more"))
+  cut(bytes, c(-Inf, 64, 8192, Inf), c("up to 64 B", "above 64 B up to 8 KiB", "above 8 KiB"))
 }
 
 #' Sentence on the parts (algorithm x size class) with a median error of at most 20 %, and on the others
@@ -174,6 +174,7 @@ trust_sentence <- function(rows, study) {
       label_algorithm(.data$algorithm, study, .env$collective),
       ifelse(is.na(.data$size), "", paste0(" (messages ", .data$size, ")"))
     ))
+  if (nrow(parts) == 0) return(NULL)
   none <- function(words) if (length(words) == 0) "nothing" else and_list(words)
   paste0(
     "Median error of at most 20 %: ", none(parts$text[parts$trusted]), ". Larger error: ",
@@ -210,7 +211,8 @@ tables_accuracy <- function(results) {
       "Error of the simulated latencies, |simulated / measured - 1|, over the cells that both studies have. All:",
       "without the default, and only cells that the machine was not fitted to (held out), if there are any.",
       "Winner agreement and regret refer to choosing among all algorithms by simulation: the share of cells in which",
-      "the choice was measured as fastest, and its slow-down (geometric mean). Bias: mean of simulated / measured."
+      "the choice was measured as fastest, and its slow-down (geometric mean). Bias: geometric mean of simulated /",
+      "measured."
     )
   )), tables_of_choice(results, compared))
 }
@@ -270,6 +272,7 @@ plot_ratio <- function(compared, study) {
     ratio_scale() +
     geom_ribbon(alpha = 0.2, fill = mapping_colours[1]) +
     geom_line(colour = mapping_colours[1]) +
+    geom_point(colour = mapping_colours[1], size = 0.8) +
     layer_absent(rows, c("algorithm", "mapping"), "size_bytes") +
     facet_grid(
       vars(label_algorithm(.data$algorithm, study, compared$collective[1])), vars(label_mapping(.data$mapping, study))
@@ -289,17 +292,18 @@ plot_ratio <- function(compared, study) {
 plot_ratio_processes <- function(compared, study) {
   classes <- study$analysis$size_classes
   rows <- compared |>
-    mutate(class = classes$label[findInterval(.data$size_bytes, classes$from)]) |>
+    mutate(class = class_of(.data$size_bytes, classes)) |>
     group_by(.data$algorithm, .data$mapping, .data$processes, .data$class) |>
     summarise(middle = median(.data$ratio), .groups = "drop")
-  ggplot(rows, aes(.data$processes, .data$middle, colour = factor(.data$class, classes$label))) +
+  ggplot(rows, aes(.data$processes, .data$middle, colour = .data$class)) +
     ratio_scale() +
     geom_line() +
+    geom_point(size = 0.8) +
     layer_absent(rows, c("algorithm", "mapping"), "processes") +
     facet_grid(
       vars(label_algorithm(.data$algorithm, study, compared$collective[1])), vars(label_mapping(.data$mapping, study))
     ) +
-    scale_colour_manual(values = mapping_colours) +
+    scale_colour_manual(values = rep(mapping_colours, length.out = nlevels(rows$class))) +
     labs(
       title = titled(compared, "simulated / measured latency by processes"), x = "Processes",
       y = "Simulated / measured"
@@ -315,13 +319,14 @@ plot_rank_correlation <- function(compared, study) {
   rows <- choose_by_simulation(compared) |>
     filter(!is.na(.data$rank_correlation)) |>
     group_by(.data$mapping, .data$size_bytes) |>
-    summarise(middle = median(.data$rank_correlation), .groups = "drop")
-  ggplot(rows, aes(.data$size_bytes, .data$middle, colour = label_mapping(.data$mapping, study))) +
+    summarise(middle = median(.data$rank_correlation), .groups = "drop") |>
+    mutate(mapping = factor(.data$mapping))
+  ggplot(rows, aes(.data$size_bytes, .data$middle, colour = .data$mapping, shape = .data$mapping)) +
     geom_hline(yintercept = 0, linewidth = 0.3) +
     geom_line() +
     geom_point() +
     scale_x_continuous(trans = "log2", breaks = 2^c(0, 5, 10, 15, 20), labels = label_bytes) +
-    scale_colour_manual(values = mapping_colours) +
+    scale_mapping(study, rows$mapping) +
     coord_cartesian(ylim = c(-1, 1)) +
     theme_study() +
     labs(
