@@ -247,11 +247,17 @@ figures_accuracy <- function(results) {
 #' @noRd
 titled <- function(compared, text) paste0(capitalised(collective_word(compared$collective[1])), ": ", text)
 
-ratio_scale <- function() {
+#' What the figures of simulated / measured have in common; `x`: the column on the horizontal axis
+#' @noRd
+ratio_panels <- function(rows, compared, study, x, text) {
+  collective <- compared$collective[1]
   list(
     geom_hline(yintercept = 1, linewidth = 0.3),
     geom_hline(yintercept = c(0.5, 2), linewidth = 0.3, linetype = "dotted"),
-    scale_y_log10(), theme_study(), theme(strip.text.y = element_text(angle = 0))
+    geom_line(), geom_point(size = 0.8), layer_absent(rows, c("algorithm", "mapping"), x),
+    facet_grid(vars(label_algorithm(.data$algorithm, study, collective)), vars(label_mapping(.data$mapping, study))),
+    scale_y_log10(), theme_study(), theme(strip.text.y = element_text(angle = 0)),
+    labs(title = titled(compared, paste("simulated / measured latency by", text)), y = "Simulated / measured")
   )
 }
 
@@ -268,20 +274,15 @@ plot_ratio <- function(compared, study) {
       low = quantile(.data$ratio, 0.1), middle = median(.data$ratio), high = quantile(.data$ratio, 0.9),
       .groups = "drop"
     )
-  ggplot(rows, aes(.data$size_bytes, .data$middle, ymin = .data$low, ymax = .data$high)) +
-    ratio_scale() +
-    geom_ribbon(alpha = 0.2, fill = mapping_colours[1]) +
-    geom_line(colour = mapping_colours[1]) +
-    geom_point(colour = mapping_colours[1], size = 0.8) +
-    layer_absent(rows, c("algorithm", "mapping"), "size_bytes") +
-    facet_grid(
-      vars(label_algorithm(.data$algorithm, study, compared$collective[1])), vars(label_mapping(.data$mapping, study))
-    ) +
-    scale_x_continuous(trans = "log2", breaks = 2^c(0, 5, 10, 15, 20), labels = label_bytes) +
-    labs(
-      title = titled(compared, "simulated / measured latency by message size"), x = "Message size",
-      y = "Simulated / measured"
-    )
+  ggplot(rows, aes(.data$size_bytes, .data$middle, ymin = .data$low, ymax = .data$high, colour = "")) +
+    geom_ribbon(alpha = 0.2, fill = mapping_colours[1], colour = NA) +
+    ratio_panels(rows, compared, study, "size_bytes", "message size") +
+    scale_colour_manual(values = mapping_colours[1], guide = "none") +
+    size_axis()
+}
+
+size_axis <- function() {
+  scale_x_continuous("Message size", trans = "log2", breaks = 2^c(0, 5, 10, 15, 20), labels = label_bytes)
 }
 
 #' Simulated / measured against the number of processes, by algorithm and mapping
@@ -290,24 +291,14 @@ plot_ratio <- function(compared, study) {
 #' @return A ggplot.
 #' @noRd
 plot_ratio_processes <- function(compared, study) {
-  classes <- study$analysis$size_classes
   rows <- compared |>
-    mutate(class = class_of(.data$size_bytes, classes)) |>
+    mutate(class = class_of(.data$size_bytes, study$analysis$size_classes)) |>
     group_by(.data$algorithm, .data$mapping, .data$processes, .data$class) |>
     summarise(middle = median(.data$ratio), .groups = "drop")
   ggplot(rows, aes(.data$processes, .data$middle, colour = .data$class)) +
-    ratio_scale() +
-    geom_line() +
-    geom_point(size = 0.8) +
-    layer_absent(rows, c("algorithm", "mapping"), "processes") +
-    facet_grid(
-      vars(label_algorithm(.data$algorithm, study, compared$collective[1])), vars(label_mapping(.data$mapping, study))
-    ) +
+    ratio_panels(rows, compared, study, "processes", "processes") +
     scale_colour_manual(values = rep(mapping_colours, length.out = nlevels(rows$class))) +
-    labs(
-      title = titled(compared, "simulated / measured latency by processes"), x = "Processes",
-      y = "Simulated / measured"
-    )
+    scale_x_continuous("Processes")
 }
 
 #' Rank correlation of the algorithms in each cell, against size
@@ -325,12 +316,11 @@ plot_rank_correlation <- function(compared, study) {
     geom_hline(yintercept = 0, linewidth = 0.3) +
     geom_line() +
     geom_point() +
-    scale_x_continuous(trans = "log2", breaks = 2^c(0, 5, 10, 15, 20), labels = label_bytes) +
+    size_axis() +
     scale_mapping(study, rows$mapping) +
     coord_cartesian(ylim = c(-1, 1)) +
     theme_study() +
     labs(
-      title = titled(compared, "order of the algorithms, simulated and measured"), x = "Message size",
-      y = "Median rank correlation"
+      title = titled(compared, "order of the algorithms, simulated and measured"), y = "Median rank correlation"
     )
 }

@@ -145,7 +145,7 @@ plot_models <- function(results, collective, rows, along, costs) {
     }
     map_dfr(c(models, list(bound = bound)), .id = "model", function(model) {
       value <- model(NULL, data, context)
-      if (is.null(value) || all(is.na(value))) value <- numeric()
+      if (is.null(value)) value <- numeric()
       tibble(algorithm = algorithm, at = data[[along]][seq_along(value)], value = value)
     })
   })
@@ -153,7 +153,8 @@ plot_models <- function(results, collective, rows, along, costs) {
     words <- function(names) label_algorithm(names, results$study, collective)
     factor(words(as.character(x)), words(levels(rows$algorithm)))
   }
-  lines <- mutate(lines, panel = label(.data$algorithm), model = factor(.data$model, names(line_words)))
+  lines <- filter(lines, !is.na(.data$value)) |>
+    mutate(panel = label(.data$algorithm), model = factor(.data$model, names(line_colours)))
   rows <- mutate(rows, panel = label(.data$algorithm), at = .data[[along]])
   marks <- if (along == "processes") level_boundaries(results, collective, mapping, max(rows$processes)) |>
     filter(.data$processes >= min(rows$processes))
@@ -164,12 +165,12 @@ plot_models <- function(results, collective, rows, along, costs) {
     geom_line(aes(colour = .data$model, linetype = .data$model), linewidth = 0.6) +
     geom_point(aes(y = .data$latency_us), rows, size = 1.2) +
     facet_wrap(vars(.data$panel), ncol = 2) +
-    scale_colour_manual(values = line_colours, labels = line_words, breaks = names(line_words)) +
+    scale_colour_manual(values = line_colours, labels = line_words(), breaks = names(line_colours)) +
     scale_linetype_manual(
       values = c(
         latency_only = "longdash", hockney = "dotted", loggp = "dashed", loggp_shared = "solid", bound = "solid"
       ),
-      labels = line_words, breaks = names(line_words)
+      labels = line_words(), breaks = names(line_colours)
     ) +
     (if (along == "processes") scale_x_continuous("Processes", trans = "log2", breaks = 2^(1:16)) else scale_x_size()) +
     scale_y_latency_log() +
@@ -188,11 +189,7 @@ map2_bound <- function(study, collective, mapping, test, costs) {
   found
 }
 
-line_words <- c(
-  latency_only = "Latency only (Derin 2025)", hockney = "Hockney", loggp = "LogGP",
-  loggp_shared = "LogGP, shared links",
-  bound = "Lower bound"
-)
+line_words <- function() c(message_model_words[names(line_colours)[-5]], bound = "Lower bound")
 line_colours <- c(
   latency_only = "#CC79A7", hockney = "#E69F00", loggp = "#56B4E9", loggp_shared = "#0072B2", bound = "#999999"
 )
