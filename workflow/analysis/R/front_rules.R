@@ -47,7 +47,7 @@ format_saving <- function(row, interval = "95 % interval ") {
 #'
 #' @param studies List from [read_front_study()].
 #' @param rows The rows of the front page; only their machines and collectives are used. Of several studies of a pair,
-#'   the one with most judged cells counts.
+#'   the one in `rows` counts or, if its rules are not judged, the one with most judged cells.
 #' @return Tibble: study, machine, simulated, collective, cells, groups, degrees, gain_pct, gain_low_pct, gain_high_pct
 #'   (95 % interval of the pair by itself), p_value (Holm's correction over all pairs), clear and slower (the rules are
 #'   significantly faster or slower than the default, at the 5 % level).
@@ -72,7 +72,7 @@ front_gains <- function(studies, rows) {
       )
   })) |>
     semi_join(rows, by = c("machine", "simulated", "collective")) |>
-    arrange(desc(.data$cells)) |>
+    arrange(!paste(.data$study, .data$collective) %in% paste(rows$study, rows$collective), desc(.data$cells)) |>
     distinct(.data$machine, .data$simulated, .data$collective, .keep_all = TRUE) |>
     mutate(
       p_value = stats::p.adjust(.data$p_value, "holm"), clear = .data$p_value < 0.05 & .data$gain_pct > 0,
