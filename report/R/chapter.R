@@ -128,7 +128,7 @@ show_study_answer <- function(study) {
   table$collective <- vapply(as.character(table$collective), collective_title, "")
   emit_table(label_of("tbl", study, "answer"), table, caption_of(study, paste(
     "How often the library's default is the fastest algorithm or tied with it, and its regret: slow-down against the fastest",
-    "algorithm of the cell. Best single algorithm: the one with the smallest regret if it were used in every cell."
+    "algorithm of the cell. Best single algorithm: of those measured in most cells, the one with the smallest regret."
   )))
 }
 

@@ -159,7 +159,7 @@ accuracy_sentences <- function(rows, study) {
 }
 
 size_class <- function(bytes) {
-  cut(bytes, c(0, 64, 8192, Inf), c("up to 64 B", "of 128 B to 8 KiB", "of 16 KiB and more"))
+  cut(bytes, c(-Inf, 64, 8192, Inf), c("up to 64 B", "above 64 B up to 8 KiB", "above 8 KiB"))
 }
 
 #' Sentence on the parts (algorithm x size class) with a median error of at most 20 %, and on the others
@@ -174,6 +174,7 @@ trust_sentence <- function(rows, study) {
       label_algorithm(.data$algorithm, study, .env$collective),
       ifelse(is.na(.data$size), "", paste0(" (messages ", .data$size, ")"))
     ))
+  if (nrow(parts) == 0) return(NULL)
   none <- function(words) if (length(words) == 0) "nothing" else and_list(words)
   paste0(
     "Median error of at most 20 %: ", none(parts$text[parts$trusted]), ". Larger error: ",
@@ -210,7 +211,8 @@ tables_accuracy <- function(results) {
       "Error of the simulated latencies, |simulated / measured - 1|, over the cells that both studies have. All:",
       "without the default, and only cells that the machine was not fitted to (held out), if there are any.",
       "Winner agreement and regret refer to choosing among all algorithms by simulation: the share of cells in which",
-      "the choice was measured as fastest, and its slow-down (geometric mean). Bias: mean of simulated / measured."
+      "the choice was measured as fastest, and its slow-down (geometric mean). Bias: geometric mean of simulated /",
+      "measured."
     )
   )), tables_of_choice(results, compared))
 }
@@ -245,11 +247,17 @@ figures_accuracy <- function(results) {
 #' @noRd
 titled <- function(compared, text) paste0(capitalised(collective_word(compared$collective[1])), ": ", text)
 
-ratio_scale <- function() {
+#' What the figures of simulated / measured have in common; `x`: the column on the horizontal axis
+#' @noRd
+ratio_panels <- function(rows, compared, study, x, text) {
+  collective <- compared$collective[1]
   list(
     geom_hline(yintercept = 1, linewidth = 0.3),
     geom_hline(yintercept = c(0.5, 2), linewidth = 0.3, linetype = "dotted"),
-    scale_y_log10(), theme_study(), theme(strip.text.y = element_text(angle = 0))
+    geom_line(), geom_point(size = 0.8), layer_absent(rows, c("algorithm", "mapping"), x),
+    facet_grid(vars(label_algorithm(.data$algorithm, study, collective)), vars(label_mapping(.data$mapping, study))),
+    scale_y_log10(), theme_study(), theme(strip.text.y = element_text(angle = 0)),
+    labs(title = titled(compared, paste("simulated / measured latency by", text)), y = "Simulated / measured")
   )
 }
 
@@ -266,19 +274,15 @@ plot_ratio <- function(compared, study) {
       low = quantile(.data$ratio, 0.1), middle = median(.data$ratio), high = quantile(.data$ratio, 0.9),
       .groups = "drop"
     )
-  ggplot(rows, aes(.data$size_bytes, .data$middle, ymin = .data$low, ymax = .data$high)) +
-    ratio_scale() +
-    geom_ribbon(alpha = 0.2, fill = mapping_colours[1]) +
-    geom_line(colour = mapping_colours[1]) +
-    layer_absent(rows, c("algorithm", "mapping"), "size_bytes") +
-    facet_grid(
-      vars(label_algorithm(.data$algorithm, study, compared$collective[1])), vars(label_mapping(.data$mapping, study))
-    ) +
-    scale_x_continuous(trans = "log2", breaks = 2^c(0, 5, 10, 15, 20), labels = label_bytes) +
-    labs(
-      title = titled(compared, "simulated / measured latency by message size"), x = "Message size",
-      y = "Simulated / measured"
-    )
+  ggplot(rows, aes(.data$size_bytes, .data$middle, ymin = .data$low, ymax = .data$high, colour = "")) +
+    geom_ribbon(alpha = 0.2, fill = mapping_colours[1], colour = NA) +
+    ratio_panels(rows, compared, study, "size_bytes", "message size") +
+    scale_colour_manual(values = mapping_colours[1], guide = "none") +
+    size_axis()
+}
+
+size_axis <- function() {
+  scale_x_continuous("Message size", trans = "log2", breaks = 2^c(0, 5, 10, 15, 20), labels = label_bytes)
 }
 
 #' Simulated / measured against the number of processes, by algorithm and mapping
@@ -287,23 +291,14 @@ plot_ratio <- function(compared, study) {
 #' @return A ggplot.
 #' @noRd
 plot_ratio_processes <- function(compared, study) {
-  classes <- study$analysis$size_classes
   rows <- compared |>
-    mutate(class = classes$label[findInterval(.data$size_bytes, classes$from)]) |>
+    mutate(class = class_of(.data$size_bytes, study$analysis$size_classes)) |>
     group_by(.data$algorithm, .data$mapping, .data$processes, .data$class) |>
     summarise(middle = median(.data$ratio), .groups = "drop")
-  ggplot(rows, aes(.data$processes, .data$middle, colour = factor(.data$class, classes$label))) +
-    ratio_scale() +
-    geom_line() +
-    layer_absent(rows, c("algorithm", "mapping"), "processes") +
-    facet_grid(
-      vars(label_algorithm(.data$algorithm, study, compared$collective[1])), vars(label_mapping(.data$mapping, study))
-    ) +
-    scale_colour_manual(values = mapping_colours) +
-    labs(
-      title = titled(compared, "simulated / measured latency by processes"), x = "Processes",
-      y = "Simulated / measured"
-    )
+  ggplot(rows, aes(.data$processes, .data$middle, colour = .data$class)) +
+    ratio_panels(rows, compared, study, "processes", "processes") +
+    scale_colour_manual(values = rep(mapping_colours, length.out = nlevels(rows$class))) +
+    scale_x_continuous("Processes")
 }
 
 #' Rank correlation of the algorithms in each cell, against size
@@ -315,17 +310,17 @@ plot_rank_correlation <- function(compared, study) {
   rows <- choose_by_simulation(compared) |>
     filter(!is.na(.data$rank_correlation)) |>
     group_by(.data$mapping, .data$size_bytes) |>
-    summarise(middle = median(.data$rank_correlation), .groups = "drop")
-  ggplot(rows, aes(.data$size_bytes, .data$middle, colour = label_mapping(.data$mapping, study))) +
+    summarise(middle = median(.data$rank_correlation), .groups = "drop") |>
+    mutate(mapping = factor(.data$mapping))
+  ggplot(rows, aes(.data$size_bytes, .data$middle, colour = .data$mapping, shape = .data$mapping)) +
     geom_hline(yintercept = 0, linewidth = 0.3) +
     geom_line() +
     geom_point() +
-    scale_x_continuous(trans = "log2", breaks = 2^c(0, 5, 10, 15, 20), labels = label_bytes) +
-    scale_colour_manual(values = mapping_colours) +
+    size_axis() +
+    scale_mapping(study, rows$mapping) +
     coord_cartesian(ylim = c(-1, 1)) +
     theme_study() +
     labs(
-      title = titled(compared, "order of the algorithms, simulated and measured"), x = "Message size",
-      y = "Median rank correlation"
+      title = titled(compared, "order of the algorithms, simulated and measured"), y = "Median rank correlation"
     )
 }

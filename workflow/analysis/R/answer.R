@@ -6,7 +6,7 @@
 #' @return Tibble, one row per collective and mapping: collective, mapping, default_best_pct (cells in which the default
 #'   is fastest or tied, see [decide_winners()]), slower (cells in which it is slower), the columns of
 #'   [summarise_slowdown()] with the prefix default_ (regret over all compared cells), cells (compared), best_single
-#'   (the algorithm with the smallest geometric mean of regret among those measured in every compared cell),
+#'   (of the algorithms measured in most cells, the one with the smallest geometric mean of regret),
 #'   best_single_geometric_mean_pct, best_single_mean_pct.
 #' @noRd
 summarise_answer <- function(results) {
@@ -32,7 +32,7 @@ answer_collective <- function(results, collective) {
     group_by(mapping = mapping_factor(.data$mapping, results$study, .env$collective)) |>
     summarise(
       default_best_pct = share(.data$default_is %in% c("best", "tied"), !is.na(.data$default_is)),
-      slower = sum(.data$default_is %in% "slower"),
+      slower = if (all(is.na(.data$default_is))) NA else sum(.data$default_is %in% "slower"),
       default = summarise_slowdown(1 + .data$default_regret_pct / 100), compared = n()
     ) |>
     tidyr::unpack("default", names_sep = "_") |>
@@ -68,7 +68,8 @@ summarise_single <- function(results, collective, winners) {
 tables_of_answer <- function(results) {
   list(listed("answer", NULL, summarise_answer(results), paste(
     "How often the library's default is the fastest algorithm or tied with it, and its regret over all cells (ties",
-    "included).", slowdown_note, "Best single: the algorithm with the smallest mean slow-down if used for all cells."
+    "included).", slowdown_note, "Best single: of the algorithms measured in most cells, the one with the smallest",
+    "regret."
   )), listed("answer", "collectives", summarise_by_collective(results), paste(
     "Regret of the default by collective. Slower: the share of the cells in which the default is more than 5 % slower",
     "than the best measured algorithm.", slowdown_note

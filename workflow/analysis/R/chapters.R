@@ -70,10 +70,7 @@ own_chapter <- function(results) {
 #'   that were left to the MPI library).
 #' @noRd
 read_slowest <- function(results) {
-  rows <- filter(results$rows, !is.na(.data$latency_us))
-  varied <- varies(rows, c("collective", "algorithm"), "parameters") & !is.na(rows$parameters)
-  rows$algorithm[varied] <- variant_name(rows$algorithm, rows$parameters)[varied]
-  rows |>
+  name_variants(filter(results$rows, !is.na(.data$latency_us))) |>
     mutate(slowest_us = coalesce(.data$max_latency_us, .data$latency_us), ppn = .data$processes / .data$nodes) |>
     group_by(
       .data$collective, .data$algorithm, .data$mpi, .data$mapping, .data$nodes, .data$processes, .data$ppn,

@@ -124,6 +124,8 @@ judge_published_claims <- function(results, collective) {
     covered <- d[claim$cells(d), ]
     if (nrow(covered) == 0) return(NULL)
     holds <- claim$holds(covered)
+    # Where the ladder lacks a level, there is no model to judge.
+    if (anyNA(holds)) return(NULL)
     tibble(statement = claim$words, counted = claim$counted, cells = length(holds), holds_pct = 100 * mean(holds))
   })
   if (nrow(found) == 0) return(none)

@@ -41,18 +41,10 @@ describe_default_vs_best <- function(results, collective) {
       "other algorithm in ", better, " of ", nrow(table), " classes.",
       if (worst$mean_difference_us > 0) paste0(
         " Its largest average loss is ", format_us(worst$mean_difference_us), ", mapped ",
-        class_words(worst, results$study), "."
+        label_mapping(worst$mapping, results$study), " (message size: ", worst$size_class, "; processes: ",
+        worst$process_class, ")."
       )
     )
-  )
-}
-
-class_words <- function(row, study) {
-  paste0(
-    label_mapping(row$mapping, study), " with ", tolower(row$size_class), " messages and ",
-    if (grepl("node", row$process_class)) "processes on " else if (row$process_class == "Medium") "a medium number of ",
-    if (row$process_class != "Medium") tolower(row$process_class),
-    if (row$process_class == "Medium") "processes" else if (!grepl("node", row$process_class)) " processes"
   )
 }
 
@@ -89,7 +81,8 @@ describe_decision <- function(results, collective) {
     describe_absent(results, collective, winners),
     describe_flagged(results$study, collective),
     paste0(
-      "Best single algorithm for all cells of a mapping, and its slow-down against the fastest (geometric mean): ",
+      "Best single algorithm of a mapping, of those with most cells, and its slow-down against the fastest (geometric ",
+      "mean): ",
       and_list(paste0(
         answer$best_single, " mapped ", label_mapping(answer$mapping, results$study), " (",
         format_pct(answer$best_single_geometric_mean_pct), ")"
@@ -217,9 +210,14 @@ describe_latency <- function(results, collective) {
 
 describe_mappings <- function(results, rows) {
   most <- max(common_counts(rows, results$study$analysis$best_excludes))
-  full <- filter(rows, .data$processes == most, .data$algorithm != "default")
+  full <- filter(rows, .data$processes == most, .data$algorithm != "default") |>
+    mutate(mappings = n_distinct(.data$mapping)) |>
+    # What only some mappings have would decide between them.
+    group_by(.data$algorithm, .data$size_bytes) |>
+    filter(n() == .data$mappings, n() > 1) |>
+    ungroup()
   # Between two ranks all algorithms send the same messages.
-  if (n_distinct(full$mapping) < 2 || most <= 2) return(NULL)
+  if (nrow(full) == 0 || most <= 2) return(NULL)
   best <- full |>
     group_by(.data$size_bytes) |>
     slice_min(.data$latency_us, n = 1, with_ties = FALSE)
@@ -240,20 +238,20 @@ describe_barrier <- function(results, collective = "barrier") {
   if (nrow(rows) == 0) return("No cell of this collective has a latency.")
   most <- max(common_counts(rows))
   last <- filter(rows, .data$processes == most) |> arrange(.data$latency_us)
-  first <- last[1, ]
-  final <- last[nrow(last), ]
   slopes <- filter(
     fit_barriers(results, collective), .data$model == "linear", .data$term == "processes", .data$algorithm == "linear"
   )
-  name <- function(row) {
-    algorithm <- label_algorithm(as.character(row$algorithm), results$study, collective)
-    paste(algorithm, "mapped", label_mapping(row$mapping, results$study))
+  say <- function(row) {
+    paste0(
+      label_algorithm(as.character(row$algorithm), results$study, collective), " mapped ",
+      label_mapping(row$mapping, results$study), " (", format_us(row$latency_us), ")"
+    )
   }
   c(
     paste0(
-      "With ", format_count(most), " processes", simulated_note(results$study), ", the fastest is ", name(first), " (",
-      format_us(first$latency_us), ")",
-      if (nrow(last) > 1) paste0(", the slowest ", name(final), " (", format_us(final$latency_us), ")"), "."
+      "With ", format_count(most), " processes", simulated_note(results$study), ", ",
+      if (nrow(last) > 1) "the fastest is " else "there is only ", say(last[1, ]),
+      if (nrow(last) > 1) paste0(", the slowest ", say(last[nrow(last), ])), "."
     ),
     if (nrow(slopes) > 0) paste0(
       "Each additional process adds ", per_mapping(slopes, format_us(slopes$estimate), results$study),

@@ -295,15 +295,15 @@ figures_processes_unsized <- function(results, collective, rows) {
 }
 
 figures_fits <- function(results, collective) {
-  fits <- filter(fit_barriers(results, collective), .data$chosen)
-  chosen <- distinct(fits, .data$algorithm, .data$model)
-  chosen <- distinct(chosen, .data$algorithm, .keep_all = TRUE)
-  pmap(chosen, function(algorithm, model) {
+  fits <- fit_barriers(results, collective)
+  chosen <- distinct(filter(fits, .data$chosen), .data$algorithm, .keep_all = TRUE)
+  pmap(chosen[c("algorithm", "model")], function(algorithm, model) {
     here <- distinct(
       filter(fits, .data$algorithm == .env$algorithm, .data$model == .env$model), .data$mapping, .data$mape_pct
     )
+    plot <- plot_fit(results, collective, algorithm, model, here$mapping)
     figure(
-      collective, paste0("fit-", slug(algorithm)), plot_fit(results, collective, algorithm, model), paste0(
+      collective, paste0("fit-", slug(algorithm)), plot, paste0(
         if (results$study$simulated) "Simulated" else "Measured", " latency (\u00b5s) and the fit with the 95 % ",
         "interval of its mean. Mean error on the fitted cells: ",
         and_list(paste(format_pct(here$mape_pct), label_mapping(here$mapping, results$study))), ".",

@@ -115,9 +115,9 @@ front_facts <- function(study) {
 front_caption <- function(left_out) {
   others <- front_left_out(left_out)
   paste0(
-    "Slow-down (geometric mean) against the fastest algorithm of each cell. Best single algorithm: the one that loses ",
-    "least if it replaces the default in every cell. Collectives with few cells come last. Cells of two processes are ",
-    "excluded: between two ranks all algorithms send the same messages.",
+    "Slow-down (geometric mean) against the fastest algorithm of each cell. Best single algorithm: of those ",
+    "measured in most cells, the one that loses least in place of the default. Collectives with few cells come last. ",
+    "Cells of two processes are excluded: between two ranks all algorithms send the same messages.",
     if (length(others) > 0) paste0(" Not in this table: ", and_list(others), ".")
   )
 }

@@ -11,7 +11,7 @@
 advise_front <- function(studies, rows) {
   gains <- front_gains(studies, rows)
   kept <- filter(gains, !.data$clear)
-  untested <- anti_join(rows[!rows$simulated, ], gains, by = c("study", "collective"))
+  untested <- anti_join(rows[!rows$simulated, ], gains, by = c("machine", "simulated", "collective"))
   gains <- filter(gains, .data$clear) |>
     arrange(.data$simulated, desc(.data$gain_low_pct))
   if (nrow(gains) == 0) return(NULL)

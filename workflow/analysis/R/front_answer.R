@@ -125,7 +125,7 @@ front_verdict <- function(slower_pct) {
 #' "Open MPI's default", where all studies are of one installed library
 #' @noRd
 front_default <- function(studies) {
-  libraries <- unique(unlist(map(studies, function(study) study$about$provenance$mpi)))
+  libraries <- unique(unlist(map(studies, function(study) strsplit(study$about$provenance$mpi %||% "", ", "))))
   one <- length(libraries) == 1 && !any(map_lgl(studies, "simulated"))
   if (one) paste0(mpi_label(libraries), "'s default") else "The default"
 }

@@ -46,7 +46,8 @@ format_saving <- function(row, interval = "95 % interval ") {
 #' The gain of tuned rules by machine and collective, over both halves of the process counts
 #'
 #' @param studies List from [read_front_study()].
-#' @param rows The rows of the front page; only their studies and collectives are used.
+#' @param rows The rows of the front page; only their machines and collectives are used. Of several studies of a pair,
+#'   the one in `rows` counts or, if its rules are not judged, the one with most judged cells.
 #' @return Tibble: study, machine, simulated, collective, cells, groups, degrees, gain_pct, gain_low_pct, gain_high_pct
 #'   (95 % interval of the pair by itself), p_value (Holm's correction over all pairs), clear and slower (the rules are
 #'   significantly faster or slower than the default, at the 5 % level).
@@ -70,7 +71,9 @@ front_gains <- function(studies, rows) {
         .data$gain_high_pct, p_value = gain_p(.data$gain_pct, .data$gain_high_pct, .data$degrees)
       )
   })) |>
-    semi_join(rows, by = c("study", "collective")) |>
+    semi_join(rows, by = c("machine", "simulated", "collective")) |>
+    arrange(!paste(.data$study, .data$collective) %in% paste(rows$study, rows$collective), desc(.data$cells)) |>
+    distinct(.data$machine, .data$simulated, .data$collective, .keep_all = TRUE) |>
     mutate(
       p_value = stats::p.adjust(.data$p_value, "holm"), clear = .data$p_value < 0.05 & .data$gain_pct > 0,
       slower = .data$p_value < 0.05 & .data$gain_pct < 0

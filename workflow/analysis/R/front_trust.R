@@ -116,7 +116,7 @@ front_libraries <- function(studies) {
   found <- map_dfr(studies, function(study) {
     how <- study$about$provenance
     if (length(how$mpi_version) != 1 || how$mpi_version %in% c("", "unknown")) return(NULL)
-    tibble(library = paste(mpi_label(how$mpi), how$mpi_version), machine = within_text(front_machine(study)))
+    tibble(library = with_version(how$mpi, how$mpi_version), machine = within_text(front_machine(study)))
   })
   if (nrow(found) == 0) return("")
   on <- vapply(split(found$machine, found$library), function(machines) and_list(unique(machines)), "")

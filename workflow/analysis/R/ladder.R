@@ -112,25 +112,17 @@ pair_matrix <- function(pairs, cores) {
   found + t(found)
 }
 
-#' Check that a ladder measured the levels that it claims
+#' Check that the pairs of each level of a ladder left the units of the next inner level that was measured
 #'
-#' A level without rows is an error. So is a level whose small messages are not slower than those of the next inner
-#' level: its pairs did not leave the inner unit (for example, a launcher placed both "nodes" on one).
-#'
-#' @param ladder Tibble from [read_ladder()].
-#' @param levels Levels that it must have, outermost first.
-#' @return `ladder`, invisibly.
+#' @param ladder Tibble from [read_ladder()]. Levels may be missing, because their cells failed or were not asked for.
+#' @return `ladder`, invisibly; an error if the small messages of a level are not slower than those of the inner one
+#'   (for example, a launcher placed both "nodes" on one).
 #' @noRd
-check_ladder <- function(ladder, levels) {
-  have <- filter(ladder, !is.na(.data$latency_us))
-  missing <- setdiff(levels, as.character(have$level))
-  if (length(missing) > 0) {
-    stop("the ladder has no latency for level ", paste(missing, collapse = ", "), " (it has ",
-         and_list(unique(as.character(have$level))), ")", call. = FALSE)
-  }
-  for (i in seq_along(levels)[-1]) {
-    small <- function(level) filter(have, .data$level == .env$level, .data$pairs == 1, .data$size_bytes <= 64)
-    check_crossing(small(levels[i - 1]), small(levels[i]), levels[i - 1], levels[i])
+check_ladder <- function(ladder) {
+  small <- filter(ladder, .data$pairs == 1, .data$size_bytes <= 64, !is.na(.data$latency_us))
+  names <- levels(droplevels(small$level))
+  for (i in seq_along(names)[-1]) {
+    check_crossing(small[small$level == names[i - 1], ], small[small$level == names[i], ], names[i - 1], names[i])
   }
   invisible(ladder)
 }
@@ -197,21 +189,6 @@ line_through <- function(data, coefficient) {
   unname(c(coef(fit)[coefficient], range))
 }
 
-#' Stop if ranks of a placement differ at a level whose latency is not known
-#' @noRd
-check_latencies <- function(latencies, place) {
-  # A level is used if it splits ranks that are in the same units of all outer levels.
-  units <- vapply(seq_len(ncol(place)), function(l) {
-    vctrs::vec_unique_count(vctrs::new_data_frame(lapply(seq_len(l), function(outer) unname(place[, outer]))))
-  }, 1L)
-  used <- diff(c(1L, units)) > 0
-  used[ncol(place)] <- used[ncol(place)] || utils::tail(units, 1) < nrow(place)
-  missing <- setdiff(colnames(place)[used], names(latencies)[!is.na(latencies)])
-  if (length(missing) > 0) {
-    stop("the ladder has no latency for level ", paste(missing, collapse = ", "), call. = FALSE)
-  }
-}
-
 #' Latency between two ranks: that of the outermost level at which their cores differ
 #'
 #' @param latencies Named vector: latency (us) of each level of the machine; or a matrix of the latencies (us) of every
@@ -224,7 +201,6 @@ pair_latencies <- function(latencies, place) {
     core <- place[, ncol(place)] + 1
     return(function(a, b) latencies[cbind(core[a + 1], core[b + 1])])
   }
-  check_latencies(latencies, place)
   of_level <- unname(latencies[colnames(place)])
   function(a, b) {
     pairs <- max(length(a), length(b))

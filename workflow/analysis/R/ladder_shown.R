@@ -4,7 +4,7 @@ tables_of_ladder <- function(results) {
   ladder <- read_ladder(results)
   if (nrow(ladder) == 0) return(NULL)
   check_pairs(results$study, read_pairs(results))
-  check_ladder(ladder, levels_of_study(results))
+  check_ladder(ladder)
   timed <- ladder_collective(results)
   levels <- summarise_ladder(ladder)
   c(
@@ -22,16 +22,8 @@ tables_of_ladder <- function(results) {
   )
 }
 
-#' The levels that the study's ladder measures, outermost first
-#' @noRd
-levels_of_study <- function(results) {
-  mappings <- unlist(map(results$study$collectives[names(results$study$collectives) %in% point_to_point], "mappings"))
-  here <- c(ladder_level(results$study, mappings), read_pairs(results)$level)
-  intersect(map_chr(results$study$machine$levels, "name"), here)
-}
-
 ladder_collective <- function(results) {
-  intersect(c("latency", "multi_lat", "pairs"), names(results$study$collectives))[1]
+  intersect(c("latency", "multi_lat", "pairs", "bw", "bandwidth"), names(results$study$collectives))[1]
 }
 
 summarise_contention <- function(levels) {
@@ -39,13 +31,13 @@ summarise_contention <- function(levels) {
   levels |>
     group_by(.data$level) |>
     mutate(
-      latency_ratio = .data$latency_us / .data$latency_us[.data$pairs == 1],
-      bandwidth_ratio = .data$bandwidth_gb_s / .data$bandwidth_gb_s[.data$pairs == 1]
+      latency_ratio = .data$latency_us / .data$latency_us[match(1, .data$pairs)],
+      bandwidth_ratio = .data$bandwidth_gb_s / .data$bandwidth_gb_s[match(1, .data$pairs)]
     ) |>
     group_by(.data$pairs) |>
     mutate(
-      latency_over_core = .data$latency_us / .data$latency_us[.data$level == inner],
-      bandwidth_over_core = .data$bandwidth_gb_s / .data$bandwidth_gb_s[.data$level == inner]
+      latency_over_core = .data$latency_us / .data$latency_us[match(inner, .data$level)],
+      bandwidth_over_core = .data$bandwidth_gb_s / .data$bandwidth_gb_s[match(inner, .data$level)]
     ) |>
     ungroup() |>
     select("level", "pairs", "latency_ratio", "bandwidth_ratio", "latency_over_core", "bandwidth_over_core")
@@ -202,26 +194,33 @@ plot_per_byte <- function(results, rows, published) {
 describe_ladder <- function(results) {
   levels <- summarise_ladder(read_ladder(results))
   if (nrow(levels) == 0) return("There are no point-to-point measurements.")
-  one <- arrange(filter(levels, .data$pairs == 1), .data$latency_us)
-  times <- function(x) paste(format_number(x, 2), "times")
-  most <- filter(levels, .data$pairs == max(.data$pairs))
+  fewest <- min(levels$pairs)
+  one <- arrange(filter(levels, .data$pairs == fewest), .data$latency_us)
+  of_pairs <- if (fewest > 1) paste(" of", fewest, "concurrent pairs") else ""
+  timed <- filter(one, !is.na(.data$latency_us))
+  wide <- filter(one, !is.na(.data$bandwidth_gb_s))
+  most <- filter(levels, .data$pairs == max(.data$pairs), .data$pairs > fewest, !is.na(.data$bandwidth_gb_s)) |>
+    inner_join(select(wide, "level", alone_gb_s = "bandwidth_gb_s"), by = "level")
   c(
-    paste0(
-      "Latency fitted to messages of up to 64 B", simulated_note(results$study), ", by the outermost level that ",
-      "separates the two cores: ", and_list(paste0(format_us(one$latency_us), " (", level_word(one$level), ")")),
-      if (nrow(one) > 1) paste0(
-        "; the slowest level takes ", times(utils::tail(one$latency_us, 1) / one$latency_us[1]), " as long as the ",
-        "fastest"
+    if (nrow(timed) > 0) paste0(
+      "Latency", of_pairs, " fitted to messages of up to 64 B", simulated_note(results$study), ", by the outermost ",
+      "level that separates the two cores: ",
+      and_list(paste0(format_us(timed$latency_us), " (", level_word(timed$level), ")")),
+      if (nrow(timed) > 1) paste0(
+        "; the slowest level takes ", format_number(utils::tail(timed$latency_us, 1) / timed$latency_us[1], 2),
+        " times as long as the fastest"
       ), "."
     ),
-    paste0(
-      "Bandwidth of large messages: ",
-      and_list(paste0(format_number(one$bandwidth_gb_s), " GB/s (", level_word(one$level), ")")), "."
+    if (nrow(wide) > 0) paste0(
+      "Bandwidth of large messages", of_pairs, ": ",
+      and_list(paste0(format_number(wide$bandwidth_gb_s), " GB/s (", level_word(wide$level), ")")), "."
     ),
-    if (max(levels$pairs) > 1) paste0(
+    if (nrow(timed) + nrow(wide) == 0) "Too few message sizes were measured to fit latency or bandwidth.",
+    if (nrow(most) > 0) paste0(
       "With ", most$pairs[1], " concurrent pairs, each pair has ", and_list(paste0(
         format_number(most$bandwidth_gb_s), " GB/s (", level_word(most$level), ", ",
-        format_pct(100 * most$bandwidth_gb_s / one$bandwidth_gb_s[match(most$level, one$level)]), " of a single pair)"
+        format_pct(100 * most$bandwidth_gb_s / most$alone_gb_s), " of that of ",
+        if (fewest > 1) paste(fewest, "pairs)") else "a single pair)"
       )), "."
     ),
     describe_published(results)
@@ -240,7 +239,8 @@ describe_ladder_of <- function(results, collective) {
     arrange(.data$bandwidth_mb_s)
   paste0(
     "A window of messages reaches up to ", and_list(paste0(
-      format_number(best$bandwidth_mb_s / 1000), " GB/s (", best$level, ", ", label_bytes(best$size_bytes), ")"
+      format_number(best$bandwidth_mb_s / 1000), " GB/s (", level_word(as.character(best$level)), ", ",
+      label_bytes(best$size_bytes), ")"
     )), simulated_note(results$study), "."
   )
 }

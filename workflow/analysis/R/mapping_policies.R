@@ -21,13 +21,21 @@ summarise_mappings <- function(results) {
     group_by(.data$collective, .data$processes, .data$size_bytes) |>
     mutate(best_pct = 100 * (.data$latency_us / min(.data$latency_us) - 1)) |>
     ungroup() |>
-    mutate(bandwidth_mb_s = .data$size_bytes / .data$latency_us) |>
+    mutate(
+      bandwidth_mb_s = .data$size_bytes / .data$latency_us,
+      panel = paste0(capitalised(collective_word(.data$collective)), ", ", label_processes(.data$processes))
+    ) |>
     arrange(.data$collective, .data$processes, .data$size_bytes, mapping_label_factor(results$study, .data$mapping)) |>
-    select("collective", "mapping", "processes", "size_bytes", "algorithm", "latency_us", "bandwidth_mb_s", "best_pct")
+    select(
+      "collective", "mapping", "processes", "size_bytes", "algorithm", "latency_us", "bandwidth_mb_s", "best_pct",
+      "panel"
+    )
 }
 
 tables_mapping <- function(results) {
-  list(listed("mapping", "best", rename(summarise_mappings(results), slower_than_best_mapping_pct = "best_pct"), paste0(
+  list(listed("mapping", "best", select(
+    summarise_mappings(results), -"panel", slower_than_best_mapping_pct = "best_pct"
+  ), paste0(
     "Fastest algorithm of each mapping and message size", simulated_note(results$study), ", its latency (\u00b5s) and ",
     "bandwidth (MB/s), and slow-down against the best mapping. ", slowest_note
   )))
@@ -35,6 +43,7 @@ tables_mapping <- function(results) {
 
 figures_mapping <- function(results) {
   rows <- summarise_mappings(results)
+  if (nrow(rows) == 0) return(list())
   cut <- stats::median(unique(rows$size_bytes))
   halves <- list(short = rows$size_bytes[rows$size_bytes <= cut], long = rows$size_bytes[rows$size_bytes > cut])
   halves <- halves[map_lgl(halves, function(sizes) length(sizes) > 0)]
@@ -68,7 +77,7 @@ plot_mapping_policies <- function(results, sizes) {
   ggplot(rows, aes(.data$size_bytes, .data$bandwidth_mb_s, colour = .data$mapping)) +
     geom_line(linewidth = 0.4) +
     geom_point(aes(shape = .data$algorithm), size = 2.2) +
-    facet_wrap(vars(capitalised(collective_word(.data$collective))), scales = "free_y") +
+    facet_wrap(vars(.data$panel), scales = "free_y") +
     scale_colour_manual(values = colours) +
     scale_shape_manual(values = point_shapes) +
     scale_x_size() +
@@ -85,7 +94,7 @@ plot_mapping_loss <- function(results) {
   colours <- setNames(mapping_colours[seq_len(nlevels(rows$mapping))], levels(rows$mapping))
   ggplot(rows, aes(factor(.data$size_bytes), .data$best_pct, fill = .data$mapping)) +
     geom_col(position = "dodge", width = 0.75) +
-    facet_wrap(vars(capitalised(collective_word(.data$collective)))) +
+    facet_wrap(vars(.data$panel)) +
     scale_fill_manual(values = colours) +
     scale_x_discrete("Message size", labels = function(x) label_bytes(as.numeric(x))) +
     scale_y_continuous("Slower than the best mapping (%)") +
@@ -100,6 +109,8 @@ plot_mapping_loss <- function(results) {
 #' @noRd
 describe_mapping_policies <- function(results) {
   rows <- summarise_mappings(results)
+  if (nrow(rows) == 0) return("No algorithm was measured with all mappings.")
+  what <- if (n_distinct(rows$panel) > 1) " cells (collective, processes and size)" else " sizes"
   tie <- results$study$analysis$tie_pct
   each <- rows |>
     group_by(.data$mapping) |>
@@ -114,7 +125,7 @@ describe_mapping_policies <- function(results) {
   c(
     paste0(
       "With the best algorithm for each size, ", and_list(paste0(
-        each$mapping, " is the best mapping or tied with it at ", each$best, " of ", each$sizes, " sizes (on average ",
+        each$mapping, " is the best mapping or tied with it at ", each$best, " of ", each$sizes, what, " (on average ",
         format_pct(each$mean), " slower than the best, at most ", format_pct(each$most), ")"
       )), "."
     ),

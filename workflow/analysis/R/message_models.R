@@ -20,7 +20,7 @@ message_costs <- function(results) {
   eager <- if (results$study$simulated) 65535 else 4096
   ladder <- read_ladder(results)
   if (nrow(ladder) > 0) {
-    check_ladder(ladder, levels_of_study(results))
+    check_ladder(ladder)
     known <- list(source = "ladder", eager = eager, full_duplex = duplex_levels(levels))
     return(c(known, ladder_costs(results, ladder)))
   }
@@ -250,7 +250,8 @@ predict_messages_fitted <- function(train, test, context) {
 fit_messages <- function(train, context) {
   counts <- spread_out(sort(unique(train$processes)), 4)
   rows <- train[train$processes %in% counts, ]
-  if (is.null(messages_of(rows[1, ], context, context$costs, "shared"))) return(NULL)
+  # Where the places of some process count are unknown, there is no model.
+  if (is.null(messages_of(rows, context, context$costs, "shared"))) return(NULL)
   start <- utils::modifyList(context$costs, list(overhead = max(context$costs$overhead, 0.02)))
   miss <- function(factors) {
     predicted <- messages_of(rows, context, scale_costs(start, factors), "shared")

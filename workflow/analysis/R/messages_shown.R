@@ -69,9 +69,8 @@ figures_of_messages_in <- function(results, collective, costs) {
       figure(collective, paste0("model-latency-", slug(mapping)), plot_models(
         results, collective, filter(here, .data$size_bytes == small), "processes", costs), paste0(
         "Latency (\u00b5s) of ", label_bytes(small), " messages against processes: ", found, " (points) and models ",
-        "based on point-to-point costs; the lower bound holds for any algorithm whose ranks start together. Beyond a ",
-        "vertical line, processes occupy a second unit of a level (",
-        boundary_words(results, collective, mapping, most), "). Logarithmic axes.", note,
+        "based on point-to-point costs; the lower bound holds for any algorithm whose ranks start together.",
+        boundary_words(results, collective, mapping, most), " Logarithmic axes.", note,
         bound_note(results, filter(here, .data$size_bytes == small), costs)
       ), 9.5, height, part = "models"),
       figure(collective, paste0("model-bound-", slug(mapping)), plot_models(
@@ -88,7 +87,7 @@ figures_of_messages_in <- function(results, collective, costs) {
 #' @noRd
 bound_note <- function(results, rows, costs) {
   bound <- map2_bound(results$study, rows$collective[1], as.character(rows$mapping[1]), rows, costs)
-  below <- sum(rows$latency_us < bound)
+  below <- sum(rows$latency_us < bound, na.rm = TRUE)
   if (below == 0) return("")
   paste0(
     " ", below, " of ", nrow(rows), " points are below the bound because of barrier exit skew: ranks leave the ",
@@ -111,8 +110,11 @@ reduce_note <- function(algorithms) {
 
 boundary_words <- function(results, collective, mapping, most) {
   lines <- level_boundaries(results, collective, mapping, most)
-  if (nrow(lines) == 0) return("none here")
-  and_list(paste(lines$level, "at", format_count(lines$processes)))
+  if (nrow(lines) == 0) return("")
+  paste0(
+    " Beyond a vertical line, processes occupy a second unit of a level (",
+    and_list(paste(level_word(lines$level), "at", format_count(lines$processes))), ")."
+  )
 }
 
 #' The last number of processes that fits one unit of each level
@@ -143,15 +145,16 @@ plot_models <- function(results, collective, rows, along, costs) {
     }
     map_dfr(c(models, list(bound = bound)), .id = "model", function(model) {
       value <- model(NULL, data, context)
-      if (is.null(value) || all(is.na(value))) return(tibble())
-      tibble(algorithm = algorithm, at = data[[along]], value = value)
+      if (is.null(value)) value <- numeric()
+      tibble(algorithm = algorithm, at = data[[along]][seq_along(value)], value = value)
     })
   })
   label <- function(x) {
     words <- function(names) label_algorithm(names, results$study, collective)
     factor(words(as.character(x)), words(levels(rows$algorithm)))
   }
-  lines <- mutate(lines, panel = label(.data$algorithm), model = factor(.data$model, names(line_words)))
+  lines <- filter(lines, !is.na(.data$value)) |>
+    mutate(panel = label(.data$algorithm), model = factor(.data$model, names(line_colours)))
   rows <- mutate(rows, panel = label(.data$algorithm), at = .data[[along]])
   marks <- if (along == "processes") level_boundaries(results, collective, mapping, max(rows$processes)) |>
     filter(.data$processes >= min(rows$processes))
@@ -162,12 +165,12 @@ plot_models <- function(results, collective, rows, along, costs) {
     geom_line(aes(colour = .data$model, linetype = .data$model), linewidth = 0.6) +
     geom_point(aes(y = .data$latency_us), rows, size = 1.2) +
     facet_wrap(vars(.data$panel), ncol = 2) +
-    scale_colour_manual(values = line_colours, labels = line_words, breaks = names(line_words)) +
+    scale_colour_manual(values = line_colours, labels = line_words(), breaks = names(line_colours)) +
     scale_linetype_manual(
       values = c(
         latency_only = "longdash", hockney = "dotted", loggp = "dashed", loggp_shared = "solid", bound = "solid"
       ),
-      labels = line_words, breaks = names(line_words)
+      labels = line_words(), breaks = names(line_colours)
     ) +
     (if (along == "processes") scale_x_continuous("Processes", trans = "log2", breaks = 2^(1:16)) else scale_x_size()) +
     scale_y_latency_log() +
@@ -186,11 +189,7 @@ map2_bound <- function(study, collective, mapping, test, costs) {
   found
 }
 
-line_words <- c(
-  latency_only = "Latency only (Derin 2025)", hockney = "Hockney", loggp = "LogGP",
-  loggp_shared = "LogGP, shared links",
-  bound = "Lower bound"
-)
+line_words <- function() c(message_model_words[names(line_colours)[-5]], bound = "Lower bound")
 line_colours <- c(
   latency_only = "#CC79A7", hockney = "#E69F00", loggp = "#56B4E9", loggp_shared = "#0072B2", bound = "#999999"
 )
@@ -212,14 +211,15 @@ describe_selection <- function(results) {
       describe_modelled_default(of_default)
     )
   })) |>
-    c(describe_unrecorded(filter(comparison, .data$collective %in% selection$collective, .data$algorithm == "default")))
+    c(describe_unrecorded(
+      filter(comparison, .data$collective %in% selection$collective, .data$algorithm == "default"), results$study
+    ))
 }
 
 #' One sentence for all collectives whose default is not modelled, because the algorithms that it selected are not known
 #' @noRd
-describe_unrecorded <- function(of_default) {
-  modelled <- of_default$collective[of_default$model %in% names(models_of_messages)]
-  lacking <- setdiff(of_default$collective, modelled)
+describe_unrecorded <- function(of_default, study) {
+  lacking <- setdiff(of_default$collective, names(study$decisions))
   if (length(lacking) == 0) return(NULL)
   paste0(
     "The algorithms that the default selected for ", and_list(collective_word(lacking)),
@@ -243,35 +243,49 @@ models_of_pingpongs <- function() setdiff(names(models_of_messages), "loggp_fitt
 describe_held_out <- function(comparison, collective, study) {
   errors <- comparison |>
     group_by(.data$model) |>
-    summarise(error = mean(.data$held_out_mape_pct)) |>
+    summarise(
+      error = stats::weighted.mean(.data$held_out_mape_pct, .data$held_out_cells), cells = sum(.data$held_out_cells)
+    ) |>
     arrange(.data$error)
-  made <- filter(errors, .data$model %in% models_of_pingpongs())
+  best <- covering(errors)
+  made <- covering(filter(errors, .data$model %in% models_of_pingpongs()))
   paste0(
     capitalised(collective_word(collective)), simulated_note(study), ": the smallest mean error of a model on cells ",
-    "left out of the fit is ", format_pct(errors$error[1]), " (", model_word(errors$model[1]), ")",
+    "left out of the fit is ", format_pct(best$error), " (", model_word(best$model), ")",
     if (nrow(made) > 0) paste0(
-      "; of the models that need only ping-pongs, ", format_pct(made$error[1]), " (", model_word(made$model[1]), ")"
+      "; of the models that need only ping-pongs, ", format_pct(made$error), " (", model_word(made$model),
+      part_of_cells(made, best), ")"
     ), "."
   )
+}
+
+#' The first of the models that cover most cells: means over other cells cannot be compared
+#' @noRd
+covering <- function(models) head(models[models$cells == max(models$cells, 0), ], 1)
+
+part_of_cells <- function(part, whole) {
+  if (part$cells == whole$cells) return("")
+  paste0(", which covers ", format_count(part$cells), " of the ", format_count(whole$cells), " cells")
 }
 
 describe_picks <- function(selection) {
   picks <- selection |>
     group_by(.data$model) |>
     summarise(
-      right = mean(.data$pick_accuracy_pct), regret = pooled_regret(.data$geometric_mean_regret_pct, .data$cells)
+      right = stats::weighted.mean(.data$pick_accuracy_pct, .data$cells),
+      regret = pooled_regret(.data$geometric_mean_regret_pct, .data$cells), cells = sum(.data$cells)
     ) |>
     arrange(.data$regret)
   default <- filter(picks, .data$model == "library_default")
-  best <- filter(picks, .data$model != "library_default")[1, ]
-  physical <- filter(picks, .data$model %in% models_of_pingpongs())
+  best <- covering(filter(picks, .data$model != "library_default"))
+  physical <- covering(filter(picks, .data$model %in% models_of_pingpongs()))
   paste0(
     "Selecting the algorithm with the lowest latency predicted by ", model_in_text(best$model), " finds the fastest ",
     "algorithm other than the default in ", format_pct(best$right), " of the cells; the selected algorithms are ",
     format_pct(best$regret), " slower than the fastest one (geometric mean)",
     if (nrow(physical) > 0) paste0(
-      ", those selected by ", model_in_text(physical$model[1]), ", which needs only ping-pongs, ",
-      format_pct(physical$regret[1])
+      ", those selected by ", model_in_text(physical$model), ", which needs only ping-pongs",
+      sub(", which", " and", part_of_cells(physical, best)), ", ", format_pct(physical$regret)
     ), ".",
     if (nrow(default) > 0) paste0(
       " The library's default is ", format_pct(abs(default$regret)), if (default$regret < 0) " faster" else " slower",

@@ -17,6 +17,8 @@ pipelining_kinds <- c(
 #' @noRd
 summarise_bandwidth <- function(results) {
   rows <- read_slowest(results)
+  places <- name_places(rows, results)$place
+  if (n_distinct(places) > 1) rows$mpi <- paste0(mpi_label(rows$mpi), ", ", places)
   known <- results$study$algorithms
   at <- match(paste(rows$collective, rows$algorithm), paste(known$collective, known$algorithm))
   parameters <- results$study$variants$parameters[variant_at(results$study, rows$collective, rows$algorithm)]
@@ -122,7 +124,8 @@ figures_pipelining <- function(results) {
     libraries <- n_distinct(rows$mpi[rows$operation == operation])
     figure(
       operation, "bandwidth", plot_operation_bandwidth(results, operation), paste0(
-        bandwidth_note, " Rows: MPI libraries; columns: how the operation is called.", launches_note(rows)
+        bandwidth_note, " Rows: MPI libraries and, if there are several, placements; columns: how the operation is ",
+        "called.", launches_note(rows)
       ), 10, 2.6 + 2.3 * libraries
     )
   })

@@ -88,9 +88,12 @@ find_placed <- function(study, place, nodes, processes) {
 #' The placement for the largest number of processes of a mapping that is at most `most`
 #' @noRd
 place_most <- function(study, collective, mapping, most) {
-  counts <- places_of(study, collective, mapping)$processes
-  counts <- counts[counts <= most]
-  if (length(counts) > 0) place_ranks(study, collective, mapping, max(counts))
+  counts <- sort(places_of(study, collective, mapping)$processes)
+  places <- map(counts[counts <= most], function(count) place_ranks(study, collective, mapping, count))
+  if (length(places) == 0) return(NULL)
+  place <- places[[length(places)]]
+  first <- map_lgl(places, function(fewer) identical(fewer, place[seq_len(NROW(fewer)), , drop = FALSE]))
+  if (all(first)) place
 }
 
 places_of <- function(study, collective, mapping) {

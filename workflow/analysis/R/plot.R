@@ -129,11 +129,14 @@ form_words <- c(
 #' @inheritParams plot_processes_unsized
 #' @param algorithm Name of an algorithm.
 #' @param form "linear", "spline" or "log_linear".
+#' @param mappings Names of the mappings that have enough data for the fit.
 #' @return A ggplot; the ribbon is the 95 % confidence interval of the fitted mean.
 #' @noRd
-plot_fit <- function(results, collective, algorithm, form) {
+plot_fit <- function(results, collective, algorithm, form, mappings) {
   knots <- results$study$analysis$barrier_tree_knots
-  rows <- filter(rows_to_fit(results, collective), .data$algorithm == .env$algorithm) |> droplevels()
+  rows <- rows_to_fit(results, collective) |>
+    filter(.data$algorithm == .env$algorithm, .data$mapping %in% mappings) |>
+    droplevels()
   lines <- rows |>
     group_by(.data$mapping) |>
     group_modify(function(data, key) fitted_line(data, form, knots)) |>

@@ -9,7 +9,9 @@ layer_points <- function(rows, line = TRUE, low = "low_us", high = "high_us") {
   list(
     if (line && authors) geom_line(aes(linetype = .data$source), linewidth = 0.35, alpha = 0.7),
     if (line && !authors) geom_line(linewidth = 0.35, alpha = 0.7),
-    if (line && authors) scale_linetype_manual(values = c("solid", "22", "12", "42"), labels = capitalised),
+    if (line && authors) scale_linetype_manual(
+      values = rep(c("solid", "22", "12", "42"), length.out = nlevels(rows$source)), labels = capitalised
+    ),
     if (any(rows$launches > 1)) geom_linerange(
       aes(ymin = .data[[low]], ymax = .data[[high]]), linewidth = 0.4, alpha = 0.6
     ),

@@ -36,8 +36,11 @@ rows_of_sizes <- function(results, collective) {
 #' Those rows of [rows_of_sizes()] whose bandwidth is drawn: 64 KiB and more, if there are at least three such sizes
 #' @noRd
 rows_of_bandwidth <- function(results, collective) {
-  rows <- filter(rows_of_sizes(results, collective), .data$size_bytes >= 2^16)
-  if (n_distinct(rows$size_bytes) < 3) rows[0, ] else droplevels(rows)
+  filter(rows_of_sizes(results, collective), .data$size_bytes >= 2^16) |>
+    group_by(.data$algorithm, .data$mapping, .data$processes) |>
+    filter(n() > 2) |>
+    ungroup() |>
+    droplevels()
 }
 
 #' Slow-down of each algorithm against the fastest of its cell (geometric mean), by mapping and message size

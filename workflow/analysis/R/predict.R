@@ -89,7 +89,7 @@ size_key <- function(size) {
 # returns the predicted latency of each test row in us, or NULL if the model cannot be fitted.
 
 predict_plane <- function(train, test, context) {
-  sized <- !anyNA(train$size_bytes)
+  sized <- n_distinct(train$size_bytes) > 1
   fit <- lm(if (sized) log(latency_us) ~ log(size_bytes) + processes else log(latency_us) ~ processes, train)
   exp(unname(predict(fit, test)))
 }

@@ -78,6 +78,8 @@ classes_of <- function(classes, values, labels) {
     ))
   }
   if (length(values) == 0) return(tibble(label = character(), from = numeric(), to = numeric()))
+  # One value is neither small nor large.
+  if (length(values) < 3) labels <- if (length(values) == 1) "All" else labels[-2]
   groups <- split(values, ceiling(seq_along(values) * length(labels) / length(values)))
   tibble(
     label = labels[as.integer(names(groups))], from = unname(map_dbl(groups, min)), to = unname(map_dbl(groups, max))
@@ -161,15 +163,11 @@ keep_rows <- function(rows, keep) if (all(keep)) rows else rows[keep, ]
 #'   is the new mapping without its number of nodes, `spread` is TRUE where the number of nodes was added.
 #' @noRd
 name_rows <- function(rows) {
-  rows <- mutate(rows,
-    algorithm_name = .data$algorithm, place = .data$mapping, parameters = coalesce(.data$parameters, "")
-  )
-  varied <- varies(rows, c("collective", "algorithm"), "parameters") & rows$parameters != ""
+  rows <- name_variants(mutate(rows, place = .data$mapping))
   spread <- varies(rows, c("collective", "mapping", "processes"), "nodes")
   of_mapping <- rows[c("collective", "mapping")]
   spread <- vctrs::vec_in(of_mapping, distinct(of_mapping[spread, ]))
   mixed <- varies(rows, "collective", "mpi")
-  rows$algorithm[varied] <- variant_name(rows$algorithm[varied], rows$parameters[varied])
   rows$mapping[spread] <- paste0(
     rows$mapping[spread], " on ", rows$nodes[spread], ifelse(rows$nodes[spread] == 1, " node", " nodes")
   )
@@ -177,6 +175,15 @@ name_rows <- function(rows) {
   mapped <- rows$place
   mapped[mixed] <- paste0(mapped[mixed], ", ", rows$mpi[mixed])
   mutate(rows, mapped = mapped, spread = spread)
+}
+
+#' Rename the algorithms that were measured with several parameters; `algorithm_name` is the previous name
+#' @noRd
+name_variants <- function(rows) {
+  rows <- mutate(rows, algorithm_name = .data$algorithm, parameters = coalesce(.data$parameters, ""))
+  varied <- varies(rows, c("collective", "algorithm"), "parameters") & rows$parameters != ""
+  rows$algorithm[varied] <- variant_name(rows$algorithm[varied], rows$parameters[varied])
+  rows
 }
 
 #' TRUE for each row whose `column` takes several values among the rows with the same keys

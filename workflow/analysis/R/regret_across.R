@@ -48,11 +48,7 @@ no_regret_across <- function() {
 #' @noRd
 rows_in_place <- function(rows) {
   sound <- !is.na(rows$latency_us) & rows$latency_us > 0 & (is.na(rows$flag) | rows$flag == "")
-  rows <- keep_rows(rows, sound)
-  rows$parameters <- coalesce(rows$parameters, "")
-  varied <- varies(rows, c("collective", "algorithm"), "parameters") & rows$parameters != ""
-  rows <- mutate(rows, algorithm_name = .data$algorithm)
-  rows$algorithm[varied] <- variant_name(rows$algorithm[varied], rows$parameters[varied])
+  rows <- name_variants(keep_rows(rows, sound))
   rows$ppn <- rows$processes / rows$nodes
   # Few processes on a fixed number of nodes are the same placement; fewer processes per node on more nodes are not.
   fixed <- !varies(rows, c("collective", "mapping"), "nodes")

@@ -13,7 +13,7 @@ windows_suite <- "collbench-windows"
 #' @noRd
 summarise_starts <- function(results) {
   cell <- c("collective", "algorithm", "mapping", "nodes", "processes", "size_bytes")
-  rows <- mutate(results$rows, windows = .data$suite == windows_suite)
+  rows <- mutate(name_variants(results$rows), windows = .data$suite == windows_suite)
   rows |>
     filter(!is.na(.data$latency_us)) |>
     group_by(across(all_of(cell))) |>

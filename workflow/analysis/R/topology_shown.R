@@ -25,7 +25,7 @@ tables_topology <- function(results) {
       listed("setup", "cost", setup_table(rows), paste0(
         "Time to create the communicators", note, ", once per communicator and root and not part of a call: that of ",
         "the slowest rank, including waiting. Calls: number of calls with the largest message that amortise it, if ",
-        "the algorithm is faster than the default. Host file with shuffled lines."
+        "the algorithm is faster than the default. Hosts: ", label_mapping(usual_hosts(rows), results$study), "."
       ))
     ),
     if (nrow(placement_table(results)) > 0) list(listed("placement", "example", placement_table(results), paste0(
@@ -100,8 +100,8 @@ figures_topology <- function(results) {
   by_collective <- map(found, function(collective) {
     figure(
       "speedup", collective, plot_topology_speedup(results, collective), paste0(
-        "Speed-up over the library's default with the same hosts (base case; above 1: the algorithm is faster). Host ",
-        "file with shuffled lines. ", slowest_note
+        "Speed-up over the library's default with the same hosts (base case; above 1: the algorithm is faster). ",
+        slowest_note
       ), 9.5, 7
     )
   })
@@ -325,8 +325,8 @@ describe_choice <- function(results) {
 }
 
 describe_setup <- function(results) {
-  table <- setup_table(topology_rows(results))
-  table <- filter(table, .data$nodes == max(c(.data$nodes, 0)), .data$collective %in% c("bcast", "reduce"))
+  table <- filter(setup_table(topology_rows(results)), .data$collective %in% c("bcast", "reduce"))
+  table <- filter(table, .data$nodes == max(c(.data$nodes, 0)))
   table <- filter(table, .data$processes_a_node == max(c(.data$processes_a_node, 0)))
   paid <- table[!is.na(table$calls_to_pay), ]
   if (nrow(table) == 0) return(character())
@@ -335,8 +335,8 @@ describe_setup <- function(results) {
     "of a broadcast or a reduce takes ", format_us(min(table$setup_us)), " to ",
     format_us(max(table$setup_us)), ", once",
     if (nrow(paid) > 0) paste0(
-      "; if the algorithm is faster for the largest message, ", max(paid$calls_to_pay), " call",
-      if (max(paid$calls_to_pay) > 1) "s", " or fewer amortise this time"
+      "; if the algorithm is faster for the largest message, this time is amortised after at most ",
+      count_words(max(paid$calls_to_pay), "call")
     ), "."
   )
 }

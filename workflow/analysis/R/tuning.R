@@ -188,7 +188,7 @@ with_nodes <- function(found, places, study) {
   })
   smallest <- cells |>
     group_by(.data$collective, .data$mapped, .data$nodes, .data$processes) |>
-    filter(.data$allocated == min(.data$allocated)) |>
+    filter(.data$allocated == min(.data$allocated, Inf)) |>
     ungroup() |>
     select("collective", "mapping", "mapped", "nodes", "allocated", "processes")
   inner_join(found, smallest, c("collective", "mapping", "processes")) |>

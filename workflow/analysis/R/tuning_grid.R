@@ -34,7 +34,8 @@ put_on_grid <- function(grid, rows, values) {
 #' Interpolate sizes that a process count lacks between two that it has, because counts may have different sizes
 #' @noRd
 fill_sizes <- function(latency, sizes) {
-  x <- log(pmax(sizes, 1))
+  # A message of 0 B is as far from one of 1 B as that is from 2 B.
+  x <- log(pmax(sizes, 0.5))
   lacking <- which(rowSums(!is.finite(latency), dims = 2) > 0, arr.ind = TRUE)
   for (i in seq_len(nrow(lacking))) {
     a <- lacking[i, 1]
@@ -87,7 +88,7 @@ tuning_noise <- function(grid, simulated) {
 #' @noRd
 roughness <- function(grid, along) {
   if (length(if (along == 3) grid$sizes else grid$counts) < 5) return(numeric())
-  x <- if (along == 3) log(pmax(grid$sizes, 1)) else log(grid$counts)
+  x <- if (along == 3) log(pmax(grid$sizes, 0.5)) else log(grid$counts)
   raw <- list(latency = grid$raw, names = grid$names, whole = grid$whole)
   relative <- grid$raw - rep(reference(raw, along), each = length(grid$names))
   # One row per line of neighbours; lines with the same known values are computed together.

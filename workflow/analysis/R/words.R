@@ -40,10 +40,12 @@ label_algorithm <- function(algorithm, study, collective) {
 #' @noRd
 label_mapping <- function(mapping, study) {
   mapping <- as.character(mapping)
-  # Without measurements a study has no places.
-  place <- coalesce(study$places$place[match(mapping, study$places$mapping)] %||% NA, mapping)
+  # Names of mappings have neither blanks nor commas.
+  place <- sub("[ ,].*", "", mapping)
   label <- map_chr(place, function(name) study$mappings[[name]]$label %||% name)
-  paste0(label, substring(mapping, nchar(place) + 1))
+  suffix <- substring(mapping, nchar(place) + 1)
+  for (mpi in names(mpi_labels())) suffix <- sub(paste0(", ", mpi, "$"), paste0(", ", mpi_labels()[[mpi]]), suffix)
+  paste0(label, suffix)
 }
 
 mapping_labels <- function(study) function(mapping) label_mapping(mapping, study)
@@ -111,9 +113,11 @@ product_notes <- c(collbench = "the embedded benchmark", "smpi-openmpi" = "algor
 #' with_version("collbench", "1.0")
 #' @export
 with_version <- function(name, version) {
-  names <- trimws(strsplit(name %||% "", ",", fixed = TRUE)[[1]])
-  known <- if (identical(version, "unknown")) "of unknown version" else version
-  text <- trimws(paste(paste(coalesce(unname(product_names[names]), names), collapse = ", "), known %||% ""))
+  parts <- function(text) trimws(strsplit(text %||% "", ",", fixed = TRUE)[[1]])
+  names <- parts(name)
+  known <- if (identical(version, "unknown")) "of unknown version" else version %||% ""
+  if (length(parts(version)) == length(names)) known <- parts(known)
+  text <- and_list(trimws(paste(coalesce(unname(product_names[names]), names), known)))
   note <- product_notes[name %||% ""]
   if (is.na(note)) text else paste0(text, " (", note, ")")
 }

@@ -110,11 +110,12 @@ class SweptSource(Source):
         suites = dict.fromkeys(
             ("collbench" if cell.by_collbench else cell.suite["name"], cell.suite["version"]) for cell in cells
         )
+        libraries = dict.fromkeys((cell.mpi["name"], cell.mpi["version"]) for cell in cells)
         return {
             "suite": ", ".join(name for name, _ in suites),
             "suite_version": ", ".join(version for _, version in suites),
-            "mpi": ", ".join(dict.fromkeys(cell.mpi["name"] for cell in cells)),
-            "mpi_version": ", ".join(dict.fromkeys(cell.mpi["version"] for cell in cells)),
+            "mpi": ", ".join(name for name, _ in libraries),
+            "mpi_version": ", ".join(version for _, version in libraries),
             "simulator": "SimGrid SMPI" if simulated else "",
             "simulator_version": (simulator_version() or "") if simulated else "",
             "iterations": sorted({cell.iterations for cell in cells if cell.collective not in APPLICATIONS}),

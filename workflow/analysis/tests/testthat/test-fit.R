@@ -53,3 +53,12 @@ test_that("of knots that are nearer to each other than two measured counts, the 
   expect_true("pmax(processes - 4, 0)" %in% names(coef(fit)))
   expect_length(coef(fit_barrier(data, "spline", c(20, 40))), 4)
 })
+
+test_that("a fit is drawn for the mappings that have enough process counts", {
+  rows <- dplyr::bind_rows(
+    toy_rows("barrier", "linear", 2 * 1:8, NA, 1 + 1:8 + c(-0.1, 0.1)),
+    toy_rows("barrier", "linear", c(2, 4, 8), NA, c(1, 2, 5), mapping = "node")
+  )
+  plot <- figures_fits(read_results(make_study(rows)), "barrier")[[1]]$plot
+  expect_equal(as.character(unique(plot$data$mapping)), "core")
+})

@@ -301,3 +301,21 @@ test_that("the table names the measured rows that it leaves out, and counts the 
   expect_equal(front_left_out(rows), c("broadcast on a", "2 simulated collectives"))
   expect_null(front_left_out(rows[0, ]))
 })
+
+test_that("rules count although another study of the machine has more cells", {
+  judged <- front_study("judged", counts = many_counts, label = "m")
+  larger <- front_study("larger", counts = c(3, many_counts), label = "m")
+  unlink(file.path(larger, "tables", "tuning-regret.csv"))
+  front <- describe_front(c(judged, larger))
+  expect_equal(unique(front$table$study), "larger")
+  expect_match(front$advice$sentence, "^Use tuned rules for broadcast on m: they save")
+  expect_no_match(unlist(front$advice$others), "Too few process counts were measured to test rules for broadcast")
+})
+
+test_that("the default of two libraries is not that of one", {
+  folder <- front_study("two")
+  change_study(folder, provenance = list(mpi = "openmpi, mpich", mpi_version = "5.0.1, 5.0.2"))
+  front <- describe_front(folder)
+  expect_match(front$answer[1], "the default takes 10 % longer")
+  expect_match(front$trust, "measured, with Open MPI 5.0.1 and MPICH 5.0.2 on two", all = FALSE)
+})

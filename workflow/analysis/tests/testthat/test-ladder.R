@@ -48,14 +48,15 @@ test_that("processes that are no power of two, and one", {
   expect_true(is.na(model("linear", 4)))
 })
 
-test_that("a level that the ladder lacks is named", {
-  expect_error(pair_latencies(printed[c("core", "ccx")], epyc_place(16)), "no latency for level ccd")
+test_that("a latency is unknown only between ranks at a level that the ladder lacks", {
+  known <- printed[c("core", "ccx")]
+  expect_equal(pair_latencies(known, epyc_place(16))(0, c(1, 4, 8)), unname(c(known, NA)))
 })
 
 ladder_rows <- function(latency) {
   grid <- expand.grid(level = names(latency), size_bytes = 2^(0:20), stringsAsFactors = FALSE)
   tibble::tibble(
-    level = grid$level, pairs = 1, size_bytes = grid$size_bytes,
+    level = factor(grid$level, rev(names(printed))), pairs = 1, size_bytes = grid$size_bytes,
     latency_us = latency[grid$level] + grid$size_bytes / 8000, bandwidth_mb_s = NA_real_
   )
 }
@@ -70,12 +71,36 @@ test_that("a ladder whose cells are all missing has no levels", {
   expect_equal(summarise_ladder(ladder_rows(printed)[0, ]), summarise_ladder(ladder_rows(printed))[0, ])
 })
 
-test_that("a ladder with missing levels, or whose nodes are one node, is refused", {
-  levels <- rev(names(printed))
-  expect_silent(check_ladder(ladder_rows(printed), levels))
-  expect_error(check_ladder(ladder_rows(printed[c("core", "socket", "node")]), levels), "level numa, ccd, ccx")
+test_that("a ladder whose nodes are one node is refused, one with missing levels or small messages is not", {
   wrong <- replace(printed, "node", 0.69)
-  expect_error(check_ladder(ladder_rows(wrong), levels), "did not leave one node")
+  for (levels in list(names(printed), c("core", "socket", "node"))) {
+    expect_silent(check_ladder(ladder_rows(printed[levels])))
+    expect_error(check_ladder(ladder_rows(wrong[levels])), "did not leave one node")
+  }
+  expect_silent(check_ladder(dplyr::filter(ladder_rows(wrong), size_bytes > 64)))
+})
+
+test_that("ladders without single pairs, some levels or some sizes have tables and sentences", {
+  told <- function(levels, pairs, sizes) {
+    grid <- expand.grid(mapping = paste0("level-", levels), processes = 2 * pairs, size_bytes = sizes,
+                        stringsAsFactors = FALSE)
+    us <- c("level-node" = 2, "level-socket" = 0.5, "level-core" = 0.2)[grid$mapping] + grid$size_bytes / 8000
+    rows <- dplyr::bind_rows(
+      toy_rows("multi_lat", "default", grid$processes, grid$size_bytes, unname(us), grid$mapping, bandwidth_mb_s = NA),
+      toy_rows("bcast", rep(c("default", "linear"), each = 12), rep(seq(2, 24, 2), 2), 8, 1:24)
+    )
+    results <- read_results(make_study(rows, levels = thin_levels))
+    found <- describe_ladder(results)
+    expect_false(any(grepl("NA|: \\.", found)))
+    expect_no_error(list(tables_of_ladder(results), models_of(results)))
+    paste(found, collapse = " ")
+  }
+  sizes <- 2^(0:20)
+  expect_match(told("node", 1, sizes), "of up to 64 B, .*: 2 .s \\(node\\)\\. Bandwidth of large messages: 8 GB/s")
+  expect_no_match(told(c("node", "socket"), 1, 2^(0:10)), "Bandwidth")
+  expect_no_match(told(c("node", "socket"), 1, 2^(8:20)), "Latency")
+  expect_match(told("node", 1, 1024), "Too few message sizes")
+  expect_match(told(c("node", "socket"), c(2, 4), sizes), "of 2 concurrent pairs .* GB/s .*, 100 % of that of 2 pairs")
 })
 
 test_that("the published ladder of the THIN nodes between two nodes did not leave the node", {

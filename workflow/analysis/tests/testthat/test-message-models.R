@@ -168,3 +168,42 @@ test_that("no model of an allreduce is below the bound", {
     expect_true(all(found >= bound_latency(flat, "allreduce", "core", 16, c(64, 1e5), costs)))
   }
 })
+
+test_that("models are compared on the cells that most of them cover", {
+  comparison <- tibble::tibble(
+    model = c("interpolation", "interpolation", "loggp", "hockney", "hockney"), held_out_cells = c(30, 10, 10, 30, 10),
+    held_out_mape_pct = c(20, 60, 5, 40, 40)
+  )
+  expect_match(
+    describe_held_out(comparison, "bcast", list(simulated = FALSE)),
+    "is 30 % \\(Log-interpolation\\); of the models that need only ping-pongs, 40 % \\(Hockney\\)"
+  )
+  expect_match(
+    describe_held_out(comparison[1:3, ], "bcast", list(simulated = FALSE)),
+    "5.0 % (LogGP, which covers 10 of the 40 cells)", fixed = TRUE
+  )
+  selection <- tibble::tibble(
+    model = c("interpolation", "interpolation", "loggp"), cells = c(30, 10, 10), pick_accuracy_pct = c(80, 40, 100),
+    geometric_mean_regret_pct = c(10, 10, 0)
+  )
+  expect_match(
+    describe_picks(selection), "by log-interpolation finds .* in 70 % of the cells; .*, those selected by LogGP"
+  )
+})
+
+test_that("an algorithm of the default is unrecorded only where the study does not know its decisions", {
+  of_default <- tibble::tibble(collective = c("bcast", "gather"), model = "interpolation")
+  told <- describe_unrecorded(of_default, list(decisions = list(bcast = tibble::tibble())))
+  expect_match(told, "selected for gather are not recorded")
+})
+
+test_that("process counts whose ranks may be in two places have no models of messages", {
+  folder <- make_study(lawful(), levels = thin_levels)
+  ranks <- readr::read_csv(file.path(folder, "ranks.csv"), show_col_types = FALSE)
+  # Another collective placed 4 ranks two on a node.
+  other <- dplyr::mutate(ranks[ranks$rank < 4, ], from_processes = 4, to_processes = 4, per_node = 2, node = rank %/% 2)
+  readr::write_csv(dplyr::bind_rows(ranks, other), file.path(folder, "ranks.csv"), na = "")
+  results <- read_results(folder)
+  expect_null(place_ranks(results$study, "bcast", "core", 4))
+  expect_gt(nrow(predict_held_out(results, "bcast")), 0)
+})

@@ -73,7 +73,9 @@ test_that("bandwidth of large messages is size over latency, with the ends of th
   expect_equal(one$low_mb_s, 2^20 / (4 * 1025))
   expect_equal(one$high_mb_s, 2^20 / (2 * 1025))
   expect_equal(one$bandwidth_mb_s, 2^20 / (3 * 1025))
-  # Two large sizes are no curve.
+  # Two large sizes are no curve, and curves of others do not change that.
+  results <- read_results(make_study(dplyr::filter(rows, .data$size_bytes < 2^20 | .data$algorithm == "linear")))
+  expect_setequal(as.character(rows_of_bandwidth(results, "bcast")$algorithm), "linear")
   results <- read_results(make_study(dplyr::filter(rows, .data$size_bytes < 2^20)))
   expect_length(figures_sizes(results, "bcast", rows_to_fit(results, "bcast")), 1)
 })
@@ -149,6 +151,25 @@ test_that("a line joins the cells of one author, and a legend names the authors"
   expect_equal(sort(unique(lines$x[lines$linetype != "solid"])), 3)
   alone <- ggplot2::ggplot_build(plot_processes(read_results(make_study(one)), "bcast", "core"))$data[[1]]
   expect_equal(unique(alone$linetype), 1)
+})
+
+test_that("any number of authors has line types", {
+  rows <- purrr::map_dfr(1:6, function(i) {
+    dplyr::mutate(lawful(counts = 20 * i + seq(2, 16, 2), sizes = 64), source = paste("author", i))
+  })
+  expect_no_error(ggplot2::ggplotGrob(plot_processes(read_results(make_study(rows)), "bcast", "core")))
+})
+
+test_that("boundaries of units are drawn only where the ranks of a smaller count are the first ones", {
+  folder <- make_study(lawful(counts = c(4, 8, 24, 48), sizes = 64), levels = thin_levels)
+  drawn <- function() find_boundaries(read_results(folder), "bcast", "core", 48)
+  expect_equal(drawn()$processes[drawn()$level == "node"], 24)
+  # Four ranks on two nodes.
+  path <- file.path(folder, "ranks.csv")
+  ranks <- dplyr::mutate(readr::read_csv(path, show_col_types = FALSE), from_processes = 8)
+  spread <- dplyr::mutate(ranks[ranks$rank < 4, ], from_processes = 4, to_processes = 4, node = .data$rank %/% 2)
+  readr::write_csv(dplyr::bind_rows(ranks, spread), path, na = "")
+  expect_equal(nrow(drawn()), 0)
 })
 
 test_that("cells that fill no grid have no surface", {

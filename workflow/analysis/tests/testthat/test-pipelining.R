@@ -72,3 +72,27 @@ test_that("each mapping gets its best algorithm", {
     describe_mapping_policies(results)[2], "this also holds here. DFNF reaches 205 MB/s at 1 KiB \\(DEFAULT\\)"
   )
 })
+
+test_that("placements are told apart", {
+  results <- toy_pipelining()
+  results$rows <- dplyr::bind_rows(
+    results$rows, dplyr::mutate(results$rows, processes = 4, max_latency_us = 2 * .data$max_latency_us)
+  )
+  gains <- summarise_pipelining(summarise_bandwidth(results))
+  expect_setequal(gains$mpi, c("MPICH, 2 ranks on 1 node, by core", "MPICH, 4 ranks on 1 node, by core"))
+  expect_equal(gains$gain_over_one_pct, rep(50, 10))
+  expect_match(describe_pipelining(results, "allreduce")[1], "MB/s with MPICH, 4 ranks on 1 node, by core \\(")
+})
+
+test_that("mappings are compared at each number of processes, if an algorithm has all of them", {
+  grid <- expand.grid(mapping = c("core", "node"), processes = c(4, 8), size_bytes = c(8, 64), stringsAsFactors = FALSE)
+  rows <- toy_rows("allreduce", "ring", grid$processes, grid$size_bytes, 1:8, grid$mapping)
+  results <- read_results(make_study(rows))
+  expect_match(describe_mapping_policies(results)[1], "core is .* at 4 of 4 cells \\(collective, processes and size\\)")
+  panels <- ggplot2::ggplot_build(figures_mapping(results)[[1]]$plot)$layout$layout
+  expect_equal(panels$panel, c("Allreduce, 4 processes", "Allreduce, 8 processes"))
+  expect_false("panel" %in% names(tables_mapping(results)[[1]]$data))
+  alone <- read_results(make_study(dplyr::filter(rows, (.data$mapping == "core") == (.data$processes == 4))))
+  expect_equal(describe_mapping_policies(alone), "No algorithm was measured with all mappings.")
+  expect_length(figures_mapping(alone), 0)
+})

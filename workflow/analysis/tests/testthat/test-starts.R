@@ -34,3 +34,14 @@ test_that("sentences say bias, other winners and late calls", {
   expect_no_error(ggplot2::ggplot_build(figures_starts(results)[[1]]$plot))
   expect_match(describe_starts_answer(results), said[1], fixed = TRUE)
 })
+
+test_that("algorithms with different parameters are different cases", {
+  rows <- toy_rows("bcast", "chain", 4, 8, c(1, 10, 2, 30))
+  rows$parameters <- rep(c("fanout=2", "fanout=4"), each = 2)
+  rows$suite <- rep(c("OSU Micro-Benchmarks", "collbench-windows"), 2)
+  rows$iterations <- 100
+  rows$late <- 0
+  found <- summarise_starts(read_results(make_study(rows)))
+  expect_equal(found$barrier_us, c(1, 2))
+  expect_equal(found$window_us, c(10, 30))
+})

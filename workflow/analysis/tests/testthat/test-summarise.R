@@ -52,3 +52,34 @@ test_that("the answer has regret by hand", {
   expect_equal(answer$best_single, "LINEAR")
   expect_equal(answer$best_single_geometric_mean_pct, 0)
 })
+
+test_that("a collective without its default has no number of cells in which that is slower", {
+  rows <- toy_rows("bcast", rep(c("chain", "linear"), each = 2), 4, rep(c(1, 1024), 2), c(2, 10, 1, 10))
+  expect_true(is.na(summarise_answer(read_results(make_study(rows)))$slower))
+})
+
+test_that("mappings are compared where both were measured", {
+  rows <- toy_rows("bcast", "linear", 4, c(1, 64, 1024, 1, 64), c(1, 2, 3, 2, 1), rep(c("core", "node"), c(3, 2)))
+  rows <- dplyr::bind_rows(rows, toy_rows("bcast", "chain", 4, 1, 0.1))
+  expect_match(
+    describe_latency(read_results(make_study(rows)), "bcast")[2],
+    "mapped by core at 1 of 2 sizes and by node at 1 of 2 sizes"
+  )
+})
+
+test_that("the fastest barrier needs another one", {
+  told <- function(algorithms) {
+    describe_barrier(read_results(make_study(toy_rows("barrier", algorithms, 4, NA, seq_along(algorithms)))))
+  }
+  expect_equal(told("tree"), "With 4 processes, there is only TREE mapped by core (1 \u00b5s).")
+  expect_match(told(c("tree", "linear")), "the fastest is TREE mapped by core .*, the slowest LINEAR mapped by core")
+})
+
+test_that("a class is named as the study names it", {
+  classes <- list(process_classes = list(list(label = "One NUMA domain", from = 2, to = 8)))
+  rows <- toy_rows("bcast", rep(c("default", "linear"), each = 2), 4, c(1, 1024, 1, 1024), c(2, 2, 1, 2))
+  expect_match(
+    describe_default_vs_best(read_results(make_study(rows, classes)), "bcast")[2],
+    "1 \u00b5s, mapped by core (message size: Small; processes: One NUMA domain).", fixed = TRUE
+  )
+})

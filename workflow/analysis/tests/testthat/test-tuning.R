@@ -319,3 +319,12 @@ test_that("a barrier is not decided at counts that were not measured", {
   expect_equal(unique(found$algorithm[found$processes %in% counts]), "linear")
   expect_equal(unique(found$algorithm[!found$processes %in% counts]), "default")
 })
+
+test_that("a message of 0 B is another size than one of 1 B", {
+  rows <- toy_rows("bcast", rep(c("default", "linear"), each = 4), 4, rep(c(0, 1, 2, 4), 2), c(1, 5, 9, 9, 1, 5, 9, 9))
+  grid <- tuning_grid(read_results(make_study(rows[-6, ]))$medians)
+  expect_silent(filled <- fill_sizes(grid$raw, grid$sizes))
+  # Half way between 0 B and 2 B.
+  expect_equal(exp(filled["linear", 1, 2]), 3)
+  expect_silent(decide_all(read_results(make_study(toy_rows("latency", "default", 2, 1, 1)))))
+})

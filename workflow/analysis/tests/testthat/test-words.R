@@ -10,3 +10,17 @@ test_that("long times are told in ms and s, with three digits", {
   expect_equal(format_us(NA_real_), "NA \u00b5s")
   expect_equal(format_us(numeric()), character())
 })
+
+test_that("what was added to the name of a mapping is told in words, also without the study's measurements", {
+  study <- list(mappings = list(core = list(label = "by core")))
+  expect_equal(
+    label_mapping(c("core", "core on 2 nodes, mpich", "other, openmpi"), study),
+    c("by core", "by core on 2 nodes, MPICH", "other, Open MPI")
+  )
+})
+
+test_that("each of several libraries has its own version", {
+  expect_equal(with_version("openmpi, mpich", "5.0.1, 5.0.2"), "Open MPI 5.0.1 and MPICH 5.0.2")
+  expect_equal(with_version("collbench", "1.0"), "collbench 1.0 (the embedded benchmark)")
+  expect_equal(with_version("osu", "unknown"), "OSU Micro-Benchmarks of unknown version")
+})
