@@ -152,6 +152,17 @@ def test_short_messages_that_leave_a_node_together_share_its_message_rate() -> N
     assert barrier_by_node(2, **gap) == pytest.approx(barrier_by_node(2), rel=1e-6)
 
 
+def test_long_messages_of_a_core_to_another_node_leave_one_after_the_other_below_a_limit() -> None:
+    """The root's first and third message, 0.2 us later, go to the other node. If they do not share its link, the first arrives earlier."""
+    size = 1 << 16
+    shared, queued, longer = (
+        linear(machine_of(**limit), 4, size, mapping="node")
+        for limit in ({}, {"queued_limit_bytes": 2 * size}, {"queued_limit_bytes": size})
+    )
+    assert shared - queued == pytest.approx((size / 10e3 - 0.2) / 4, rel=0.02)
+    assert longer == shared
+
+
 @pytest.mark.parametrize(("level", "steps"), [("node", 1), ("core", 2), ("socket", 1)])
 def test_each_rank_on_the_receivers_node_beyond_the_pair_delays_a_message_by_the_time_of_its_level(
     level: str, steps: int

@@ -30,7 +30,8 @@ they differ:
   the two limits a blocking send takes `waited_us`, from when it was sent, and its bytes flow at `waited_gb_s` where that is
   faster, even if they were just received. To another node, it ends when the sender has copied the message, in the time that a
   message between neighbouring cores takes. UCX, under Open MPI, has these two limits.
-- Between nodes, messages of a core with sizes between these limits leave one after the other; longer ones share links evenly.
+- Between nodes, a core's messages from `eager_limit_bytes` to below `queued_limit_bytes` (without it `waited_limit_bytes`) leave one
+  after the other; longer ones share links evenly.
 Point-to-point tests send other bytes than they receive, so nothing is forwarded there, and a message has its core to itself.
 `workflow/native/simulator/levels.cpp` implements this platform: SimGrid has no option for any of it.
 
@@ -222,7 +223,8 @@ def machine_text(machine: Machine, collective: str = "") -> str:
         lines.append(f"level {level.name} {level.count} {shared * 1e9:.9g}")
     node = 1 + max((depth for depth, level in enumerate(levels) if level.name in ("group", "node")), default=-1)
     lines.append(f"nodes {node}")
-    lines.append(f"limits {waited_limit(machine)} {values['eager_limit_bytes']}")
+    queued = values.get("queued_limit_bytes", waited_limit(machine))
+    lines.append(f"limits {waited_limit(machine)} {values['eager_limit_bytes']} {queued}")
     for key, word in (("send_us", "send"), ("receive_us", "receive")):
         lines += [f"{word} {size} {us * 1e-6:.9g}" for size, us in values[key]]
     for depth, level in enumerate(levels):

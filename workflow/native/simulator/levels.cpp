@@ -336,10 +336,10 @@ bool starts(Place &from, const Place &to, double size) {
     return true;
 }
 
-/* Returns the time (s) for which a message to another node waits for previous ones: between the eager limits, a core
- * sends one after the other into the network. */
+/* Returns the time (s) for which a message to another node waits for previous ones: a core sends long ones below a
+ * limit one after the other into the network. */
 double queued(Place &from, const Place &to, double size, double rate) {
-    if (same_node(from, to) || !between_limits(size))
+    if (same_node(from, to) || size < machine.limit || size >= machine.queued_limit)
         return 0;
     double now = simgrid::s4u::Engine::get_clock(), start = std::max(now, from.left);
     from.left = start + size / rate;

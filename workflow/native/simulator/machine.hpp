@@ -4,7 +4,8 @@
  *   level NAME COUNT SHARED    units in each unit outside it; bandwidth shared by a unit's messages from and to outside
  *                              (0: no limit)
  *   nodes DEPTHS               number of outer levels that identify the node of a core
- *   limits WAITED OTHER        eager limits (bytes) of blocking sends and of all other sends
+ *   limits WAITED OTHER QUEUED eager limits (bytes) of blocking sends and of all other sends; from OTHER to below QUEUED,
+ *                              a core's messages to other nodes leave one after the other
  *   send SIZE S                a curve: time for which the sender is busy with a message
  *   receive SIZE S             a curve: time for which the receiver is busy with an eager message
  *   delay DEPTH SIZE S         a curve: from the end of the sender's busy time to the first byte
@@ -50,7 +51,7 @@ struct Machine {
     std::vector<Level> levels;
     Curve send, receive;
     size_t node_parts = 0;
-    double waited_limit = 0, limit = 0;
+    double waited_limit = 0, limit = 0, queued_limit = 0;
 
     const Level &node() const {
         return levels[node_parts - 1];
@@ -99,7 +100,7 @@ inline bool read_statement(Machine &machine, const std::string &what, std::istri
         return machine.levels.push_back(level), true;
     if (what == "nodes" && words >> machine.node_parts)
         return true;
-    if (what == "limits" && words >> machine.waited_limit >> machine.limit)
+    if (what == "limits" && words >> machine.waited_limit >> machine.limit >> machine.queued_limit)
         return true;
     if (what == "send" || what == "receive") {
         if (!(words >> size >> value))
