@@ -113,12 +113,13 @@ product_notes <- c(collbench = "the embedded benchmark", "smpi-openmpi" = "algor
 #' with_version("collbench", "1.0")
 #' @export
 with_version <- function(name, version) {
+  if (is.null(name) || name == "") return("")
   parts <- function(text) trimws(strsplit(text %||% "", ",", fixed = TRUE)[[1]])
   names <- parts(name)
   known <- if (identical(version, "unknown")) "of unknown version" else version %||% ""
   if (length(parts(version)) == length(names)) known <- parts(known)
   text <- and_list(trimws(paste(coalesce(unname(product_names[names]), names), known)))
-  note <- product_notes[name %||% ""]
+  note <- product_notes[name]
   if (is.na(note)) text else paste0(text, " (", note, ")")
 }
 

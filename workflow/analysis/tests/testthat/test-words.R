@@ -23,4 +23,6 @@ test_that("each of several libraries has its own version", {
   expect_equal(with_version("openmpi, mpich", "5.0.1, 5.0.2"), "Open MPI 5.0.1 and MPICH 5.0.2")
   expect_equal(with_version("collbench", "1.0"), "collbench 1.0 (the embedded benchmark)")
   expect_equal(with_version("osu", "unknown"), "OSU Micro-Benchmarks of unknown version")
+  expect_equal(with_version(NULL, NULL), "")
+  expect_equal(with_version("", ""), "")
 })
