@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from collstudy.base.errors import StudyError
+from collstudy.launch import toolchain
 from collstudy.launch.openmpi import AS_NODE, OVERSUBSCRIBED, emulates_nodes, library, winning_component
 from collstudy.launch.toolchain import installed, mpi_environment, mpis, version_of
 from conftest import ROOT, compiled, csv_rows, finish, write_mpi4py
@@ -255,6 +257,12 @@ def with_library(
     done, rows = what_ran(folder, mpi.mpirun, "-n", "2", *options, program, *words)
     assert done.returncode == 0, done.stdout + done.stderr
     return done, rows
+
+
+def test_a_library_that_is_not_on_path_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(toolchain, "mpis", dict)
+    with pytest.raises(StudyError, match="no impi: its mpirun and mpicc are not the first ones on PATH"):
+        installed("impi")
 
 
 def calls(rows: list[dict[str, str]]) -> list[tuple[str, ...]]:

@@ -154,7 +154,10 @@ def installed(name: str) -> Mpi:
         return mpis()[name]
     if name == "openmpi":
         raise StudyError("no Open MPI: mpirun and mpicc are not on PATH; ./study setup installs one in .study/openmpi")
-    raise StudyError(f"{name} is not installed; ./study run STUDY installs it in .study/{name} if STUDY needs it")
+    raise StudyError(
+        f"no {name}: its mpirun and mpicc are not the first ones on PATH; ./study run STUDY installs one in .study/{name} if STUDY "
+        "needs it"
+    )
 
 
 def with_library(
