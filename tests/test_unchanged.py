@@ -145,7 +145,7 @@ def answered(checkout: Checkout) -> bool:
     """
     time.sleep(2.5)
     assert asked(checkout)
-    for _ in range(30):
+    for _ in range(12):
         if not asked(checkout):
             return True
         time.sleep(2.5)
