@@ -13,14 +13,14 @@ import pytest
 from conftest import TINY, Checkout, finish, must
 
 RUN = ("run", "--goal", "measure", "--")
-#: Asks for a record of a run that had nothing to do or, without arguments, whether there is nothing to do.
+#: Asks for a record of a run that had nothing to do, in the future or now, or whether there is nothing to do.
 ASK = """
 import sys
 from pathlib import Path
 from collstudy.cli import unchanged
 words, data = sys.argv[2:], [sys.argv[1]]
-if words[0] == "note":
-    unchanged.STARTED += 60
+if words[0] in ("note", "now"):
+    unchanged.STARTED += 60 if words[0] == "note" else 0
     unchanged.note(words[1:], Path("results"), data, ["study x is left out"])
 else:
     print("nothing" if unchanged.nothing_to_do(words) else "ask Snakemake")
@@ -127,6 +127,21 @@ def test_a_dry_run_of_what_has_nothing_to_do_is_answered(measured: Checkout) -> 
     assert ask(measured, *plan, "--unlock") == "ask Snakemake"
     assert ask(measured, *plan, "--forceall", "--dry-run") == "ask Snakemake"
     assert ask(measured, "run", "--plan", "--", "--dry-run") == "ask Snakemake"
+
+
+def test_what_other_runs_keep_in_set_up_is_no_change(measured: Checkout) -> None:
+    """The cache of parsed documents and logs of set-up are no input of a run."""
+    for name in ("documents/old.json", "r.log"):
+        measured.write(f".study/{name}", "{}")
+    time.sleep(2.5)
+    measured.write(".study/documents/new.json", "{}")
+    measured.write(".study/r.log", "longer")
+    ask(measured, "now", *RUN)
+    assert ask(measured, *RUN).startswith("nothing")
+    # A program that set-up compiled is one.
+    measured.write(".study/build/new", "program")
+    ask(measured, "now", *RUN)
+    assert ask(measured, *RUN) == "ask Snakemake"
 
 
 def asked(checkout: Checkout) -> bool:

@@ -86,7 +86,9 @@ def _looked_at(results: str, others: Iterable[str]) -> Iterator[tuple[str, os.st
         *(ROOT / name for name in READ), *(setup / name for name in MADE), *(Path(".snakemake") / name for name in OWN),
         results, *others, ENVIRONMENT.get("COLLSTUDY_CONFIG") or "config", f"{home}/.config/snakemake", "/etc/xdg/snakemake",
     ]  # fmt: skip
-    first = [setup, setup / "R", *sorted((setup / "R").glob("*")), *sorted(packages), *sorted(setup.glob("*/bin"))]
+    # Not its logs, nor the cache of parsed documents, to which runs of other studies write.
+    kept = [path for path in sorted(setup.glob("*")) if path.is_dir() and path.name != "documents"]
+    first = [*kept, *sorted((setup / "R").glob("*")), *sorted(packages), *sorted(setup.glob("*/bin"))]
     shallow = [*first, *ENVIRONMENT.get("PATH", "").split(os.pathsep)]
     seen: set[tuple[int, int]] = set()
     for path in whole:
