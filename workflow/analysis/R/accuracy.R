@@ -110,7 +110,8 @@ choose_by_simulation <- function(compared) {
     filter(n() > 1) |>
     summarise(
       chosen = .data$algorithm[which.min(.data$simulated_us)], fastest = .data$algorithm[which.min(.data$measured_us)],
-      regret_pct = 100 * (.data$measured_us[which.min(.data$simulated_us)] / min(.data$measured_us) - 1),
+      regret_pct = 100 *
+        (.data$measured_us[which.min(.data$simulated_us)] / .data$measured_us[which.min(.data$measured_us)] - 1),
       rank_correlation = rank_correlation(.data$simulated_us, .data$measured_us), .groups = "drop"
     )
 }

@@ -19,7 +19,7 @@ summarise_mappings <- function(results) {
     arrange(.data$latency_us) |>
     distinct(.data$collective, .data$mapping, .data$processes, .data$size_bytes, .keep_all = TRUE) |>
     group_by(.data$collective, .data$processes, .data$size_bytes) |>
-    mutate(best_pct = 100 * (.data$latency_us / min(.data$latency_us) - 1)) |>
+    mutate(best_pct = 100 * (.data$latency_us / .data$latency_us[1] - 1)) |>
     ungroup() |>
     mutate(
       bandwidth_mb_s = .data$size_bytes / .data$latency_us,

@@ -1,7 +1,7 @@
 """Decisions for Intel MPI, whose variable I_MPI_ADJUST_<OP> applies to all calls of a collective.
 
-As observed with 2021.18.1 (workflow/native/trace/symbols.c), and other than Intel's reference says, a call takes the first range of
-sizes whose end it does not exceed, or the last one: starts are ignored, and no range leaves a call to the library's default. The
+This differs from Intel's reference and was observed with 2021.18.1 (workflow/native/trace/symbols.c): a call takes the first range
+of sizes whose end it does not exceed, or the last one; starts are ignored, and no range leaves a call to the library's default. The
 same holds of ranges of processes, but then the sizes are ignored, and of several rules with the same range the last one applies.
 """
 

@@ -93,6 +93,7 @@ test_that("mappings are compared at each number of processes, if an algorithm ha
   expect_equal(panels$panel, c("Allreduce, 4 processes", "Allreduce, 8 processes"))
   expect_false("panel" %in% names(tables_mapping(results)[[1]]$data))
   alone <- read_results(make_study(dplyr::filter(rows, (.data$mapping == "core") == (.data$processes == 4))))
+  expect_no_warning(summarise_mappings(alone))
   expect_equal(describe_mapping_policies(alone), "No algorithm was measured with all mappings.")
   expect_length(figures_mapping(alone), 0)
 })
