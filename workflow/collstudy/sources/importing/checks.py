@@ -273,7 +273,7 @@ def _sizes(timed: Launches) -> Iterator[Finding]:
 
 
 def _ends_early(timed: Launches) -> Iterator[Finding]:
-    """Find files whose times end within the sizes of a number of ranks: of a job that ended early, or cut."""
+    """Find files whose times end within the sizes of a number of ranks: of a job that ended early, cut, or limited by memory."""
     last: dict[str, dict[str, Any]] = {}
     rows = [timed.rows[index] for index in timed.at]
     for row in rows:
@@ -293,7 +293,8 @@ def _ends_early(timed: Launches) -> Iterator[Finding]:
             yield Finding(
                 "sizes", row.get("file", ""),
                 f"the times end at {row['processes']:,} ranks and {max(mine)} bytes (line {row['line']}); all {len(rest)} other numbers of "
-                f"ranks go to {max(whole)} bytes: the job ended early, or the file was cut", "likely", "the available sizes are used",
+                f"ranks go to {max(whole)} bytes: the job ended early, the file was cut, or the benchmark's memory limit was reached",
+                "likely", "the available sizes are used",
             )  # fmt: skip
 
 
