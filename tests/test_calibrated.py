@@ -275,28 +275,34 @@ def test_short_messages_that_wait_for_a_units_link_take_as_long_as_if_they_share
     assert linear(slow, 8, 1000, collective="alltoall") == pytest.approx(16 * 100, rel=0.2)
 
 
+def on_all_cores(machine: Machine, program: str, folder: Path, timeout: float) -> str:
+    """Return what a C program of tests/ prints with a rank on each core of *machine*."""
+    cores = ["c-" + "-".join(map(str, core)) for core in itertools.product(*(range(n.count) for n in machine.levels))]
+    hosts = folder / "hosts.txt"
+    hosts.write_text("".join(f"{core}\n" for core in cores))
+    subprocess.run(["smpicc", "-o", folder / program, ROOT / "tests" / f"{program}.c"], check=True)
+    described, variables = platform(machine, hosts, folder)
+    command = ["smpirun", *wrapper(variables), "-np", str(len(cores)), "-platform", described, "-hostfile", "hosts.txt"]
+    command += [*options_of(machine, "smpi-openmpi", {}), "--log=root.thres:critical", f"./{program}"]
+    return must(finish(command, cwd=folder, timeout=timeout)).stdout
+
+
 def test_hundreds_of_long_messages_to_two_cores_do_not_end_the_simulation(tmp_path: Path) -> None:
     """SimGrid 3.32's solver adds up the weights of messages on a link; rounding errors made it abort."""
-    machine = Configuration(ROOT / "config").machine("orfeo-epyc")
-    cores = itertools.product(*(range(level.count) for level in machine.levels))
-    hosts = tmp_path / "hosts.txt"
-    hosts.write_text("".join("c-" + "-".join(map(str, core)) + "\n" for core in cores))
-    subprocess.run(["smpicc", "-o", tmp_path / "crowd", ROOT / "tests" / "crowd.c"], check=True)
-    described, variables = platform(machine, hosts, tmp_path)
-    command = ["smpirun", *wrapper(variables), "-np", "256", "-platform", described, "-hostfile", "hosts.txt"]
-    command += [*options_of(machine, "smpi-openmpi", {}), "--log=root.thres:critical", "./crowd"]
-    assert must(finish(command, cwd=tmp_path, timeout=120)).stdout == "done\n"
+    assert on_all_cores(Configuration(ROOT / "config").machine("orfeo-epyc"), "crowd", tmp_path, 120) == "done\n"
 
 
 def test_an_interface_that_was_full_is_free_again_when_its_messages_have_left(tmp_path: Path) -> None:
     """24 messages leave at once, and finish at once; a message a second later is alone."""
     machine = machine_of(gap_us={"node": 1.0}, send_us=[[1, 0.0]])
-    hosts = tmp_path / "hosts.txt"
-    cores = itertools.product(*(range(level.count) for level in machine.levels))
-    hosts.write_text("".join("c-" + "-".join(map(str, core)) + "\n" for core in cores))
-    subprocess.run(["smpicc", "-o", tmp_path / "burst", ROOT / "tests" / "burst.c"], check=True)
-    described, variables = platform(machine, hosts, tmp_path)
-    command = ["smpirun", *wrapper(variables), "-np", "16", "-platform", described, "-hostfile", "hosts.txt"]
-    command += [*options_of(machine, "smpi-openmpi", {}), "--log=root.thres:critical", "./burst"]
-    done = must(finish(command, cwd=tmp_path, timeout=60))
-    assert float(done.stdout) == pytest.approx(1.0, abs=0.1)
+    assert float(on_all_cores(machine, "burst", tmp_path, 60)) == pytest.approx(1.0, abs=0.1)
+
+
+@pytest.mark.parametrize(("interface_gb_s", "together_us"), [(10.0, 2 * 104.86), (16.0, 2 * 65.54), (40.0, 104.86)])
+def test_a_core_receives_from_another_node_as_fast_as_the_interface(
+    interface_gb_s: float, together_us: float, tmp_path: Path
+) -> None:
+    """Two messages, each of 10 GB/s at most, to one core."""
+    node, *inner = machine_of().levels
+    machine = replace(machine_of(), levels=(replace(node, shared_gb_s=interface_gb_s), *inner))
+    assert float(on_all_cores(machine, "incast", tmp_path, 60)) == pytest.approx(together_us, rel=0.03)

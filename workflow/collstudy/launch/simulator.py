@@ -98,6 +98,8 @@ def options_of(machine: Machine, mpi: str, algorithms: dict[str, str]) -> list[s
     elif calibrated(machine):
         # Costs by level require a model without factors of its own. A short message leaves as soon as it is sent.
         settings["network/model"] = "CM02"
+        # Without it, the bandwidth of a link would not bound the rate of each message.
+        settings["network/TCP-gamma"] = "1e30"
         settings["smpi/async-small-thresh"] = values["eager_limit_bytes"]
     else:
         settings |= {"smpi/lat-factor": "0:1", "smpi/bw-factor": "0:1"}

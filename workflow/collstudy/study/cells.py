@@ -22,8 +22,8 @@ from collstudy.study.work import Work
 IDENTITY_VERSION = 1
 #: The same for simulated machines with `core_gb_s`. 2: FATPIPE links without lazy updates.
 CORE_LINKS_VERSION = 2
-#: The same for calibrated simulated machines. 9: equal rates of a core's messages; short messages beyond two a rank wait.
-MESSAGES_VERSION = 9
+#: The same for calibrated simulated machines. 10: receiving cores do not limit long messages of other nodes.
+MESSAGES_VERSION = 10
 
 
 @dataclass(frozen=True)

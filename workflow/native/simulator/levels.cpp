@@ -162,6 +162,14 @@ bool waits_at_interface(const Place &from, const Place &to, double size) {
     return size < machine.limit && !same_node(from, to) && from.interface && from.interface->full();
 }
 
+/* Returns the link of the sender's node if it bounds the rate of a message, of a long one to another node, and null
+ * otherwise. The receiver's core has no part in it: its NIC writes the message. */
+Shared *bound_of_node(const Place &from, const Place &to, double size) {
+    const Level &level = machine.levels[depth_of(from, to)];
+    bool one_rate = level.rate == machine.node().rate && level.waited_rate <= level.rate && level.forward == 0;
+    return size >= machine.limit && !same_node(from, to) && one_rate ? from.out[machine.node_parts - 1] : nullptr;
+}
+
 bool forwards(double size, const Place &from) {
     return size >= machine.limit && from.received >= size;
 }
@@ -211,21 +219,24 @@ class Cores : public simgrid::kernel::routing::NetZoneImpl {
         return get_iface()->create_link(name, bytes_per_s);
     }
     /* Creates a link whose capacity does not bound fewer than *several* messages, even if their shares exceed 1.
-     * *counted*: the number of its messages. */
-    Link *unbounded(const std::string &name, double bytes_per_s, int several, int *counted = nullptr) {
-        auto capacity = [several, counted](double whole, int messages) {
+     * *counted*: the number of its messages; *fastest*: bound of the rate of each. */
+    Link *unbounded(const std::string &name, double bytes_per_s, int several, int *counted = nullptr,
+                    double fastest = unlimited) {
+        auto capacity = [bytes_per_s, several, counted](double, int messages) {
             if (counted)
                 *counted = messages;
-            return messages < several ? unlimited : whole;
+            return messages < several ? unlimited : bytes_per_s;
         };
-        return link(name, bytes_per_s)->set_sharing_policy(Link::SharingPolicy::NONLINEAR, capacity)->seal();
+        return link(name, std::min(bytes_per_s, fastest))
+            ->set_sharing_policy(Link::SharingPolicy::NONLINEAR, capacity)
+            ->seal();
     }
-    /* Returns the link of a unit. *several*: see above. */
-    Shared *shared(const std::string &name, double bytes_per_s, int several) {
+    /* Returns the link of a unit. *several*, *fastest*: see above. */
+    Shared *shared(const std::string &name, double bytes_per_s, int several, double fastest = unlimited) {
         Shared &found = units[name];
         if (found.link == nullptr) {
             found.bytes_per_s = bytes_per_s;
-            found.link = unbounded(name, bytes_per_s, several, &found.messages);
+            found.link = unbounded(name, bytes_per_s, several, &found.messages, fastest);
         }
         return &found;
     }
@@ -249,7 +260,8 @@ class Cores : public simgrid::kernel::routing::NetZoneImpl {
             made->between.push_back(among > 0 ? shared("b" + name, among, 1) : nullptr);
             name += "-" + std::to_string(at[depth]);
             double rate = depth + 1 < at.size() ? machine.levels[depth].shared : 0;
-            made->out.push_back(rate > 0 ? shared("o" + name, rate, 1) : nullptr);
+            double fastest = depth < machine.node_parts ? machine.levels[depth].rate : unlimited;
+            made->out.push_back(rate > 0 ? shared("o" + name, rate, 1, fastest) : nullptr);
             made->in.push_back(rate > 0 ? shared("i" + name, rate, 1) : nullptr);
             if (depth + 1 == machine.node_parts && machine.levels[depth].gap > 0)
                 made->interface = shared("n" + name, machine.levels[depth].rate, 2);
@@ -302,8 +314,9 @@ class Cores : public simgrid::kernel::routing::NetZoneImpl {
         if (same_node(from, to) ? waits : waits_at_interface(from, to, size)) {
             take(from.alone);
         } else {
-            for (long i = std::max(1L, (long)(whole / rate_of(level, from.blocking, forwarded))); i > 0; i--)
-                take(to.receives);
+            if (!bound_of_node(from, to, size))
+                for (long i = std::max(1L, (long)(whole / rate_of(level, from.blocking, forwarded))); i > 0; i--)
+                    take(to.receives);
             /* As if the message were as long as what its interface could send in the gap. */
             for (long i =
                      waits && from.interface ? std::lround(machine.node().gap * machine.node().rate / (size + header))
@@ -365,6 +378,17 @@ double copied(const Level &level, const Place &from, double size, bool ended) {
     return std::max(0.0, level.waited.at(size) - (ended ? copy_time(size) : waited));
 }
 
+/* Returns when a message that starts after some time (s) is to start: long ones that share the link of a node start on
+ * a grid of up to 1 % of the time for which they share it. SimGrid solves one system of equations for all of them
+ * whenever one starts or ends, and those that start together mostly end together. */
+double on_grid(const Shared *node, double size, double seconds) {
+    if (!node || !node->link->is_used())
+        return seconds;
+    double step = std::exp2(std::floor(std::log2(0.01 * (node->messages + 1) * size / node->bytes_per_s)));
+    double now = simgrid::s4u::Engine::get_clock(), rounded = std::round((now + seconds) / step) * step - now;
+    return rounded > 0 ? rounded : seconds;
+}
+
 double latency_factor(double size, const Host *source, const Host *target, const Links &, const Zones &) {
     Place &from = place(source), &to = place(target);
     const Level &level = machine.levels[depth_of(from, to)];
@@ -378,12 +402,14 @@ double latency_factor(double size, const Host *source, const Host *target, const
         waited ? copied(level, from, bytes, known) : level.delay.at(bytes) + (known ? 0 : machine.send.at(bytes));
     seconds +=
         level.poll * std::max(0, to.ranks_on_node - 2) + queued(from, to, bytes, level.rate) + waits(from, to, bytes);
-    return seconds / from.latency;
+    return on_grid(bound_of_node(from, to, bytes), bytes, seconds) / from.latency;
 }
 
 double bandwidth_factor(double size, const Host *source, const Host *target, const Links &links, const Zones &) {
     const Place &from = place(source), &to = place(target);
     double bytes = size - header;
+    if (bound_of_node(from, to, bytes))
+        return 1;
     /* The route bounds other messages; an eager message is sent from the sender's own copy, which is in its cache. */
     bool blocking = from.blocking && between_limits(bytes),
          forwarded = bytes >= machine.waited_limit && forwards(bytes, from);
