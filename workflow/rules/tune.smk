@@ -109,6 +109,7 @@ rule tell_tuning:
         changed=get_changed("tell"),
     output:
         sentences=RESULTS / "{study}" / "tuning" / "sentences.csv",
+        index=RESULTS / "{study}" / "tuning" / "index.csv",
         verified=RESULTS / "{study}" / "tables" / "tuning-verified.csv",
     log:
         "logs/tune/{study}-tell.log",

@@ -2,7 +2,7 @@
 #   study   tables/, models/, figures/ and sentences.csv
 #   decide  tuning/decisions.csv and tables/tuning-regret.csv
 #   sample  tables/sampling.csv and a figure, by a replay on complete data
-#   say     tuning/sentences.csv and tables/tuning-verified.csv
+#   say     tuning/sentences.csv, tuning/index.csv and tables/tuning-verified.csv
 #   account sampling/cells.csv, the cells that a program uses
 #   select  the points that ROUND of a sampled study measures, sampling/round-<ROUND>/selected.csv
 suppressPackageStartupMessages(library(collanalysis))

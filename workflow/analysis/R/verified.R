@@ -34,11 +34,11 @@ summarise_verification <- function(folder) {
     relocate("changed", .after = "cells")
 }
 
-#' Write the results of a study's tuning: `tuning/sentences.csv` and `tables/tuning-verified.csv`
+#' Write the results of a study's tuning: `tuning/sentences.csv`, `tables/tuning-verified.csv` and `tuning/index.csv`
 #'
 #' @param folder Folder `results/<study>`; the sentences cover those of `tables/tuning-regret.csv`,
 #'   `tables/sampling.csv`, `tables/tuning-verification.csv`, `tables/tuning-withdrawn.csv` and `tuning/check.csv` that
-#'   exist.
+#'   exist, the index all tables and figures of the tuning.
 #' @return The paths.
 #' @examples
 #' folder <- file.path(tempdir(), "study")
@@ -64,8 +64,75 @@ write_tuning_sentences <- function(folder) {
     write_table(in_order(sentences), file.path(folder, "tuning", "sentences.csv")),
     write_table(
       summarise_verification(folder) %||% no_verification(), file.path(folder, "tables", "tuning-verified.csv")
-    )
+    ),
+    write_table(index_tuning(folder), file.path(folder, "tuning", "index.csv"))
   )
+}
+
+#' Tables and figures of a study's tuning that have content, with titles and captions
+#' @noRd
+index_tuning <- function(folder) {
+  table <- function(id, ...) {
+    tibble(id = id, file = paste0("tables/", id, ".csv"), caption = paste(c(...), collapse = " "))
+  }
+  figure <- function(id, title, ...) {
+    tibble(
+      id = id, file = paste0("tuning/", id, ".svg"), title = title, caption = paste(...), width_in = 7,
+      height_in = 4
+    )
+  }
+  has_rows <- function(file) NROW(read_tuning(folder, file)) > 0
+  simulated <- has_rows("tables/tuning-verified.csv") && isTRUE(read_study(folder)$simulated)
+  bind_rows(
+    table(
+      "tuning-regret",
+      "Regret of each policy against the best measured algorithm, on process counts not used to decide.",
+      "Policies: the library's default, the tuned rules, and the best single algorithm (other than the default) of",
+      "the deciding process counts."
+    ),
+    table(
+      "tuning-shared",
+      "Additional time if one decision serves all placements (mapping and number of nodes) with the same number of",
+      "processes, relative to the fastest algorithm of each placement: the cost of a tuning file that does not",
+      "distinguish placements. Shapes: number of placements. The values are upper bounds, because the minimum over",
+      "noisy latencies is biased low."
+    ),
+    figure(
+      "sampling", "Regret against the share of measurement time",
+      "Regret over the whole grid (geometric mean) of rules decided on a sample, against the share of the grid's",
+      "measurement time that the sample takes. Line and band: mean and standard deviation over random samples.",
+      "Dashed: the library's default. Dotted: 2.5 %."
+    ),
+    table(
+      "tuning-verified",
+      "Interleaved fresh launches of the default and of the rules file. Regret is relative to the fastest known",
+      "algorithm of the cell; speed-up is the geometric mean over the cells whose rule is not the default. The table",
+      "shows the state before slower rules were withdrawn.",
+      if (simulated) "Simulations are deterministic, so only cells not used to decide add information."
+    ),
+    table(
+      "tuning-withdrawn", "Rules that were slower than the default in fresh launches. They were withdrawn, and the",
+      "files were written again."
+    ),
+    figure(
+      "pairs", "Time of the program with and without the tuning file",
+      "Runs without and with the tuning file. A line joins the two runs of a pair, which were launched one after the",
+      "other in random order."
+    ),
+    table(
+      "tuning-judged",
+      "Speed-up with the tuning file: median over the pairs of runs, with the interval from order statistics.",
+      "Collectives: time in collective calls, mean over ranks, in runs with the trace library."
+    ),
+    table(
+      "tuning-ran",
+      "Algorithms that ran in the program without (default) and with the tuning file (tuned), by communicator and",
+      "collective, as printed by ./study what-ran."
+    )
+  ) |>
+    filter(map_lgl(.data$file, function(file) {
+      if (grepl("[.]svg$", file)) file.exists(file.path(folder, file)) else has_rows(file)
+    }))
 }
 
 #' Read a table of the tuning; NULL where there is none

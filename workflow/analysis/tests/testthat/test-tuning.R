@@ -258,9 +258,16 @@ test_that("verification by hand: regret over the fastest known, speed-up over th
   expect_equal(found$speedup, 1)
   expect_equal(found$default_mean_pct, 50)
   expect_equal(found$tuned_mean_pct, 15)
-  write_tuning_sentences(folder)
-  told <- readr::read_csv(file.path(folder, "tuning", "sentences.csv"), show_col_types = FALSE)
-  expect_match(told$text, "1 of the 2 cells", all = FALSE)
+  for (simulated in c(FALSE, TRUE)) {
+    jsonlite::write_json(list(name = "here", simulated = simulated), file.path(folder, "study.json"), auto_unbox = TRUE)
+    write_tuning_sentences(folder)
+    told <- readr::read_csv(file.path(folder, "tuning", "sentences.csv"), show_col_types = FALSE)
+    expect_match(told$text, "1 of the 2 cells", all = FALSE)
+    # Only what was made is in the index: no figures, no rules that were withdrawn, no regret.
+    index <- readr::read_csv(file.path(folder, "tuning", "index.csv"), show_col_types = FALSE)
+    expect_equal(index$file, "tables/tuning-verified.csv")
+    expect_equal(grepl("Simulations are deterministic", index$caption), simulated)
+  }
   expect_null(summarise_verification(tempfile()))
 })
 
