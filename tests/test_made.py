@@ -66,7 +66,7 @@ TUNED = (
 )
 #: Products of a tuned study's run, and the problem that is reported after a manual change.
 DAMAGE = {
-    "results/tiny/tuning/openmpi-core-n2.rules": "was changed",
+    "results/tiny/tuning/openmpi-core-n1.rules": "was changed",
     "results/tiny/tuning/README.md": "was changed",
     "results/tiny/tuning/check.csv": "is a folder",
     "results/tiny/tuning/check-emitted.csv": "was changed",
@@ -129,7 +129,7 @@ def test_tuning_files_changed_by_hand_are_made_again(tuned: Checkout) -> None:
 
 @pytest.mark.long
 def test_one_tuning_file_makes_its_rule_alone_run_again(tuned: Checkout) -> None:
-    damage(tuned.folder / "results/tiny/tuning/openmpi-core-n2.rules", "was changed")
+    damage(tuned.folder / "results/tiny/tuning/openmpi-core-n1.rules", "was changed")
     planned = run(tuned, "-n")
     assert "keep_tuning" in planned and "decide_tuning" not in planned
     run(tuned, "--cores", "2")

@@ -347,7 +347,7 @@ def test_table_of_long_texts_goes_on_over_pages(made):
 def test_the_section_that_judged_decisions_refer_to_is_there():
     """Sampling may be replayed without decisions: its sentences are claims, to which the appendix refers."""
     said = 'data.frame(section = "tuning", order = 1, text = "Half of the grid suffices.", claim = TRUE)'
-    code = f'source("R/report.R"); show_tuned(list(id = "x", folder = tempdir(), sentences = {said}))'
+    code = f'source("R/report.R"); show_tuned(list(id = "x", folder = tempdir(), sentences = {said}, tuning = data.frame()))'
     shown = must(finish(["Rscript", "-e", code], cwd=ROOT / "report")).stdout
     assert "## Tuning {#sec-x-tuning}" in shown and "Half of the grid suffices" in shown
 
