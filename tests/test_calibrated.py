@@ -209,6 +209,16 @@ def test_a_send_that_is_waited_for_may_flow_faster() -> None:
         assert found == pytest.approx(size / rate, rel=0.02, abs=1.2)
 
 
+def test_a_send_to_another_node_may_flow_faster_than_others() -> None:
+    """One of the two ranks of a reduce waits for the bytes; the other one's send ends when they are copied."""
+    size, (node, *inner) = 1 << 18, machine_of().levels
+    plain = machine_of(waited_limit_bytes=2 * size, waited_us={level.name: [[1, 0.001]] for level in (node, *inner)})
+    plain = replace(plain, levels=(replace(node, shared_gb_s=40.0), *inner))
+    faster = replace(plain, simulation=plain.simulation | {"waited_gb_s": {"node": 20.0}})
+    before, after = (linear(one, 2, size, mapping="node", collective="reduce") for one in (plain, faster))
+    assert before - after == pytest.approx((size / 10e3 - size / 20e3) / 2, rel=0.02)
+
+
 def test_a_core_that_sends_and_receives_copies_for_both() -> None:
     """Two ranks exchange the halves of a split binary tree: with a share of 1 this takes twice as long, between nodes it does not."""
     half = (1 << 19) / 10e3

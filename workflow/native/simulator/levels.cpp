@@ -260,7 +260,7 @@ class Cores : public simgrid::kernel::routing::NetZoneImpl {
             made->between.push_back(among > 0 ? shared("b" + name, among, 1) : nullptr);
             name += "-" + std::to_string(at[depth]);
             double rate = depth + 1 < at.size() ? machine.levels[depth].shared : 0;
-            double fastest = depth < machine.node_parts ? machine.levels[depth].rate : unlimited;
+            double fastest = depth < machine.node_parts ? rate_of(machine.levels[depth], true, false) : unlimited;
             made->out.push_back(rate > 0 ? shared("o" + name, rate, 1, fastest) : nullptr);
             made->in.push_back(rate > 0 ? shared("i" + name, rate, 1) : nullptr);
             if (depth + 1 == machine.node_parts && machine.levels[depth].gap > 0)
