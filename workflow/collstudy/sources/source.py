@@ -278,7 +278,7 @@ class Source(ABC):
         found = ["tuning/README.md", "tuning/check.csv"] if "tuning" in self.study.analysis else []
         if "replay_sampling" in self.study.analysis:
             found += ["tables/sampling.csv", "tuning/sampling.svg", "tuning/sampling.png"]
-        return found + (["tuning/sentences.csv"] if self.judged() else [])
+        return found + (["tuning/sentences.csv", "tuning/index.csv"] if self.judged() else [])
 
     def judged(self) -> list[str]:
         """Return the files that judge the decisions; [] if nothing is decided."""

@@ -54,8 +54,11 @@ const double link_latency = 1e-9 * (1 << 20);
 const double own_cache = 1 << 21;
 /* Bytes of the message that announces a long one (rendezvous). */
 const double announcement = 64;
+/* Number of ranks from which on messages start on a grid (on_grid()). */
+const size_t many_ranks = 1024;
 
 Machine machine;
+std::vector<const sender *> ranks; /* the core of each rank, from the host file */
 
 /* A link that messages share: of the messages from, or to, the cores of a unit, or the message rate of a node's network
  * interface. SimGrid's time grows with the square of the number of messages that share links, so beyond two for each
@@ -378,11 +381,11 @@ double copied(const Level &level, const Place &from, double size, bool ended) {
     return std::max(0.0, level.waited.at(size) - (ended ? copy_time(size) : waited));
 }
 
-/* Returns when a message that starts after some time (s) is to start: long ones that share the link of a node start on
- * a grid of up to 1 % of the time for which they share it. SimGrid solves one system of equations for all of them
- * whenever one starts or ends, and those that start together mostly end together. */
+/* Returns when a message that starts after some time (s) is to start: of many ranks, long ones that share the link of a
+ * node start on a grid of up to 1 % of the time for which they share it. SimGrid solves one system of equations for all
+ * of them whenever one starts or ends, and those that start together mostly end together. */
 double on_grid(const Shared *node, double size, double seconds) {
-    if (!node || !node->link->is_used())
+    if (ranks.size() < many_ranks || !node || !node->link->is_used())
         return seconds;
     double step = std::exp2(std::floor(std::log2(0.01 * (node->messages + 1) * size / node->bytes_per_s)));
     double now = simgrid::s4u::Engine::get_clock(), rounded = std::round((now + seconds) / step) * step - now;
@@ -451,7 +454,6 @@ const char *needed(const char *name) {
 void place_ranks() {
     std::ifstream file(needed("COLLSTUDY_HOSTS"));
     std::map<std::vector<int>, std::vector<Place *>> nodes;
-    static std::vector<const sender *> ranks;
     for (std::string name; file >> name;) {
         Place &one = place(Host::by_name(name));
         ranks.push_back(&one);
