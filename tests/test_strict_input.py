@@ -158,6 +158,14 @@ def second_sweep(config: Path, **other: Any) -> None:
     path.write_text(yaml.safe_dump(study))
 
 
+def edit_first_sweep(config: Path, **other: Any) -> None:
+    """Change values of the first sweep."""
+    path = config / "studies" / "tiny.yaml"
+    study = yaml.safe_load(path.read_text())
+    study["sweeps"][0] |= other
+    path.write_text(yaml.safe_dump(study))
+
+
 @pytest.mark.parametrize(
     ("other", "setting"),
     [
@@ -179,6 +187,14 @@ def test_algorithms_are_not_compared_at_other_places(config: Path) -> None:
         "sweeps.1: bcast on 4 processes and 2 nodes has other processes_per_node than in sweeps.0, for the same mapping"
     )
     assert_said(refusal(config), said)
+
+
+@pytest.mark.parametrize("ranks", [[2, 4], [3], [3, 7]])
+def test_decisions_have_one_place_for_the_ranks_of_a_mapping(config: Path, ranks: list[int]) -> None:
+    """Two and four ranks, one or two on each node; others in their range would be on the first node."""
+    second_sweep(config, collective="reduce", processes=None, processes_per_node=[1, 2])
+    edit_first_sweep(config, processes=ranks)
+    assert_said(refusal(config), "sweeps.1: reduce on ", " 2 nodes has other processes_per_node than in sweeps.0")
 
 
 def test_models_have_one_place_for_the_ranks_of_all_collectives(config: Path, tmp_path: Path) -> None:
