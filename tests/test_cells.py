@@ -52,6 +52,23 @@ def test_study_json_names_all_suites(checkout: Checkout) -> None:
     assert how["suite"] == "collbench, svd" and len(how["suite_version"].split(", ")) == 2
 
 
+def test_study_json_names_barriers_and_arrivals_of_all_sweeps(checkout: Checkout) -> None:
+    def how(*settings: str) -> tuple[list[str] | None, list[float] | None]:
+        sweep = TINY.partition("sweeps:\n")[2]
+        sweeps = [
+            sweep.replace("bcast", name) + f"    {s}\n" * bool(s)
+            for name, s in zip(("bcast", "reduce"), settings, strict=False)
+        ]
+        checkout.write("config/studies/tiny.yaml", TINY.partition("  - ")[0] + "".join(sweeps))
+        found = json.loads(Project(checkout.folder / "config").source("tiny").study_json())["provenance"]
+        return found["barriers"], found.get("spreads_us")
+
+    assert how("", "") == ([], None)
+    assert how("barrier: aligned") == (["aligned"], None)
+    assert how("barrier: aligned", "") == (["aligned", "default"], None)
+    assert how("", "spread_us: 5") == ([], [0, 5])
+
+
 def test_same_question_same_file_and_changed_question_new_file(checkout: Checkout) -> None:
     first = cells_of(checkout)
     assert [c.path_text for c in cells_of(checkout)] == [c.path_text for c in first]

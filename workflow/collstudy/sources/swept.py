@@ -120,8 +120,13 @@ class SweptSource(Source):
             "simulator_version": (simulator_version() or "") if simulated else "",
             "iterations": sorted({cell.iterations for cell in cells if cell.collective not in APPLICATIONS}),
             "warmup": sorted({cell.warmup for cell in cells if cell.collective not in APPLICATIONS}),
-            # Barriers that the study sets instead of the library's default.
-            "barriers": sorted({sweep.barrier for sweep in sweeps} - {"default"}),
+            # Where all sweeps have the library's default barrier, and ranks that enter together, these keys say nothing.
+            "barriers": barriers if (barriers := sorted({sweep.barrier for sweep in sweeps})) != ["default"] else [],
+            **(
+                {"spreads_us": spreads}
+                if (spreads := sorted({sweep.spread_us or 0 for sweep in sweeps})) != [0]
+                else {}
+            ),
             "launches": {"min": 1, "max": 1} if simulated else {"min": policy.minimum, "max": policy.maximum},
             "ci_width_pct": None if simulated else policy.ci_width_pct,
         }
