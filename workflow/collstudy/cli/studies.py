@@ -120,7 +120,9 @@ def verdict(arguments: argparse.Namespace) -> int:
                 file=sys.stderr,
             )
     if bad:
-        print(f"{bad} cells failed; their output is in logs/measure/. Run again to retry them.", file=sys.stderr)
+        print(
+            f"{bad} cell{'s' * (bad != 1)} failed; output in logs/measure/. Run again to retry them.", file=sys.stderr
+        )
     return 1 if bad else 0
 
 
