@@ -68,7 +68,7 @@ def status(arguments: argparse.Namespace) -> None:
         for source in sources:
             state = project.state(source)
             left += len(state.lacking) - state.failed
-            if source.inputs():
+            if source.inputs() and not state.work:
                 lines.append(f"{source.study.name}: imported data, nothing to measure")
             else:
                 lines.append(progress_line(source.study.name, state, project.results, project.store))

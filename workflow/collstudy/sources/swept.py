@@ -49,10 +49,13 @@ class SweptSource(Source):
     @functools.cached_property
     def grid(self) -> list[Cell]:
         """Return all cells of the sweeps. Raises StudyError for a cell that cannot run, for example if its ranks do not fit."""
-        cells = expand(self.gridded, self.context.catalogue, self.context.versions)
-        shapes = {(cell.mapping, cell.cycle, cell.nodes, cell.processes, cell.per_node): cell for cell in cells}
-        for cell in shapes.values():
-            cell.place(self.study.machine)
+        try:
+            cells = expand(self.gridded, self.context.catalogue, self.context.versions)
+            shapes = {(cell.mapping, cell.cycle, cell.nodes, cell.processes, cell.per_node): cell for cell in cells}
+            for cell in shapes.values():
+                cell.place(self.study.machine)
+        except StudyError as error:
+            raise StudyError(f"study {self.study.name}: {error}") from None
         return cells
 
     def inputs(self) -> list[Path]:
