@@ -156,6 +156,13 @@ test_that("the nodes of a decision are those that its ranks use", {
     "core 12" = "1 of 2", "core 24" = "1 of 2", "core 25" = "2 of 2", "core 48" = "2 of 2", "node 12" = "2 of 2",
     "node 48" = "2 of 2"
   ))
+  # In a random order of slots, no number of ranks has the first ranks of a larger one.
+  folder <- make_study(dplyr::mutate(rows, mapping = "random"), levels = thin_levels)
+  random <- list(label = "random", cycle = list(), hosts = list(shuffle = "core", seed = 1))
+  change_study(folder, mappings = list(random = random))
+  write_launched(folder)
+  found <- nodes_of(read_results(folder))
+  expect_equal(unlist(found[c("random 12", "random 16")]), c("random 12" = "1 of 2", "random 16" = "1 of 2"))
   # Ranks between those measured on one node and on two use two.
   apart <- dplyr::mutate(rows, nodes = ifelse(.data$processes <= 20, 1, 2))
   found <- nodes_of(with_rows(apart, levels = thin_levels))
