@@ -118,6 +118,8 @@ def test_every_study_and_machine_of_the_checkout_is_right() -> None:
         ("[default, linear]", "[default, lineal]", ["sweeps.0.algorithms", "'lineal'", "known:", "linear"]),
         ("[default, linear]", "[default, default]", ["listed twice"]),
         ("[default, linear]", "[{name: chain, fan_out: 2}]", ["unknown key 'fan_out' in sweeps.0.algorithms.0 (did you mean 'fanout'?)"]),
+        ("    warmup: 1\n", "    warmup: 1\nanalysis: {best_excludes: [default]}\n",
+         ["line 13: analysis.best_excludes.0", "the default is compared with the other algorithms; name one of these"]),
         ("    warmup: 1\n", "    warmup: 1\nanalysis: {leave_out: [{processes: 2, reason: busy}]}\n",
          ["line 13: analysis.leave_out", "is for imported measurements"]),
         ("collective: bcast", "collective: brodcast", ["sweeps.0.collective", "'brodcast'", "bcast"]),
