@@ -53,8 +53,8 @@ mapping_labels <- function(study) function(mapping) label_mapping(mapping, study
 #' Sizes in B, KiB, MiB
 #'
 #' @param bytes Numbers of bytes.
-#' @return Character vector such as "256 B", "16 KiB": whole numbers in full, others with three digits, or in bytes where
-#'   different sizes would look the same; NA stays NA.
+#' @return Character vector such as "256 B", "16 KiB": whole numbers in full, others with three digits, or in bytes
+#'   where different sizes would look the same; NA stays NA.
 #' @examples
 #' label_bytes(c(256, 16384, 48000))
 #' @export
