@@ -72,7 +72,7 @@ def test_an_algorithm_with_parameters(folder):
     text = "\n".join(lines)
     assert known and "use: chain [fanout=2]" in text
     assert "10 us, [9.5, 10.5] us over 3 launches" in text
-    assert "based on: chain fanout=2 and 1 other algorithms, measured, at 8 processes" in text
+    assert "based on: chain fanout=2 and 1 other algorithm, measured, at 8 processes" in text
 
 
 def simulate(folder):
@@ -157,7 +157,7 @@ def test_a_file_for_several_numbers_of_nodes_answers_for_each(folder):
     known, lines = answer(folder, Question("bcast", "core", 2, 8, 1024))
     text = "\n".join(lines)
     assert not known and "mapping core, 2 nodes, 8 processes" in text
-    assert "decided on 1 node: 8 to 8 processes" in text and "decided on 2 nodes: 12 to 16 processes" in text
+    assert "decided on 1 node: 8 processes, 1024 B" in text and "decided on 2 nodes: 12 to 16 processes" in text
 
 
 def test_with_a_file_for_each_number_of_nodes_its_own_answers(folder):
@@ -184,6 +184,8 @@ def test_the_command_says_what_is_missing(tmp_path):
         advise.advise(tmp_path, Question("bcast", "core", 2, 8, None), None)
     with pytest.raises(advise.StudyError, match="no decisions yet"):
         advise.advise(tmp_path, Question("bcast", "core", 2, 8, 8), None)
+    with pytest.raises(advise.StudyError, match="study thin has no decisions: .*analysis: .* ./study run thin"):
+        advise.advise(tmp_path, Question("bcast", "core", 2, 8, 8), "thin")
 
 
 def test_the_most_similar_machine_answers_first(tmp_path, folder):
@@ -233,6 +235,11 @@ def test_the_atlas_answers_from_the_nearest_measured_cell():
     _, lines = atlas_answer(atlas_of(*pair(2, 3, size=2048), *far), question)
     assert lines[1] == "  use: default (the fastest there)"
     assert "nearest measured cell: 32 processes on 2 nodes, mapping core, 2048 B" in lines[2]
+    # By core, 8 ranks use one of the two allocated nodes.
+    _, lines = atlas_answer(atlas_of(*pair(3, 2, processes=8)), Question("bcast", "core", 1, 8, 1024))
+    assert "2 algorithms in this cell" in lines[2]
+    _, lines = atlas_answer(atlas_of(*pair(3, 2, processes=8)), Question("bcast", "core", 1, 9, 1024))
+    assert "nearest measured cell: 8 processes on 1 node, mapping core" in lines[2]
     _, lines = atlas_answer(atlas_of(*pair(1.04, 1)), question)
     assert lines[1] == "  use: default (within 4.0 % of the fastest, chain)"
 

@@ -52,6 +52,23 @@ def test_study_json_names_all_suites(checkout: Checkout) -> None:
     assert how["suite"] == "collbench, svd" and len(how["suite_version"].split(", ")) == 2
 
 
+def test_study_json_names_barriers_and_arrivals_of_all_sweeps(checkout: Checkout) -> None:
+    def how(*settings: str) -> tuple[list[str] | None, list[float] | None]:
+        sweep = TINY.partition("sweeps:\n")[2]
+        sweeps = [
+            sweep.replace("bcast", name) + f"    {s}\n" * bool(s)
+            for name, s in zip(("bcast", "reduce"), settings, strict=False)
+        ]
+        checkout.write("config/studies/tiny.yaml", TINY.partition("  - ")[0] + "".join(sweeps))
+        found = json.loads(Project(checkout.folder / "config").source("tiny").study_json())["provenance"]
+        return found["barriers"], found.get("spreads_us")
+
+    assert how("", "") == ([], None)
+    assert how("barrier: aligned") == (["aligned"], None)
+    assert how("barrier: aligned", "") == (["aligned", "default"], None)
+    assert how("", "spread_us: 5") == ([], [0, 5])
+
+
 def test_same_question_same_file_and_changed_question_new_file(checkout: Checkout) -> None:
     first = cells_of(checkout)
     assert [c.path_text for c in cells_of(checkout)] == [c.path_text for c in first]
@@ -176,6 +193,7 @@ def test_ranks_are_on_the_nodes_of_real_runs(checkout: Checkout) -> None:
     # A run notices a change of the table, wherever it is.
     source = Project(checkout.folder / "config", checkout.folder / "results").source("tiny")
     assert source.inputs() == [table] and source.folders() == [str(table)]
+    assert "tiny: 0 of 4 cells done" in checkout.collstudy("status", "tiny").stdout
     assert found[2].hosts == {"ranks": [1, 0]} and found[4].hosts == {"ranks": [0, 0, 1, 1]}
     machine = read_machine("thin", lambda name: ROOT / f"config/machines/{name}.yaml")
     assert [core.node for core in found[2].place(machine)] == [1, 0]
@@ -192,6 +210,15 @@ def test_ranks_are_on_the_nodes_of_real_runs(checkout: Checkout) -> None:
     checkout.write("runs.csv", "run,processes,per_node,nodes\na,2,1,0 2\nb,4,2,0-1\n")
     with pytest.raises(StudyError, match="runs.csv has node 2; the machine has the nodes 0 to 1"):
         cells_of(checkout, text)
+
+
+def test_a_study_whose_ranks_do_not_fit_is_named(checkout: Checkout) -> None:
+    text = TINY.replace("[core]", "[one-node-each-half]").replace("[2, 4]", "[16]")
+    checkout.write("config/studies/tiny.yaml", text)
+    with pytest.raises(
+        StudyError, match="^study tiny: the mapping lists 8 ranks on 2 nodes; it does not fit 16 processes"
+    ):
+        assert Project(checkout.folder / "config").source("tiny").grid
 
 
 def test_groups_count_as_nodes() -> None:

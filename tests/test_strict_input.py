@@ -117,6 +117,11 @@ def test_every_study_and_machine_of_the_checkout_is_right() -> None:
         ("{from: 1, to: 1024}", "{from: 1024, to: 1}", ["sweeps.0.sizes is empty"]),
         ("[default, linear]", "[default, lineal]", ["sweeps.0.algorithms", "'lineal'", "known:", "linear"]),
         ("[default, linear]", "[default, default]", ["listed twice"]),
+        ("[default, linear]", "[{name: chain, fan_out: 2}]", ["unknown key 'fan_out' in sweeps.0.algorithms.0 (did you mean 'fanout'?)"]),
+        ("    warmup: 1\n", "    warmup: 1\nanalysis: {best_excludes: [default]}\n",
+         ["line 13: analysis.best_excludes.0", "the default is compared with the other algorithms; name one of these"]),
+        ("    warmup: 1\n", "    warmup: 1\nanalysis: {leave_out: [{processes: 2, reason: busy}]}\n",
+         ["line 13: analysis.leave_out", "is for imported measurements"]),
         ("collective: bcast", "collective: brodcast", ["sweeps.0.collective", "'brodcast'", "bcast"]),
         ("[core]", "[cores]", ["sweeps.0.mappings", "'cores'", "socket"]),
         ("[core]", "[group]", ["group needs level 'group', which machine mine lacks; known: core, node, socket"]),
@@ -158,6 +163,14 @@ def second_sweep(config: Path, **other: Any) -> None:
     path.write_text(yaml.safe_dump(study))
 
 
+def edit_first_sweep(config: Path, **other: Any) -> None:
+    """Change values of the first sweep."""
+    path = config / "studies" / "tiny.yaml"
+    study = yaml.safe_load(path.read_text())
+    study["sweeps"][0] |= other
+    path.write_text(yaml.safe_dump(study))
+
+
 @pytest.mark.parametrize(
     ("other", "setting"),
     [
@@ -179,6 +192,14 @@ def test_algorithms_are_not_compared_at_other_places(config: Path) -> None:
         "sweeps.1: bcast on 4 processes and 2 nodes has other processes_per_node than in sweeps.0, for the same mapping"
     )
     assert_said(refusal(config), said)
+
+
+@pytest.mark.parametrize("ranks", [[2, 4], [3], [3, 7]])
+def test_decisions_have_one_place_for_the_ranks_of_a_mapping(config: Path, ranks: list[int]) -> None:
+    """Two and four ranks, one or two on each node; others in their range would be on the first node."""
+    second_sweep(config, collective="reduce", processes=None, processes_per_node=[1, 2])
+    edit_first_sweep(config, processes=ranks)
+    assert_said(refusal(config), "sweeps.1: reduce on ", " 2 nodes has other processes_per_node than in sweeps.0")
 
 
 def test_models_have_one_place_for_the_ranks_of_all_collectives(config: Path, tmp_path: Path) -> None:

@@ -135,6 +135,17 @@ def verifies(cells, decided):
     return source
 
 
+def test_a_rules_file_is_verified_by_launches_that_begin_with_it():
+    """Turns of a shared launch can select an algorithm, but the library reads a rules file when it starts."""
+    study = CONFIG.study("tuning")
+    shared = tuple(replace(sweep, start="shared") for sweep in study.sweeps)
+    source = verifies(None, [])
+    del source.grid
+    source.study = replace(study, source=replace(study.source, sweeps=shared))
+    source.context.versions = VERSIONS
+    assert source.grid == expand(study, CONFIG.catalogue, VERSIONS)
+
+
 def test_the_best_known_latency_is_of_algorithms_that_ran(tmp_path):
     head = "collective,algorithm,parameters,mapping,nodes,processes,size_bytes,launch,latency_us,proved\n"
     rows = "bcast,default,,core,1,4,8,1,3,\nbcast,chain,,core,1,4,8,1,1,FALSE\n"

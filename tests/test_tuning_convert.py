@@ -87,6 +87,15 @@ def test_open_mpis_formats_say_the_same(tmp_path, to):
         assert back.text == converted(tmp_path, GOOD, "openmpi-json").text
 
 
+@pytest.mark.parametrize("taken", ["folder", "file/x"])
+def test_a_path_that_cannot_be_written_is_one_sentence(tmp_path, capsys, taken):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_text("")
+    command = ["convert", str(written(tmp_path, GOOD)), "--to", "openmpi-2", "--output", str(tmp_path / taken)]
+    assert main(command) == 2
+    assert capsys.readouterr().err.startswith(f"error: {tmp_path}/{taken.removesuffix('/x')}: ")
+
+
 def test_json_becomes_the_classic_format_and_what_it_cannot_tell_is_listed(tmp_path):
     text = JSON.replace(', "comm_rank_distribution": "single-node"', "").replace('{"alg": 12}, ', "")
     found = converted(tmp_path, text, "openmpi")

@@ -183,6 +183,11 @@ def test_what_cannot_be_followed_is_one_sentence(
     assert done.stderr.count("\n") == 1 and message in done.stderr
 
 
+def test_a_folder_that_does_not_exist_is_one_sentence(program: Path, tmp_path: Path) -> None:
+    done, _ = what_ran(tmp_path, library().mpirun, "-n", "1", program, options=("--folder", "/no/folder"))
+    assert done.returncode == 2 and done.stderr == "error: /no/folder: no such folder\n"
+
+
 def test_ranks_have_the_environment_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not the Python of this project; and libraries that the user preloads stay."""
     monkeypatch.setenv("LD_PRELOAD", "libm.so.6")

@@ -118,12 +118,13 @@ describe_answer <- function(results) {
   if (nrow(answer) == 0) return(paste0(study_name(results), ": ", answer_otherwise(results)))
   vapply(split(answer, factor(answer$collective, unique(answer$collective))), function(rows) {
     never <- all(rows$default_best_pct == 0)
+    cells <- sum(rows$cells)
     paste0(
       study_name(results), ", ", collective_word(rows$collective[1]),
       if (never) {
         paste0(
-          ": the default is neither the fastest algorithm nor tied with it in any of the ",
-          format_number(sum(rows$cells), 6), " cells."
+          ": the default is neither the fastest algorithm nor tied with it in ",
+          if (cells == 1) "the only cell." else paste0("any of the ", format_number(cells, 6), " cells.")
         )
       } else {
         paste0(

@@ -34,11 +34,11 @@ describe_default_vs_best <- function(results, collective) {
   c(
     paste0(
       "The default is at least as fast as every other algorithm in ", format_number(sum(table$optimal), 6), " of ",
-      format_number(sum(table$cells), 6), " cells (", format_pct(100 * sum(table$optimal) / sum(table$cells)), ")."
+      count_of(sum(table$cells), "cell"), " (", format_pct(100 * sum(table$optimal) / sum(table$cells)), ")."
     ),
     paste0(
       "Averaged over each class (mapping, message size and number of processes), the default is faster than the best ",
-      "other algorithm in ", better, " of ", nrow(table), " classes.",
+      "other algorithm in ", better, " of ", count_of(nrow(table), "class", "classes"), ".",
       if (worst$mean_difference_us > 0) paste0(
         " Its largest average loss is ", format_us(worst$mean_difference_us), ", mapped ",
         label_mapping(worst$mapping, results$study), " (message size: ", worst$size_class, "; processes: ",
@@ -54,7 +54,9 @@ describe_optimal <- function(results, collective) {
   differences <- summarise_differences(results, collective)
   paste0(
     "The default is slower than the best other algorithm at ", per_mapping(table, slower, results$study),
-    " process counts, by at most ", format_us(max(differences$difference_us, 0)), "."
+    " process counts", if (any(table$not_optimal > 0)) {
+      paste0(", by at most ", format_us(max(differences$difference_us)))
+    }, "."
   )
 }
 
@@ -71,7 +73,8 @@ describe_decision <- function(results, collective) {
   answer <- filter(summarise_answer(results), .data$collective == .env$collective)
   c(
     paste0(
-      format_number(nrow(alone), 6), " of ", format_number(nrow(winners), 6), " cells have a single fastest algorithm",
+      format_number(nrow(alone), 6), " of ", count_of(nrow(winners), "cell"),
+      if (nrow(alone) == 1) " has" else " have", " a single fastest algorithm",
       if (length(counts) > 0) paste0(
         ": ", and_list(paste0(names(counts), " (", format_number(as.vector(counts), 6), ")"))
       ), if (any(winners$tied != "")) paste0(
@@ -202,7 +205,11 @@ describe_latency <- function(results, collective) {
     )
   }
   c(
-    paste0("Latencies", simulated_note(results$study), " range from ", say(low), " to ", say(high), "."),
+    if (nrow(rows) == 1) {
+      paste0("The only latency", simulated_note(results$study), " is ", say(low), ".")
+    } else {
+      paste0("Latencies", simulated_note(results$study), " range from ", say(low), " to ", say(high), ".")
+    },
     describe_mappings(results, rows),
     describe_claims(results, collective)
   )

@@ -9,7 +9,7 @@
 #'   (tibble, at most 12 rows: machine, study, collective, cells, slower_pct, geometric_mean_pct, best_other,
 #'   best_other_geometric_mean_pct; rows with few cells last), `caption` (of the table), `advice` (list, see
 #'   [advise_front()]), `steps` (how to follow the advice: list of `text` and `command`, either may be missing),
-#'   `trust` (sentences), `silent` (list by study: the sentence on a study that cannot distinguish algorithms),
+#'   `trust` (sentences), `silent` (list by study: the sentence on a study that does not compare algorithms),
 #'   `findings` (list by study: one sentence on its result), `facts` (list by study: kind of its numbers and count of
 #'   its grid cells), `order` (names of the studies, most informative first).
 #' @examples
@@ -82,7 +82,7 @@ no_front_rows <- function() {
 #' @noRd
 front_rows <- function(study) {
   found <- study$by_collective
-  if (is.null(found) || !is.null(describe_two_ranks(study))) return(NULL)
+  if (is.null(found) || has_two_ranks(study)) return(NULL)
   transmute(found,
     machine = front_machine(.env$study), study = .env$study$name, simulated = .env$study$simulated,
     numbers = front_numbers(.env$study), .data$collective, .data$cells, .data$slower_pct, .data$geometric_mean_pct,
@@ -117,7 +117,7 @@ front_caption <- function(left_out) {
   paste0(
     "Slow-down (geometric mean) against the fastest algorithm of each cell. Best single algorithm: of those ",
     "measured in most cells, the one that loses least in place of the default. Collectives with few cells come last. ",
-    "Cells of two processes are excluded: between two ranks all algorithms send the same messages.",
+    "Cells of two processes are excluded: between two ranks most algorithms send the same messages.",
     if (length(others) > 0) paste0(" Not in this table: ", and_list(others), ".")
   )
 }
@@ -175,19 +175,25 @@ front_question <- function(studies) {
   studies[[1]]$about$question %||% ""
 }
 
-#' Sentence on a study that has at most two ranks and thus cannot distinguish algorithms
-#'
-#' @param study List from [read_front_study()].
-#' @return A sentence, or NULL if some collective has more ranks or the study has another question.
+#' Whether a study that compares algorithms has at most two ranks, between which most of them send the same messages
 #' @noRd
-describe_two_ranks <- function(study) {
+has_two_ranks <- function(study) {
   collectives <- study$about$collectives
   collectives <- collectives[setdiff(names(collectives), c(point_to_point, applications))]
   counts <- as.numeric(unlist(map(collectives, "processes")))
-  if (length(counts) == 0 || max(counts) > 2 || !is.null(study$about$chapter)) return(NULL)
+  length(counts) > 0 && max(counts) <= 2 && is.null(study$about$chapter)
+}
+
+#' Sentence on a study that has at most two ranks and does not decide between algorithms
+#'
+#' @param study List from [read_front_study()].
+#' @return A sentence, or NULL for other studies.
+#' @noRd
+describe_two_ranks <- function(study) {
+  if (!has_two_ranks(study) || !is.null(study$decisions)) return(NULL)
   paste0(
-    study$about$title %||% study$name, ": with two ranks, all algorithms send the same messages and cannot be ",
-    "distinguished, so this study makes no decision."
+    study$about$title %||% study$name, ": with two ranks, most algorithms send the same messages, so this study does ",
+    "not compare them."
   )
 }
 
@@ -210,7 +216,7 @@ front_order <- function(studies) {
   if (length(studies) == 0) return(character())
   compared <- map_dbl(studies, function(study) sum(study$by_collective$cells))
   together <- map_lgl(studies, function(study) identical(study$about$chapter, "atlas"))
-  silent <- map_lgl(studies, function(study) !is.null(describe_two_ranks(study)))
+  silent <- map_lgl(studies, has_two_ranks)
   simulated <- map_lgl(studies, "simulated")
   map_chr(studies, "name")[order(silent, !together, simulated, compared == 0, -compared)]
 }

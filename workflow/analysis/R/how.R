@@ -98,9 +98,10 @@ describe_repeats <- function(study, cells) {
     "the mean over the ranks of each rank's mean over ", count_range(how$iterations, "iteration"), ", after ",
     count_range(how$warmup %||% 0, "warm-up iteration")
   )
+  starts <- c(describe_barriers(unlist(how$barriers)), describe_spreads(unlist(how$spreads_us)))
   if (study$simulated) {
     return(c(
-      paste0("A latency is ", loop, "."), describe_barriers(unlist(how$barriers)),
+      paste0("A latency is ", loop, "."), starts,
       "The simulation is deterministic, so each grid cell is launched once."
     ))
   }
@@ -109,19 +110,38 @@ describe_repeats <- function(study, cells) {
       "The result of a launch is ", loop, "; a latency is the median over ",
       count_range(unlist(how$launches) %||% 1, "launch", "launches"), "."
     ),
-    describe_stops(cells, how$ci_width_pct)
+    starts, describe_stops(cells, how$ci_width_pct)
   )
 }
 
 #' Sentence on the barrier between calls, if it is not the library's default, because its exit skew biases the latency
 #' @noRd
 describe_barriers <- function(barriers) {
-  if (length(barriers) == 0) return(NULL)
-  paste0(
-    "The barrier between the calls is ", paste(gsub("_", " ", barriers), collapse = " or "), ", not the library's ",
-    "default", if ("aligned" %in% barriers) ": all ranks start each call at the same instant", "."
-  )
+  set <- setdiff(barriers, "default")
+  if (length(set) == 0) return(NULL)
+  said <- if (identical(set, "window")) {
+    "the ranks start each call at an instant of synchronised clocks instead of after a barrier."
+  } else {
+    paste0(
+      "the barrier between the calls is ", paste(gsub("_", " ", set), collapse = " or "), ", not the library's ",
+      "default", if ("aligned" %in% set) ": all ranks start each call at the same instant", "."
+    )
+  }
+  of_sweeps(said, "default" %in% barriers)
 }
+
+#' Sentence on ranks that enter a call at different times
+#' @noRd
+describe_spreads <- function(spreads) {
+  set <- setdiff(spreads, 0)
+  if (length(set) == 0) return(NULL)
+  of_sweeps(paste0(
+    "each rank enters a call at its own instant, drawn from a range of ", paste(format_number(set), collapse = " or "),
+    " \u00b5s, and the latency is counted from the last of these instants."
+  ), 0 %in% spreads)
+}
+
+of_sweeps <- function(said, some) if (some) paste("In some of the sweeps,", said) else capitalised(said)
 
 #' Sentence on the rules that ended the launches of the cells
 #' @noRd

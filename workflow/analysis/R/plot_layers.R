@@ -135,5 +135,5 @@ mapped_sizes <- function(results, rows) {
 size_factor <- function(size) {
   size <- as.numeric(size)
   known <- sort(unique(size))
-  factor(label_bytes(size), label_bytes(known))
+  factor(size, known, label_bytes(known))
 }

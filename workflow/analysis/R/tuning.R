@@ -183,8 +183,8 @@ with_nodes <- function(found, places, study) {
   cells <- mutate(cells, allocated = places$nodes[at], mapped = places$mapped[at])
   stated <- states_nodes(study, places$nodes)
   cells$nodes <- map_dbl(seq_len(nrow(cells)), function(i) {
-    ranks <- if (!stated) find_placed(study, places$place[at[i]], cells$allocated[i], cells$processes[i])
-    if ("node" %in% colnames(ranks)) n_distinct(ranks[, "node"]) else cells$allocated[i]
+    ranks <- if (!stated) find_placed(study, places$place[at[i]], cells$allocated[i], places$processes[at[i]])
+    if ("node" %in% colnames(ranks)) n_distinct(ranks[seq_len(cells$processes[i]), "node"]) else cells$allocated[i]
   })
   smallest <- cells |>
     group_by(.data$collective, .data$mapped, .data$nodes, .data$processes) |>

@@ -193,9 +193,9 @@ describe_verification <- function(folder) {
   changed <- sum(rows$changed)
   if (changed == 0) return("The rules select the default in every cell of the fresh launches.")
   paste0(
-    "In fresh launches, ", sum(rows$faster), " of the ", changed,
-    " cells with a rule other than the default are faster, ", sum(rows$tie), " tie and ", sum(rows$slower),
-    " are slower than the default. The rules change the regret from ",
+    "In fresh launches of ", count_of(changed, "cell"), " with a rule other than the default, the rule is faster than ",
+    "the default in ", sum(rows$faster), ", tied with it in ", sum(rows$tie), " and slower in ", sum(rows$slower),
+    ". The rules change the regret from ",
     format_number(pooled_regret(rows$default_geometric_mean_pct, rows$cells)), " % to ",
     format_number(pooled_regret(rows$tuned_geometric_mean_pct, rows$cells)), " % (geometric means)."
   )
@@ -214,9 +214,10 @@ describe_check <- function(folder) {
   describe <- function(rows, how, what) {
     if (nrow(rows) == 0) return(NULL)
     paste0(
-      rows$mpi[1], " was ", how, " at ", nrow(rows), " sizes around the boundaries of the rules; at ", sum(rows$agrees),
-      " of them it ", what, " the algorithm that the file names. At ", sum(rows$tells_apart), " of the sizes, every ",
-      "other algorithm of the same entry would have given another result, so agreement is conclusive there."
+      rows$mpi[1], " was ", how, " at ", count_of(nrow(rows), "size"), " around the boundaries of the rules; at ",
+      sum(rows$agrees), " of them it ", what, " the algorithm that the file names. At ", sum(rows$tells_apart),
+      " of the sizes, every other algorithm of the same entry would have given another result, so agreement is ",
+      "conclusive there."
     )
   }
   c(

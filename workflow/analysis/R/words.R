@@ -53,16 +53,19 @@ mapping_labels <- function(study) function(mapping) label_mapping(mapping, study
 #' Sizes in B, KiB, MiB
 #'
 #' @param bytes Numbers of bytes.
-#' @return Character vector such as "256 B", "16 KiB": whole numbers in full, others with three digits; NA stays NA.
+#' @return Character vector such as "256 B", "16 KiB": whole numbers in full, others with three digits, or in bytes
+#'   where different sizes would look the same; NA stays NA.
 #' @examples
 #' label_bytes(c(256, 16384, 48000))
 #' @export
 label_bytes <- function(bytes) {
-  power <- pmin(pmax(floor(log2(pmax(bytes, 1)) / 10), 0), 3)
-  value <- bytes / 1024^power
+  size <- unique(bytes)
+  power <- pmin(pmax(floor(log2(pmax(size, 1)) / 10), 0), 3)
+  value <- size / 1024^power
   number <- ifelse(value == round(value), format_number(value, 15), format_number(value))
   text <- paste(number, c("B", "KiB", "MiB", "GiB")[power + 1])
-  ifelse(is.na(bytes), NA_character_, text)
+  text <- ifelse(text %in% text[duplicated(text)], paste(format_number(size, 15), "B"), text)
+  ifelse(is.na(bytes), NA_character_, text[match(bytes, size)])
 }
 
 format_number <- function(x, digits = 3) {

@@ -15,7 +15,9 @@ from collstudy.cli import applications, draft, imports, measuring, running, shar
 GROUPS = (studies, draft, running, measuring, tuning, applications, sharing, imports, system)
 
 #: What is wrong with a disk or with permissions, not with this project.
-UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR)
+UNWRITABLE = (
+    errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EISDIR, errno.EEXIST,
+)  # fmt: skip
 
 
 def parser() -> argparse.ArgumentParser:

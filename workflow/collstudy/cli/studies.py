@@ -68,7 +68,7 @@ def status(arguments: argparse.Namespace) -> None:
         for source in sources:
             state = project.state(source)
             left += len(state.lacking) - state.failed
-            if source.inputs():
+            if source.inputs() and not state.work:
                 lines.append(f"{source.study.name}: imported data, nothing to measure")
             else:
                 lines.append(progress_line(source.study.name, state, project.results, project.store))
@@ -120,7 +120,9 @@ def verdict(arguments: argparse.Namespace) -> int:
                 file=sys.stderr,
             )
     if bad:
-        print(f"{bad} cells failed; their output is in logs/measure/. Run again to retry them.", file=sys.stderr)
+        print(
+            f"{bad} cell{'s' * (bad != 1)} failed; output in logs/measure/. Run again to retry them.", file=sys.stderr
+        )
     return 1 if bad else 0
 
 

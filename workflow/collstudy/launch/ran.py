@@ -59,7 +59,9 @@ class Outcome:
 
 
 def launcher_of(words: list[str], folder: Path = Path()) -> Launcher:
-    """Return the launcher in a command to be run in *folder*. Raises StudyError if there is none."""
+    """Return the launcher in a command to be run in *folder*. Raises StudyError if there is none, or no such folder."""
+    if not folder.is_dir():
+        raise StudyError(f"{folder}: no such folder")
     position = next((at for at, word in enumerate(words) if Path(word).name in LAUNCHERS), None)
     if position is None:
         raise StudyError(

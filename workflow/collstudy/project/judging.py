@@ -52,6 +52,6 @@ def keep(project: Project, name: str) -> None:
     changed = [row for row in rows if row.rule.algorithm != "default"]
     verdicts = [row.verdict(tuner.tie_pct) for row in changed]
     print(
-        f"{name}: {len(rows)} cells verified, at {len(changed)} of them the file selects a non-default algorithm: "
+        f"{name}: {len(rows)} cell{'s' * (len(rows) != 1)} verified, at {len(changed)} of them the file selects a non-default algorithm: "
         + ", ".join(f"{verdicts.count(word)} {word}" for word in ("faster", "tie", "slower"))
     )

@@ -49,10 +49,13 @@ class SweptSource(Source):
     @functools.cached_property
     def grid(self) -> list[Cell]:
         """Return all cells of the sweeps. Raises StudyError for a cell that cannot run, for example if its ranks do not fit."""
-        cells = expand(self.gridded, self.context.catalogue, self.context.versions)
-        shapes = {(cell.mapping, cell.cycle, cell.nodes, cell.processes, cell.per_node): cell for cell in cells}
-        for cell in shapes.values():
-            cell.place(self.study.machine)
+        try:
+            cells = expand(self.gridded, self.context.catalogue, self.context.versions)
+            shapes = {(cell.mapping, cell.cycle, cell.nodes, cell.processes, cell.per_node): cell for cell in cells}
+            for cell in shapes.values():
+                cell.place(self.study.machine)
+        except StudyError as error:
+            raise StudyError(f"study {self.study.name}: {error}") from None
         return cells
 
     def inputs(self) -> list[Path]:
@@ -120,8 +123,13 @@ class SweptSource(Source):
             "simulator_version": (simulator_version() or "") if simulated else "",
             "iterations": sorted({cell.iterations for cell in cells if cell.collective not in APPLICATIONS}),
             "warmup": sorted({cell.warmup for cell in cells if cell.collective not in APPLICATIONS}),
-            # Barriers that the study sets instead of the library's default.
-            "barriers": sorted({sweep.barrier for sweep in sweeps} - {"default"}),
+            # Where all sweeps have the library's default barrier, and ranks that enter together, these keys say nothing.
+            "barriers": barriers if (barriers := sorted({sweep.barrier for sweep in sweeps})) != ["default"] else [],
+            **(
+                {"spreads_us": spreads}
+                if (spreads := sorted({sweep.spread_us or 0 for sweep in sweeps})) != [0]
+                else {}
+            ),
             "launches": {"min": 1, "max": 1} if simulated else {"min": policy.minimum, "max": policy.maximum},
             "ci_width_pct": None if simulated else policy.ci_width_pct,
         }

@@ -140,6 +140,12 @@ class VerifyingSource(SweptSource):
             version = self.document["provenance"]["mpi_version"]
             self.placements = [rules.as_openmpi_reads(one, rules.own_version(one, version)) for one in placements]
 
+    @property
+    def gridded(self) -> Study:
+        """Return the study without shared starts: the library reads a rules file when a launch begins."""
+        own = tuple(replace(sweep, start="own") for sweep in self.study.sweeps)
+        return replace(self.study, source=replace(self.study.source, sweeps=own))
+
     def cells(self) -> list[Cell]:
         """Return both cells of each pair."""
         return [cell for pair in self.pairs() for cell in (pair.default, pair.tuned)]

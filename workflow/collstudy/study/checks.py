@@ -173,6 +173,10 @@ def check_analysis(analysis: dict[str, Any], catalogue: dict[str, dict[str, Any]
         raise StudyError(f"{where / 'barrier_tree_knots'} is {knots}; the numbers must be strictly ascending")
     known = {name for entries in catalogue.values() for name in entries}
     for index, name in enumerate(analysis.get("best_excludes", ())):
+        if name == "default":
+            raise StudyError(
+                f"{where / 'best_excludes' / index}: the default is compared with the other algorithms; name one of these"
+            )
         if name not in known:
             raise StudyError(f"{where / 'best_excludes' / index}: no algorithm {name!r}{allowed(known)}")
     for collective, names in analysis.get("compare", {}).get("fitted", {}).items():

@@ -119,6 +119,10 @@ class Configuration:
             raw.get("chapter") or _chapter(raw, sweeps), self._companions(name, raw, where),
         )  # fmt: skip
         checks.check_analysis(analysis, self.catalogue.algorithms, where / "analysis")
+        if "leave_out" in analysis and "import" not in raw:
+            raise StudyError(
+                f"{where / 'analysis' / 'leave_out'} is for imported measurements, and this study has none; remove it"
+            )
         if sweeps:
             checks.check_grid(analysis, _grid(sweeps), where / "analysis")
         arms = list(

@@ -213,9 +213,7 @@ def parse(text: str, schema: str, name: str) -> tuple[dict[str, Any], dict[tuple
         raise StudyError(f"{name}: more than {DEEPEST} levels of lists and mappings") from None
     except StudyError as error:
         raise StudyError(f"{name}{error}") from None
-    # A misspelt key is both an unknown and a missing one: the first says more.
-    relevance = jsonschema.exceptions.by_relevance(strong=frozenset(("additionalProperties", "propertyNames")))
-    error = jsonschema.exceptions.best_match(_validator(schema).iter_errors(document), key=relevance)
+    error = jsonschema.exceptions.best_match(_validator(schema).iter_errors(document), key=_relevance)
     if error is not None:
         at = tuple(error.absolute_path)
         if error.validator == "additionalProperties":
@@ -227,6 +225,15 @@ def parse(text: str, schema: str, name: str) -> tuple[dict[str, Any], dict[tuple
         former = FORMER_KEYS.get(schema, {}).get(at[0]) if len(at) == 1 else None
         raise StudyError(f"{name}, line {line}: " + (f"{at[0]}: {former}" if former else _explain(error)))
     return document, lines
+
+
+def _relevance(error: jsonschema.ValidationError) -> tuple:
+    """Return the key by which the error to report is selected: the largest, and of a value with alternatives the smallest."""
+    other_type = error.parent is not None and error.validator == "type" and not error.relative_path
+    # A misspelt key is both an unknown and a missing one: the first says more.
+    return other_type, jsonschema.exceptions.by_relevance(strong=frozenset(("additionalProperties", "propertyNames")))(
+        error
+    )
 
 
 def _is_integer(_: Any, value: Any) -> bool:

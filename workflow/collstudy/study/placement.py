@@ -83,7 +83,7 @@ def place(
             chosen.append(core)
     if len(chosen) < processes and not machine.oversubscribe:
         raise StudyError(
-            f"{processes} processes do not fit on {nodes} nodes of machine {machine.name} ({len(chosen)} cores)"
+            f"{processes} processes do not fit on {nodes} node{'s' * (nodes != 1)} of machine {machine.name} ({len(chosen)} cores)"
         )
     placed = [chosen[rank % len(chosen)] for rank in range(processes)]
     return _shuffle(machine, placed, nodes, hosts) if hosts else placed

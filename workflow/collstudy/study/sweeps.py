@@ -185,19 +185,32 @@ def _placed_otherwise(
     """Return those of the shapes that two sweeps place on different cores, and the key that does; None without one."""
     mappings = [name for name in one.mappings if name in other.mappings]
     tables = [sweep.allocations.nodes if sweep.allocations else {} for sweep in (one, other)]
-    # Models take the places of the ranks of all collectives from one table.
+    # Decisions and models take the places of the ranks of all collectives from one table.
     moved = [shape for shape in shapes if tables[0].get(shape[1]) != tables[1].get(shape[1])]
     if moved and mappings:
         return moved, ["allocations"]
-    if one.per_node == other.per_node or one.collective != other.collective:
+    if one.per_node == other.per_node:
         return None
+    shapes = _ranges(one, other)
     moved = [shape for shape in shapes if any(_spreads(machine, catalogue.mappings[name], *shape) for name in mappings)]
     return (moved, ["processes_per_node"]) if moved else None
 
 
+def _ranges(one: Sweep, other: Sweep) -> list[tuple[int, int]]:
+    """Return the numbers of nodes with numbers of ranks in the ranges of both sweeps, and the smallest such number: decisions and
+    models place numbers of ranks between those of a sweep, too.
+    """
+    found = []
+    for nodes in sorted(set(one.nodes) & set(other.nodes)):
+        counts = [[ranks for n, ranks in _shapes(sweep) if n == nodes] for sweep in (one, other)]
+        if max(map(min, counts)) <= min(map(max, counts)):
+            found.append((nodes, max(map(min, counts))))
+    return found
+
+
 def _spreads(machine: Machine, mapping: dict[str, Any], nodes: int, ranks: int) -> bool:
     """Return whether a number of ranks per node places ranks on other cores than the mapping alone."""
-    placed = [place(machine, mapping["cycle"], nodes, ranks, per_node) for per_node in (None, ranks // nodes)]
+    placed = [place(machine, mapping["cycle"], nodes, ranks, per_node) for per_node in (None, -(-ranks // nodes))]
     return placed[0] != placed[1]
 
 

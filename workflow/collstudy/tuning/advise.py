@@ -44,6 +44,11 @@ def _count(nodes: int) -> str:
     return f"{nodes} node{'s' * (nodes != 1)}"
 
 
+def _reach(values: Sequence[int]) -> str:
+    """Return the range of ascending values in words."""
+    return f"{values[0]}" if values[0] == values[-1] else f"{values[0]} to {values[-1]}"
+
+
 def parse_size(text: str) -> int:
     """Convert `64KiB`, `64k` or `65536` to bytes. Raises argparse.ArgumentTypeError."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-zA-Z]*)", text)
@@ -85,7 +90,7 @@ def answer(folder: Path, question: Question) -> tuple[bool, list[str]]:
     if row["algorithm"] != "default":
         file = rules_path(folder / "tuning", document["provenance"]["mpi"], placement)
         if file.exists():
-            lines.append(f"  rules file: {file} (usage: README.md beside it)")
+            lines.append(f"  rules file: {file.resolve()} (usage: README.md beside it)")
         else:
             lines.append("  rules file: none; add `analysis: {tuning: {}}` to the study to write one")
     return True, lines
@@ -176,8 +181,9 @@ def _expectation(
     lines.append(
         f"  based on: a model of {len(points)} points {kind} in rounds"
         if sampled
-        else f"  based on: {' '.join(filter(None, variant))} and {len(samples) - 1} other algorithms, "
-        f"{kind}, at {' and '.join(map(str, basis))} processes" + (f", {size} B" if size is not None else "")
+        else f"  based on: {' '.join(filter(None, variant))} and {len(samples) - 1} other algorithm"
+        f"{'s' * (len(samples) != 2)}, {kind}, at {' and '.join(map(str, basis))} processes"
+        + (f", {size} B" if size is not None else "")
     )
     if question.size is not None and size != question.size:
         lines.append(f"  {question.size} B was not {kind}; the rule for sizes from {size} B on applies")
@@ -210,13 +216,13 @@ def _cells_to_measure(document: dict[str, Any], question: Question, decided: lis
         here = [row for row in decided if whole(row["nodes"]) == nodes]
         counts = sorted({whole(row["processes"]) for row in here})
         sizes = sorted({whole(row["size_bytes"]) for row in here if row["size_bytes"]})
-        reach = f", {sizes[0]} to {sizes[-1]} B" if sizes else ""
-        lines.append(f"  decided on {_count(nodes)}: {counts[0]} to {counts[-1]} processes{reach}")
+        reach = f", {_reach(sizes)} B" if sizes else ""
+        lines.append(f"  decided on {_count(nodes)}: {_reach(counts)} processes{reach}")
     names = ", ".join(dict.fromkeys(one["name"] for one in entry["algorithms"]))
     size = f", sizes around {question.size} B" if question.size is not None else ""
     lines.append(
         f"  cells to measure: {question.collective} with {names}; mapping {question.mapping}, {_count(question.nodes)}, "
-        f"{question.processes} processes{size}; at least three launches each"
+        f"{question.processes} processes{size}" + "; at least three launches each" * (not document["simulated"])
     )
     return lines
 
@@ -305,7 +311,8 @@ def atlas_answer(measured: Measured, question: Question) -> tuple[bool, list[str
     if not near:
         return False, []
     key = min(near, key=lambda one: (near[one], -one[2], one[0]))
-    mapping, nodes, processes, size = key
+    mapping, _, processes, size = key
+    nodes = _used(key, per_node)
     latency = {name: median(values) for name, values in cells[key].items()}
     best = min(latency, key=lambda name: latency[name])
     slower = latency["default"] / latency[best]
@@ -328,12 +335,17 @@ def atlas_answer(measured: Measured, question: Question) -> tuple[bool, list[str
     ]
 
 
+def _used(cell: tuple, per_node: int) -> int:
+    """Return the number of nodes that the ranks of a cell use, which need not be all of the allocated ones."""
+    mapping, nodes, processes, _ = cell
+    return -(-processes // per_node) if mapping in ("core", "socket") else min(nodes, processes)
+
+
 def _distance(question: Question, cell: tuple, per_node: int) -> float:
-    mapping, nodes, processes, size = cell
+    mapping, _, processes, size = cell
     if (size is None) != (question.size is None):
         return math.inf
-    # The ranks of a run need not use all of its allocated nodes.
-    used = -(-processes // per_node) if mapping in ("core", "socket") else min(nodes, processes)
+    used = _used(cell, per_node)
     if (used > 1) != (question.nodes > 1 and question.processes > 1):
         return math.inf
     distance = abs(math.log2(processes / question.processes)) + abs(math.log2(used / question.nodes)) / 2
@@ -359,8 +371,9 @@ def advise(
     folders = sorted(path.parent.parent for path in results.glob(f"{study or '*'}/tuning/decisions.csv"))
     if not folders and not atlas:
         raise StudyError(
-            "no decisions yet: ./study run tuning, or for an existing study: "
-            "snakemake results/STUDY/tuning/decisions.csv"
+            f"study {study} has no decisions: they need `analysis: {{tuning: {{}}}}` in its file and ./study run {study}"
+            if study
+            else "no decisions yet: ./study run tuning, or a study of your own with `analysis: {tuning: {}}`"
         )
     answers = []
     for folder in folders:

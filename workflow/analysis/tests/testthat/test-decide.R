@@ -87,6 +87,21 @@ test_that("a default that is never the fastest is not said to be so in 0.0 % of 
   ))
 })
 
+test_that("sentences on a single cell have no plural", {
+  results <- read_results(make_study(toy_rows("bcast", c("default", "linear"), 2, 1, c(2, 1))))
+  expect_match(describe_answer(results), "nor tied with it in the only cell\\. It is 100 % slower\\.$")
+  expect_match(describe_default_vs_best(results, "bcast")[1], "in 0 of 1 cell \\(")
+  expect_match(describe_default_vs_best(results, "bcast")[2], "in 0 of 1 class\\.")
+  expect_match(describe_decision(results, "bcast")[1], "^1 of 1 cell has a single fastest algorithm")
+  alone <- read_results(make_study(toy_rows("bcast", "default", 2, 1, 2)))
+  expect_match(describe_latency(alone, "bcast")[1], "^The only latency is 2 \u00b5s \\(")
+})
+
+test_that("a barrier whose default is never slower is not said to be slower by 0", {
+  results <- read_results(make_study(toy_rows("barrier", c("default", "linear"), 4, NA, 1:2)))
+  expect_match(describe_optimal(results, "barrier"), "at 0 of 1 process counts\\.$")
+})
+
 test_that("ties of simulated latencies are not explained by noise, which they lack", {
   rows <- toy_rows("bcast", c("default", "linear"), 2, 1, 1:2)
   expect_match(tie_rule(read_results(make_study(rows, simulated = TRUE)), "bcast"), "fastest count as tied\\.$")

@@ -77,12 +77,19 @@ test_that("the answer begins with a verdict, and says what the nodes are", {
 test_that("two ranks are a sentence and no row", {
   front <- describe_front(c(front_study("pair", counts = 2), front_study("real")))
   expect_equal(unique(front$table$study), "real")
-  expect_match(front$silent[["pair"]], "with two ranks, all algorithms send the same messages")
+  expect_match(front$silent[["pair"]], "with two ranks, most algorithms send the same messages")
   expect_equal(front$order, c("real", "pair"))
   alone <- describe_front(front_study("pair", counts = 2))
   expect_equal(nrow(alone$table), 0)
   expect_null(alone$advice)
   expect_match(alone$steps[[1]]$text, "^No rule of this report was judged")
+  # A study that decides all the same shows what it found.
+  decided <- front_study("decided", counts = 2)
+  write_table(tibble::tibble(collective = "bcast", algorithm = "linear"), file.path(decided, "tuning", "decisions.csv"))
+  front <- describe_front(c(decided, front_study("real")))
+  expect_equal(unique(front$table$study), "real")
+  expect_null(front$silent[["decided"]])
+  expect_equal(front$order, c("real", "decided"))
 })
 
 test_that("advice has the gain with its interval, and a command for a cell that was measured", {

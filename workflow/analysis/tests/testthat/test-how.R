@@ -56,7 +56,18 @@ test_that("iterations, launches and the barrier are stated", {
   ))
   study$simulated <- TRUE
   study$provenance <- c(study$provenance, simulator = "SimGrid SMPI", simulator_version = "3.32", barriers = "aligned")
-  expect_match(describe_how(study, cells), "all ranks start each call at the same instant\\.$", all = FALSE)
+  expect_match(describe_how(study, cells), "^The barrier .* all ranks start each call at the same", all = FALSE)
+})
+
+test_that("sweeps in which calls start in another way are not said to be all of them", {
+  expect_match(describe_barriers(c("aligned", "default")), "^In some of the sweeps, the barrier .* is aligned,")
+  expect_match(describe_barriers("window"), "^The ranks start each call at an instant of synchronised clocks")
+  expect_match(describe_barriers(c("default", "window")), "^In some of the sweeps, the ranks start")
+  expect_match(describe_spreads(50), "^Each rank enters a call at its own instant, drawn from a range of 50 \u00b5s")
+  expect_match(describe_spreads(c(0, 50)), "^In some of the sweeps, each rank enters")
+  study <- list(simulated = FALSE, provenance = list(iterations = 1, barriers = "window", spreads_us = 50))
+  said <- paste(describe_repeats(study, tibble::tibble(stop = character())), collapse = " ")
+  expect_match(said, "synchronised clocks.*Each rank enters")
 })
 
 test_that("each claim names the figures and tables that show it", {

@@ -1,5 +1,9 @@
 test_that("sizes are told in binary units", {
   expect_equal(label_bytes(c(1, 1024, 1536, 1048576, NA)), c("1 B", "1 KiB", "1.5 KiB", "1 MiB", NA))
+  # Sizes of applications may be close to each other.
+  close <- c(100010, 1024, 100000, 100010)
+  expect_equal(label_bytes(close), c("100,010 B", "1 KiB", "100,000 B", "100,010 B"))
+  expect_equal(levels(size_factor(close)), c("1 KiB", "100,000 B", "100,010 B"))
 })
 
 test_that("long times are told in ms and s, with three digits", {
