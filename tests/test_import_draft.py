@@ -520,7 +520,9 @@ def test_joined_files_repeat_their_header(tmp_path: Path) -> None:
     header = "algorithm,mapping,np,size,latency"
     (folder / "bcast.csv").write_text(joined(GRID[:20], header) + joined(GRID[20:], header))
     assert len(read(folder)) == len(GRID)
-    (folder / "bcast.csv").write_text(joined(GRID[:20], header) + joined(GRID[20:], "algorithm,mapping,size,np,latency"))
+    (folder / "bcast.csv").write_text(
+        joined(GRID[:20], header) + joined(GRID[20:], "algorithm,mapping,size,np,latency")
+    )
     with pytest.raises(StudyError, match="line 22: a second header, whose columns have another order; split the file"):
         read(folder)
 

@@ -315,7 +315,7 @@ class Rows:
 
     def exchanged(self, other: Rows) -> np.ndarray:
         """Return how far the rows are from what is expected if they are exchanged with another series: the larger distance."""
-        return np.fmax(self.distances(self.logs, other.around), self.distances(other.logs, self.around))
+        return np.maximum(self.distances(self.logs, other.around), self.distances(other.logs, self.around))
 
 
 def _reversed(series: Series, mine: Rows) -> Iterator[Finding]:
