@@ -120,6 +120,13 @@ def _unused(problems: dict[str, int]) -> Iterator[Finding]:
             yield Finding("values", place.rstrip(")"), f"{count} {reason}", "certain", "not used")
         elif text.startswith("tests whose allocation"):
             yield Finding("processes", place.rstrip(")"), f"{count} {reason}", "certain", "not used")
+        elif text.startswith("raw outputs whose command"):
+            yield Finding(
+                "wrong algorithm" if "algorithm" in reason else "processes",
+                place.rstrip(")"),
+                f"{count} {reason}",
+                "certain",
+            )
         elif "last sizes are missing" in text:
             yield Finding("sizes", place.rstrip(")"), f"{count} {reason}", "likely", "the available sizes are used")
 
