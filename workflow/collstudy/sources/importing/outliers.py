@@ -92,16 +92,21 @@ def _beside_neighbours(timed: Launches) -> Iterator[tuple[Launches, np.ndarray, 
 
 
 def neighbours(logs: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Estimate each value from its up to eight neighbours within two steps along either axis: the median of their values, each
-    shifted by the median difference between the two rows (columns) if these have at least three common values; NaN with fewer than
-    two neighbours. A size smaller than a sixteenth is not a neighbour. Also return whether the neighbours agree.
+    """Estimate each value from its neighbours (see _neighbours), and return whether these agree. Numbers of ranks that were measured
+    with one or two sizes, as in a scan of all ranks, are no neighbours of those with several.
     """
+    around, agreed = _neighbours(logs, sizes)
     several = (~np.isnan(logs)).sum(axis=1) >= 3
     if several.any() and not several.all():
-        # Most numbers of ranks were measured with one size: they are no neighbours of those with several.
-        around, agreed = neighbours(np.where(several[:, None], np.nan, logs), sizes)
-        around[several], agreed[several] = neighbours(logs[several], sizes)
-        return around, agreed
+        around[several], agreed[several] = _neighbours(logs[several], sizes)
+    return around, agreed
+
+
+def _neighbours(logs: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Estimate each value from its up to eight neighbours within two steps along either axis: the median of their values, each
+    shifted by the median difference between the two rows (columns) if these have at least three common values; NaN with fewer than
+    two neighbours. A size smaller than a sixteenth is not a neighbour.
+    """
     padded = np.pad(logs, 2, constant_values=np.nan)
     rows, columns = logs.shape
     said = []
