@@ -17,9 +17,9 @@ np = lazy("numpy")
 #: within QUIET_TAIL. In the quiet series of the authors in the atlas, four launches are 10 to 29 times slower, all others less than 7
 #: times slower or faster; each of the four has neighbours that agree within a few percent. A launch within NOT_NEAR times those at the
 #: next number of ranks is not strange. From ISOLATED times slower on, a launch is strange if at least AGREEING neighbours, all but
-#: one, are within AGREED of their median (factor).
+#: one, are within AGREED of their median (factor). Three times slower ones are frequent in sound series.
 OUTLIER, QUIET_OUTLIER, STRANGE, NOT_NEAR = 500.0, 50.0, 10.0, 2.5
-ISOLATED, AGREEING, AGREED = 4.5, 6, 1.15
+ISOLATED, AGREEING, AGREED = 4.5, 4, 1.15
 QUIET_CELLS, QUIET, QUIET_TAIL = 60, 1.5, 3.0
 #: A series is noisy if at least the fraction NOISY of its cells, and at least NOISY_CELLS, take NOISE_FACTOR times as long as their
 #: neighbours (in sound series at most 0.6 %, or none).
@@ -58,15 +58,15 @@ def flag_outliers(launches: Launches) -> list[int]:
         mine = pairs.part(pairs.sizes == size)
         found += mine.at[mine.us > OUTLIER * np.median(mine.us)].tolist()
     for mine, above, alone, quiet, _ in _beside_neighbours(timed):
-        far = np.abs(above) > np.log(QUIET_OUTLIER) if quiet else above > np.log(OUTLIER)
+        far = np.where(quiet, np.abs(above) > np.log(QUIET_OUTLIER), above > np.log(OUTLIER))
         found += mine.at[far & alone].tolist()
     return sorted(found)
 
 
-def _beside_neighbours(timed: Launches) -> Iterator[tuple[Launches, np.ndarray, np.ndarray, bool, np.ndarray]]:
+def _beside_neighbours(timed: Launches) -> Iterator[tuple[Launches, *tuple[np.ndarray, ...]]]:
     """Yield the launches of each series of collectives, and number of nodes if there are few; the logarithms by which they exceed
     their neighbours (NaN without neighbours); whether not most of LAUNCHES or more launches of the cell do; whether the series is
-    quiet; and whether the neighbours agree.
+    quiet (its numbers of ranks with one or two sizes, or the others); and whether the neighbours agree.
     """
     by_nodes = len(np.unique(timed.nodes)) <= 4
     for _, whole in timed.part(~timed.pairs).by_series():
@@ -75,20 +75,23 @@ def _beside_neighbours(timed: Launches) -> Iterator[tuple[Launches, np.ndarray, 
             ranks, sizes, times = grid(mine.processes, mine.sizes, mine.us)
             logs = np.log(times)
             around, agreed = neighbours(logs, sizes)
-            apart = np.abs(logs - around)[~np.isnan(logs - around)]
-            quiet = len(apart) >= QUIET_CELLS and bool(
-                np.quantile(apart, 0.95) < np.log(QUIET) and (apart > np.log(QUIET_TAIL)).mean() <= 0.01
-            )
+            quiet = np.zeros(len(ranks), dtype=bool)
+            for part in (several := (~np.isnan(logs)).sum(axis=1) >= 3, ~several):
+                apart = np.abs(logs - around)[part]
+                apart = apart[~np.isnan(apart)]
+                quiet[part] = len(apart) >= QUIET_CELLS and (
+                    np.quantile(apart, 0.95) < np.log(QUIET) and (apart > np.log(QUIET_TAIL)).mean() <= 0.01
+                )
             cell = np.searchsorted(ranks, mine.processes), np.searchsorted(sizes, mine.sizes)
             above = np.log(mine.us) - around[cell]
-            if quiet:
-                # A sound launch at a number of ranks whose others were disturbed is near those of the next numbers.
-                beside = np.pad(logs, ((1, 1), (0, 0)), constant_values=np.nan)
-                near = np.fmin(np.abs(np.log(mine.us) - beside[:-2][cell]), np.abs(np.log(mine.us) - beside[2:][cell]))
-                above[near < np.log(NOT_NEAR)] = 0
+            calm = quiet[cell[0]]
+            # A sound launch at a number of ranks whose others were disturbed is near those of the next numbers.
+            beside = np.pad(logs, ((1, 1), (0, 0)), constant_values=np.nan)
+            near = np.fmin(np.abs(np.log(mine.us) - beside[:-2][cell]), np.abs(np.log(mine.us) - beside[2:][cell]))
+            above[calm & (near < np.log(NOT_NEAR))] = 0
             _, same, count = np.unique(np.column_stack(cell), axis=0, return_inverse=True, return_counts=True)
-            often = np.abs(logs - around)[cell] > np.log(STRANGE if quiet else OUTLIER)
-            yield mine, above, ~(often & (count[same.ravel()] >= LAUNCHES)), quiet, agreed[cell]
+            often = np.abs(logs - around)[cell] > np.log(np.where(calm, STRANGE, OUTLIER))
+            yield mine, above, ~(often & (count[same.ravel()] >= LAUNCHES)), calm, agreed[cell]
 
 
 def neighbours(logs: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
