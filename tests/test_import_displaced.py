@@ -228,3 +228,20 @@ def test_a_slow_launch_among_neighbours_that_agree(factor: float, found_by: list
     rng = random.Random(1)
     noisy = [row | scaled(rng.choice((0.8, 1.25)))(row) if row["algorithm"] == "chain" else row for row in slow]
     assert factor > 10 or "outlier" not in found(noisy)
+
+
+def test_a_slow_launch_in_a_scan_of_all_ranks() -> None:
+    """The scan with one size is quiet, the few numbers of ranks with all sizes are not."""
+    rng = random.Random(1)
+    of = at(sound(), "chain", 48)
+    cells = [(ranks, 4, 0.02) for ranks in range(2, 120)] + [
+        (ranks, size, 0.8) for ranks in (8, 32, 64) for size in SIZES
+    ]
+    rows = [
+        of["core", size] | {"processes": ranks} | scaled(ranks * math.exp(rng.gauss(0, noise)))(of["core", size])
+        for ranks, size, noise in cells
+    ]  # fmt: skip
+    assert "outlier" not in found([{**row} for row in rows])
+    slow = changed(rows, lambda row: row["processes"] == 50, scaled(6))
+    (finding,) = found(slow)["outlier"]
+    assert "1 launch is 6 times slower" in finding.found and "50 ranks" in finding.found
