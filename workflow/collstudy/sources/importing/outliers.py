@@ -76,8 +76,9 @@ def _beside_neighbours(timed: Launches) -> Iterator[tuple[Launches, *tuple[np.nd
             logs = np.log(times)
             around, agreed = neighbours(logs, sizes)
             quiet = np.zeros(len(ranks), dtype=bool)
+            off = np.abs(logs - around)
             for part in (several := (~np.isnan(logs)).sum(axis=1) >= 3, ~several):
-                apart = np.abs(logs - around)[part]
+                apart = off[part] if (~np.isnan(off[part])).sum() >= QUIET_CELLS else off
                 apart = apart[~np.isnan(apart)]
                 quiet[part] = len(apart) >= QUIET_CELLS and (
                     np.quantile(apart, 0.95) < np.log(QUIET) and (apart > np.log(QUIET_TAIL)).mean() <= 0.01
@@ -90,7 +91,7 @@ def _beside_neighbours(timed: Launches) -> Iterator[tuple[Launches, *tuple[np.nd
             near = np.fmin(np.abs(np.log(mine.us) - beside[:-2][cell]), np.abs(np.log(mine.us) - beside[2:][cell]))
             above[calm & (near < np.log(NOT_NEAR))] = 0
             _, same, count = np.unique(np.column_stack(cell), axis=0, return_inverse=True, return_counts=True)
-            often = np.abs(logs - around)[cell] > np.log(np.where(calm, STRANGE, OUTLIER))
+            often = off[cell] > np.log(np.where(calm, STRANGE, OUTLIER))
             yield mine, above, ~(often & (count[same.ravel()] >= LAUNCHES)), calm, agreed[cell]
 
 
