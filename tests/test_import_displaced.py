@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from made_rows import Rows, changed, found, scaled, sound
+from made_rows import SIZES, Rows, changed, found, scaled, sound
 
 
 def moved(rows: Rows, algorithm: str, field: str, to: Callable[[int], int | None]) -> Rows:
@@ -143,3 +144,104 @@ def test_sizes_that_were_limited() -> None:
     assert {finding.where for finding in found(limited)["times do not depend on size"]} == {
         "bcast chain, by core", "bcast chain, by node"
     }  # fmt: skip
+
+
+def at(rows: Rows, algorithm: str, ranks: int) -> dict[tuple[str, int], dict[str, Any]]:
+    """Return the rows of an algorithm and number of ranks by mapping and size."""
+    return {
+        (row["mapping"], row["size_bytes"]): row for row in rows if (row["algorithm"], row["processes"]) == (algorithm, ranks)
+    }  # fmt: skip
+
+
+def of_chain(row: dict[str, Any]) -> bool:
+    return (row["algorithm"], row["mapping"], row["processes"]) == ("chain", "core", 38)
+
+
+@pytest.mark.parametrize(
+    "other, words",
+    [
+        ({4096: 65536, 65536: 4096}, "65,536 bytes"),
+        (dict(zip(SIZES, reversed(SIZES), strict=True)), "in reverse order of sizes"),
+    ],
+)
+def test_sizes_exchanged_at_a_number_of_ranks(other: dict[int, int], words: str) -> None:
+    rows = sound()
+    of = at(rows, "chain", 38)
+    exchanged = changed(
+        rows, lambda row: of_chain(row) and row["size_bytes"] in other,
+        lambda row: scaled(1)(of[row["mapping"], other[row["size_bytes"]]]),
+    )  # fmt: skip
+    (finding,) = found(exchanged)["rows exchanged"]
+    assert finding.where == "bcast chain, by core" and "at 38 ranks" in finding.found and words in finding.found
+
+
+def test_a_number_of_ranks_of_another_algorithm() -> None:
+    rows, again = sound(), sound(seed=2)
+    linear, chain = at(again, "linear", 38), at(rows, "chain", 38)
+    copied = changed(rows, of_chain, lambda row: scaled(1)(linear[row["mapping"], row["size_bytes"]]))
+    (finding,) = found(copied)["rows exchanged"]
+    assert finding.where == "bcast chain, by core" and finding.found.endswith("from those of linear, by core")
+    # Both jobs have the other's name.
+    both = changed(
+        copied, lambda row: (row["algorithm"], row["mapping"], row["processes"]) == ("linear", "core", 38),
+        lambda row: scaled(1)(chain[row["mapping"], row["size_bytes"]]),
+    )  # fmt: skip
+    assert "bcast chain, by core and bcast linear, by core" in {
+        finding.where for finding in found(both)["rows exchanged"] if finding.found.endswith("if the two are exchanged")
+    }
+
+
+@pytest.mark.parametrize("field, check", [("size_bytes", "sizes"), ("processes", "processes")])
+def test_sizes_or_ranks_sorted_as_text(field: str, check: str) -> None:
+    values = sorted({row[field] for row in sound()})
+    label = dict(zip(values, sorted(values, key=str), strict=True))
+    findings = found([row | {field: label[row[field]]} if row["algorithm"] == "binomial" else row for row in sound()])
+    texts = {finding.where: finding.found for finding in findings[check] if "sorted as text" in finding.found}
+    assert texts.keys() == {"bcast binomial, by core", "bcast binomial, by node"}
+
+
+@pytest.mark.parametrize("factor, count", [(1.3, 1), (1.1, 0)])
+def test_a_slow_job(factor: float, count: int) -> None:
+    assert len(found(changed(sound(), of_chain, scaled(factor))).get("slow job", [])) == count
+
+
+def test_a_number_of_ranks_after_a_power_of_two_is_no_slow_job() -> None:
+    """Trees have a level more there, and later numbers of ranks may take less."""
+    slower = changed(sound(), lambda row: row["algorithm"] == "chain" and row["processes"] == 34, scaled(1.3))
+    assert "slow job" not in found(slower)
+
+
+def test_the_first_size_contains_the_start() -> None:
+    slow = changed(sound(), lambda row: row["algorithm"] == "chain" and row["size_bytes"] == 1, scaled(3))
+    texts = {finding.where: finding.found for finding in found(slow)["noise"]}
+    assert texts.keys() == {"bcast chain, by core", "bcast chain, by node"}
+    assert all(text.startswith("the smallest size takes") for text in texts.values())
+
+
+@pytest.mark.parametrize("factor, found_by", [(6.0, ["possible"]), (12.0, ["likely"]), (3.0, [])])
+def test_a_slow_launch_among_neighbours_that_agree(factor: float, found_by: list[str]) -> None:
+    slow = changed(sound(), lambda row: of_chain(row) and row["size_bytes"] == 1024, scaled(factor))
+    findings = found(slow).get("outlier", [])
+    assert [finding.confidence for finding in findings] == found_by
+    assert all("also in means" in finding.action for finding in findings)
+    # Neighbours that differ among each other are no evidence.
+    rng = random.Random(1)
+    noisy = [row | scaled(rng.choice((0.8, 1.25)))(row) if row["algorithm"] == "chain" else row for row in slow]
+    assert factor > 10 or "outlier" not in found(noisy)
+
+
+def test_a_slow_launch_in_a_scan_of_all_ranks() -> None:
+    """The scan with one size is quiet, the few numbers of ranks with all sizes are not."""
+    rng = random.Random(1)
+    of = at(sound(), "chain", 48)
+    cells = [(ranks, 4, 0.02) for ranks in range(2, 120)] + [
+        (ranks, size, 0.8) for ranks in (8, 32, 64) for size in SIZES
+    ]
+    rows = [
+        of["core", size] | {"processes": ranks} | scaled(ranks * math.exp(rng.gauss(0, noise)))(of["core", size])
+        for ranks, size, noise in cells
+    ]  # fmt: skip
+    assert "outlier" not in found([{**row} for row in rows])
+    slow = changed(rows, lambda row: row["processes"] == 50, scaled(6))
+    (finding,) = found(slow)["outlier"]
+    assert "1 launch is 6 times slower" in finding.found and "50 ranks" in finding.found

@@ -511,3 +511,27 @@ def test_ranks_behind_the_mapping_by_node(tmp_path: Path) -> None:
     (entry,) = yaml.safe_load(text)["import"]["files"]
     assert entry["path"] == f"{tmp_path}/bcast_{{algorithm}}_{{mapping}}_{{processes}}.out"
     assert any("whether 2, 16 in the names are numbers of processes" in question for question in questions)
+
+
+def test_joined_files_repeat_their_header(tmp_path: Path) -> None:
+    """As of `cat *.csv`; a header whose columns have another order would exchange them."""
+    folder = tmp_path / "theirs"
+    folder.mkdir()
+    header = "algorithm,mapping,np,size,latency"
+    (folder / "bcast.csv").write_text(joined(GRID[:20], header) + joined(GRID[20:], header))
+    assert len(read(folder)) == len(GRID)
+    (folder / "bcast.csv").write_text(
+        joined(GRID[:20], header) + joined(GRID[20:], "algorithm,mapping,size,np,latency")
+    )
+    with pytest.raises(StudyError, match="line 22: a second header, whose columns have another order; split the file"):
+        read(folder)
+
+
+def test_ranks_of_a_node_need_the_number_of_nodes(tmp_path: Path) -> None:
+    folder = tmp_path / "theirs"
+    folder.mkdir()
+    (folder / "bcast.csv").write_text(joined(GRID, "algorithm,mapping,ppn,size,latency"))
+    _, questions = draft(folder, "theirs", "orfeo-thin", CONFIGURATION)
+    assert "bcast.csv (1 file): nodes; it can be set in `constants`" in questions
+    with pytest.raises(StudyError, match="no column, constant or part of the file's name gives nodes"):
+        read(folder)

@@ -341,3 +341,33 @@ def test_equal_times_of_single_calls_are_kept(theirs: Import) -> None:
     theirs.collect(study + "      rows: iterations\n")
     (row,) = theirs.rows()
     assert (row["latency_us"], row["iterations"]) == ("0.55", "200")
+
+
+COMMANDED = """
+title: Theirs
+question: q
+machine: orfeo-thin
+import:
+  mpi_version: 4.1.6
+  files: [{{path: "{folder}/bcast_{{algorithm}}_{{mapping}}_{{processes}}.out", format: omb, collective: bcast}}]
+"""
+
+
+@pytest.mark.parametrize(
+    "ranks, number, found",
+    [
+        (16, 2, []),
+        (8, 2, [("processes", "bcast_chain_core_16.out: 8, not 16", "1 raw output whose command has another number of ranks")]),
+        (16, 6, [("wrong algorithm", "bcast_chain_core_16.out: binomial, not chain", "1 raw output whose command has another algorithm")]),
+        (16, 99, []),
+    ],
+)  # fmt: skip
+def test_the_command_in_raw_output(theirs: Import, ranks: int, number: int, found: list[tuple[str, str, str]]) -> None:
+    """Scripts print the command; it says what ran. Commands of other benchmarks do not."""
+    (theirs.data / "bcast_chain_core_16.out").write_text(
+        "mpirun -np 4 osu_reduce\n"
+        f"mpirun -np {ranks} --map-by core --mca coll_tuned_bcast_algorithm {number} ./osu_bcast -f\n\n"
+        "# OSU MPI Broadcast Latency Test v7.3\n# Size       Avg Latency(us)\n1        0.25\n2        0.50\n"
+    )
+    theirs.collect(COMMANDED)
+    assert [(row["check"], row["where"], row["found"]) for row in theirs.rows("import-checks")] == found

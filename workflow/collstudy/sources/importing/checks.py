@@ -14,7 +14,7 @@ from typing import Any
 
 from collstudy.base.lazy import lazy
 from collstudy.sources.importing.copies import copies, multiples
-from collstudy.sources.importing.displaced import at_two_ranks, displaced, steps
+from collstudy.sources.importing.displaced import at_two_ranks, displaced, exchanged, out_of_order, steps
 from collstudy.sources.importing.findings import Finding, percent
 from collstudy.sources.importing.labels import (
     LARGE,
@@ -27,7 +27,7 @@ from collstudy.sources.importing.labels import (
     same_as_another,
 )
 from collstudy.sources.importing.mappings import no_effect, pairs_on_one_node, stayed_on_the_node
-from collstudy.sources.importing.outliers import flag_outliers, nan_medians, noise, outliers
+from collstudy.sources.importing.outliers import flag_outliers, nan_medians, noise, outliers, slow_jobs
 from collstudy.sources.importing.printed import limits, resolution
 from collstudy.sources.importing.series import Launches, Series, Table, Values, series_of
 from collstudy.sources.importing.units import FEW_RANKS, far_from_neighbours, units
@@ -41,6 +41,9 @@ STEEP, FEW_BYTES = 3.0, 64
 #: The smallest rank count takes at most this many times as long as the next larger one (measured: 0.3 to 2.2 in the median over
 #: small and large sizes; 3.1 over small ones alone).
 FALLING = 3.0
+#: Times of the smallest size are at most FIRST times those of the next two (measured: 1.2 in the median over ranks; 1.7 to 26 in two
+#: authors' data whose first call was disturbed).
+FIRST = 1.5
 #: All launches had the same number of ranks if the times at SEVERAL_SIZES or more sizes differ by less than EVEN (median) over rank
 #: counts whose largest is at least MORE_RANKS times the smallest (measured: at most 0.01 for such data, at least 0.05 for others).
 EVEN, MORE_RANKS, SEVERAL_SIZES = 0.03, 8, 5
@@ -78,9 +81,10 @@ def check(
         found += [
             *same_as_another(table), *not_forced(table), *growth(table, machine), *disagreement(table), *stayed_on_the_node(table, machine),
             *no_effect(table, machine), *displaced(table, studies), *other_studies(table, studies), *at_two_ranks(table), *steps(table),
-            *files_disagree(timed), *limits(timed), *resolution(timed), *_outside(timed), *_flat(table), *_capped(table), *even,
-            *multiples(table), *units(table, machine, {series for finding in even for series in finding.about}),
-            *far_from_neighbours(table), *_sizes(timed), *_ends_early(timed), *_steep(table), *_falling(table), *noise(table),
+            *exchanged(table), *out_of_order(table), *slow_jobs(table), *files_disagree(timed), *limits(timed), *resolution(timed),
+            *_outside(timed), *_flat(table), *_capped(table), *even, *multiples(table),
+            *units(table, machine, {series for finding in even for series in finding.about}), *far_from_neighbours(table),
+            *_sizes(timed), *_ends_early(timed), *_steep(table), *_falling(table), *_first(table), *noise(table),
         ]  # fmt: skip
         found += copies(mine, theirs)
     found += pairs_on_one_node(everything.part(everything.pairs), machine)
@@ -116,6 +120,13 @@ def _unused(problems: dict[str, int]) -> Iterator[Finding]:
             yield Finding("values", place.rstrip(")"), f"{count} {reason}", "certain", "not used")
         elif text.startswith("tests whose allocation"):
             yield Finding("processes", place.rstrip(")"), f"{count} {reason}", "certain", "not used")
+        elif text.startswith("raw outputs whose command"):
+            yield Finding(
+                "wrong algorithm" if "algorithm" in reason else "processes",
+                place.rstrip(")"),
+                f"{count} {reason}",
+                "certain",
+            )
         elif "last sizes are missing" in text:
             yield Finding("sizes", place.rstrip(")"), f"{count} {reason}", "likely", "the available sizes are used")
 
@@ -332,4 +343,19 @@ def _falling(table: Table) -> Iterator[Finding]:
                 "processes", (series,),
                 f"{int(ranks[0]):,} ranks take {np.median(ratios):.2g} times as long as {int(ranks[1]):,} (median of {len(ratios)} sizes)",
                 "likely",
+            )  # fmt: skip
+
+
+def _first(table: Table) -> Iterator[Finding]:
+    """Find series whose smallest size takes longer than the next ones: it contains the start of the job, or had no warm-up calls."""
+    for series, values in table.columns():
+        found = []
+        for _, sizes, times in _by_ranks(table, np.where(table.sizes > 0, values, np.nan)):
+            if len(sizes) >= 3:
+                found.append(times[0] / np.median(times[1:3]))
+        if len(found) >= 3 and np.median(found) > FIRST:
+            yield Finding(
+                "noise", (series,),
+                f"the smallest size takes {np.median(found):.3g} times as long as the next two (median over {len(found)} numbers of "
+                "ranks): the first calls were measured with it (connections, no warm-up)", "likely",
             )  # fmt: skip

@@ -117,8 +117,12 @@ def _with_point(text: str) -> str:
 
 
 def records(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield each record that is not empty, with its line number. Raises StudyError for a record of several lines and unclosed quotes."""
+    """Yield each record that is not empty, with its line number, without a header that is repeated (files that were joined).
+
+    Raises StudyError for a record of several lines, unclosed quotes, and a second header with the columns in another order.
+    """
     stream = reader(read_text(path))
+    header: list[str] | None = None
     while True:
         line = stream.line_num + 1
         try:
@@ -130,8 +134,17 @@ def records(path: Path) -> Iterator[tuple[int, list[str]]]:
             raise StudyError(f"{path}: line {line}: {reason}") from None
         if stream.line_num > line:
             raise StudyError(f"{path}: line {line}: a quoted field continues to line {stream.line_num}")
-        if any(text.strip() for text in fields):
-            yield line, fields
+        if not any(text.strip() for text in fields):
+            continue
+        if header is None:
+            header = [] if any(_NUMBER.fullmatch(text.strip()) for text in fields) else fields
+        elif fields[0] in header and sorted(fields) == sorted(header):
+            if fields != header:
+                raise StudyError(
+                    f"{path}: line {line}: a second header, whose columns have another order; split the file here"
+                )
+            continue
+        yield line, fields
 
 
 def _columns(path: Path, header: list[str], columns: dict[str, Any], problems: Problems) -> dict[str, str]:

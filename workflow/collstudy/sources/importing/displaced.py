@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from collstudy.base.lazy import lazy
 from collstudy.sources.importing.findings import Finding, named, percent
+from collstudy.sources.importing.outliers import between, neighbours, usual
 from collstudy.sources.importing.series import Series, Table
 
 np = lazy("numpy")
@@ -37,6 +38,17 @@ GROWING = 1024
 #: (logarithm, median over sizes up to GROWING), or nowhere. Measured one row later: at most 0.1. One row earlier times of gathers and
 #: reductions rise in sound data, so they are not judged.
 POWERS, RISE, NO_RISE = (16, 32), 0.2, 0.1
+#: Two sizes were exchanged if both times are FAR_TIMES or more (logarithm), and FARTHER times as far as 95 % of the series' times (at
+#: most QUIET), from what their neighbours suggest, but EXCHANGED times nearer to what the other's suggest. No sound series has such
+#: times: 0.23 is the farthest that fits, or 2.1 times.
+FAR_TIMES, FARTHER, EXCHANGED, QUIET = 0.3, 2.5, 4.0, 0.4
+#: Rows of EXCHANGED_SIZES or more sizes were exchanged if the upper quartiles of their distances from the rows beside them (at most SPAN
+#: times as many ranks as each other) are FAR_ROWS or more, and if exchanged, at most FITS_ROWS: EXCHANGED_ROWS times less between series
+#: (measured: 1.8), EXCHANGED times within a series, where they also are FARTHER than 80 % of its rows.
+EXCHANGED_SIZES, SPAN, FAR_ROWS, FITS_ROWS, EXCHANGED_ROWS = 5, 4.0, 0.15, 0.12, 2.5
+#: In each series, rank correlation of times with sizes (ranks) below OUT_OF_ORDER, and above IN_ORDER if these had been sorted as text,
+#: or in reverse. At least LEAST_SORTED of them. Measured: 0.7 and more for sizes but in noise, 0.2 for ranks.
+OUT_OF_ORDER, IN_ORDER, LEAST_SORTED = 0.6, 0.85, 8
 
 
 @dataclass(frozen=True)
@@ -233,3 +245,138 @@ def _above(rises: np.ndarray, place: int) -> float:
     """Return by how much a rise exceeds the median of the two before and the two after it."""
     beside = np.r_[rises[place - 2 : place], rises[place + 1 : place + 3]]
     return float(rises[place] - np.median(beside))
+
+
+def exchanged(table: Table) -> Iterator[Finding]:
+    """Find times that were exchanged: of two sizes at a number of ranks; or all of a number of ranks, with those of another algorithm or
+    mapping, or with themselves in reverse order of sizes; or that are another algorithm's or mapping's.
+    """
+    rows: dict[Series, Rows] = {}
+    for series in table.series:
+        grid = grid_of(table, series)
+        yield from _two_sizes(series, grid)
+        rows[series] = Rows(table, grid)
+        yield from _reversed(series, rows[series])
+    for one, two in itertools.combinations(rows, 2):
+        if one[:2] == two[:2] and (one[2:4] == two[2:4] or one[4] == two[4]):
+            yield from _between_series(rows, one, two)
+
+
+def _two_sizes(series: Series, grid: Grid) -> Iterator[Finding]:
+    """Find pairs of sizes at one number of ranks, each of which has the time that is expected of the other."""
+    logs = np.log(grid.times)
+    around, _ = neighbours(logs, grid.sizes)
+    off = logs - around
+    known = np.abs(off[~np.isnan(off)])
+    if len(known) < 20:
+        return
+    most = np.quantile(known, 0.95)
+    far = (np.abs(off) > max(FAR_TIMES, FARTHER * most)) & (most < QUIET)
+    for at in np.flatnonzero(far.sum(axis=1) > 1):
+        pairs = [
+            (j, k) for j, k in itertools.combinations(np.flatnonzero(far[at]), 2)
+            if off[at, j] > 0 > off[at, k] and around[at, j] < around[at, k]
+            and EXCHANGED * max(abs(logs[at, j] - around[at, k]), abs(logs[at, k] - around[at, j])) < min(abs(off[at, [j, k]]))
+        ]  # fmt: skip
+        if len(pairs) == 1:
+            ((j, k),) = pairs
+            yield Finding(
+                "rows exchanged", (series,),
+                f"at {int(grid.ranks[at]):,} ranks, {int(grid.sizes[j]):,} bytes take {grid.times[at, j]:g} us and "
+                f"{int(grid.sizes[k]):,} bytes {grid.times[at, k]:g} us; their neighbours in size and ranks suggest "
+                f"{np.exp(around[at, j]):.3g} and {np.exp(around[at, k]):.3g} us", "likely",
+            )  # fmt: skip
+
+
+class Rows:
+    """Times (logarithms) of a series by number of ranks, at all ranks and sizes of the table, and what is expected of them."""
+
+    def __init__(self, table: Table, grid: Grid):
+        self.ranks, sizes = np.unique(table.processes), np.unique(table.sizes)
+        self.logs, self.around = (np.full((len(self.ranks), len(sizes)), np.nan) for _ in range(2))
+        several = (~np.isnan(grid.times)).sum(axis=1) >= EXCHANGED_SIZES
+        ranks, logs = grid.ranks[several], np.log(grid.times[several])
+        place = np.ix_(np.searchsorted(self.ranks, ranks), np.searchsorted(sizes, grid.sizes))
+        self.logs[place], self.around[place] = logs, between(ranks, logs, SPAN)
+        self.apart = self.distances(self.logs, self.around)
+
+    @staticmethod
+    def distances(logs: np.ndarray, around: np.ndarray) -> np.ndarray:
+        """Return how far each row is from what is expected: the upper quartile over sizes; NaN with few."""
+        off = np.sort(np.abs(logs - around), axis=1)  # NaN last
+        known = (~np.isnan(off)).sum(axis=1)
+        quartile = off[np.arange(len(off)), np.maximum(0, 3 * (known - 1) // 4)]
+        return np.where(known >= EXCHANGED_SIZES, quartile, np.nan)
+
+    def unusual(self, at: int) -> bool:
+        """Return whether a row is much farther from those beside it than the others, which are near."""
+        most = usual(self.apart, at)
+        return bool(most < QUIET and self.apart[at] > max(FAR_ROWS, FARTHER * most))
+
+    def exchanged(self, other: Rows) -> np.ndarray:
+        """Return how far the rows are from what is expected if they are exchanged with another series: the larger distance."""
+        return np.maximum(self.distances(self.logs, other.around), self.distances(other.logs, self.around))
+
+
+def _reversed(series: Series, mine: Rows) -> Iterator[Finding]:
+    """Find numbers of ranks whose times are in reverse order of sizes."""
+    for at in filter(mine.unusual, range(len(mine.ranks))):
+        known = np.flatnonzero(~np.isnan(mine.logs[at] + mine.around[at]))
+        moved = float(np.quantile(np.abs(mine.logs[at][known[::-1]] - mine.around[at][known]), 0.75))
+        if EXCHANGED * moved < mine.apart[at]:
+            yield _exchanged((series,), mine, at, moved, "in reverse order of sizes")
+
+
+def _between_series(rows: dict[Series, Rows], one: Series, two: Series) -> Iterator[Finding]:
+    """Find numbers of ranks at which two series were exchanged, or one has the times of the other."""
+    a, b = rows[one], rows[two]
+    moved, apart = a.exchanged(b), np.minimum(a.apart, b.apart)
+    for at in np.flatnonzero((apart > FAR_ROWS) & (moved < np.minimum(FITS_ROWS, apart / EXCHANGED_ROWS))):
+        yield _exchanged((one, two), a, at, moved[at], "if the two are exchanged")
+    if "default" in (one[2], two[2]):
+        return
+    difference = Rows.distances(a.logs, b.logs)
+    common = np.flatnonzero(~np.isnan(difference))
+    for before, at, after in zip(common, common[1:], common[2:], strict=False):
+        for series, mine, other, theirs in ((one, a, two, b), (two, b, one, a)):
+            least = min(mine.apart[at], difference[before], difference[after])
+            equal = difference[at] < min(FITS_ROWS, least / EXCHANGED)
+            if equal and mine.unusual(at) and EXCHANGED * theirs.apart[at] < mine.apart[at]:
+                yield _exchanged((series,), mine, at, difference[at], f"from those of {other[2]}, by {other[4]}")
+
+
+def _exchanged(about: tuple[Series, ...], rows: Rows, at: int, moved: float, words: str) -> Finding:
+    return Finding(
+        "rows exchanged", about,
+        f"at {int(rows.ranks[at]):,} ranks a quarter of the times are {percent(np.expm1(rows.apart[at]))} and more from what the next "
+        f"smaller and larger numbers of ranks suggest, but three quarters at most {percent(np.expm1(moved))} {words}",
+        "likely",
+    )  # fmt: skip
+
+
+def out_of_order(table: Table) -> Iterator[Finding]:
+    """Find series whose times follow the sizes, or the numbers of ranks, only if these are sorted as text, or in reverse."""
+    for series in table.series:
+        grid = grid_of(table, series)
+        for check, what, labels, times in (
+            ("sizes", "bytes", grid.sizes, grid.times),
+            ("processes", "ranks", grid.ranks, grid.times.T),
+        ):
+            if len(labels) < LEAST_SORTED or not _follows(times) < OUT_OF_ORDER:
+                continue
+            as_text, reverse = np.argsort([str(int(label)) for label in labels]), np.arange(len(labels))[::-1]
+            for order, words in ((as_text, "as text"), (np.argsort(as_text), "as text"), (reverse, "in reverse")):
+                if _follows(times[:, order]) > IN_ORDER:
+                    yield Finding(
+                        check, (series,),
+                        f"the times do not follow the {what} (rank correlation {_follows(times):.2f}), but would if the {what} were sorted "
+                        f"{words} ({_follows(times[:, order]):.2f})", "likely",
+                    )  # fmt: skip
+                    break
+
+
+def _follows(times: np.ndarray) -> float:
+    """Return the median rank correlation of whole rows of times with their order; NaN without such rows."""
+    whole = times[~np.isnan(times).any(axis=1)]
+    order = whole.argsort(axis=1).argsort(axis=1)
+    return float(np.median([np.corrcoef(row, np.arange(len(row)))[0, 1] for row in order])) if len(whole) else np.nan

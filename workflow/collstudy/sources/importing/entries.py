@@ -181,7 +181,8 @@ def _missing(entries: list[dict[str, Any]], kind: str, columns: dict[str, str]) 
     entry = entries[0]
     given = {*columns, *entry.get("wide", {}), *(("latency_us",) if "wide" in entry else ())}
     given |= set(re.findall(r"\{(\w+)\}", entry["path"]))
-    given |= {"processes"} if {"nodes", "processes_per_node"} <= given else set()
+    per_node = "processes_per_node" in given
+    given |= {"processes"} if per_node else set()
     given |= {"latency_us"} if "bandwidth_mb_s" in given else set()
     if kind in ("omb", "imb") or entry["collective"] not in SIZED:
         given |= {"size_bytes"}
@@ -191,7 +192,7 @@ def _missing(entries: list[dict[str, Any]], kind: str, columns: dict[str, str]) 
         given |= {"processes"}
     if entry["collective"] in POINT_TO_POINT:
         given |= {"algorithm", "processes"}
-    return [field for field in NEEDED if field not in given]
+    return [field for field in (*NEEDED, *["nodes"] * per_node) if field not in given]
 
 
 def _count_rows(

@@ -29,9 +29,10 @@ class Finding:
         """Return `about` in words."""
         if isinstance(self.about, str):
             return self.about
-        sources = " and ".join(series[0] for series in self.about)
         name = self.about[0][1:]
-        return series_name(self.about[0]) if len(self.about) == 1 else f"{series_name(('', *name))}: {sources}"
+        if len(self.about) == 1 or any(series[1:] != name for series in self.about):
+            return " and ".join(map(series_name, self.about))
+        return f"{series_name(('', *name))}: {' and '.join(series[0] for series in self.about)}"
 
 
 def rows_of(findings: list[Finding]) -> list[dict[str, Any]]:

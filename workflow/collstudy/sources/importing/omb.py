@@ -27,6 +27,8 @@ _TITLES = {
     "broadcast": "bcast", "all-to-all personalized exchange": "alltoall", "all-to-allv personalized exchange": "alltoallv",
     "bandwidth": "bw", "multi": "multi_lat",
 }  # fmt: skip
+#: The number of ranks in a command that starts a benchmark, as scripts print it.
+_RANKS = re.compile(r"\s(?:-np|--np|-n|--n|--ntasks)[ =](\d+)\b", re.ASCII)
 _VALUES = re.compile(r"\s*\d[\d.]*(\s+[\d.]+)*\s*", re.ASCII)
 _ROW = re.compile(r"^\s*(\d+)\s+[\d.]+", re.ASCII)
 
@@ -43,6 +45,16 @@ def titled(line: str) -> str | None:
 def collectives_of(text: str) -> list[str]:
     """Return the collectives of the outputs in a text; [] for a text without a title."""
     return list(dict.fromkeys(name for line in text.splitlines() if (name := titled(line))))
+
+
+def commanded(text: str, collective: str) -> tuple[set[int], set[int]]:
+    """Return the numbers of ranks, and Open MPI's numbers of forced algorithms, in the commands for a benchmark in a text."""
+    commands = re.findall(rf"\b(?:mpirun|mpiexec|prun|srun)\b.*\bosu_{collective}\b", text)
+    forced = re.compile(rf"\bcoll_tuned_{collective}_algorithm[ =](\d+)\b", re.ASCII)
+    ranks, algorithms = (
+        {int(number) for command in commands for number in of.findall(command)} for of in (_RANKS, forced)
+    )
+    return ranks, algorithms
 
 
 def rows(path: Path, entry: dict[str, Any], problems: Problems) -> Iterator[tuple[int, dict[str, str]]]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from collstudy.base.lazy import lazy
 from collstudy.sources.importing.findings import Finding
 from collstudy.sources.importing.series import Launches, Series, Table, grid
+from collstudy.sources.importing.units import APART
 
 np = lazy("numpy")
 
@@ -15,12 +16,18 @@ np = lazy("numpy")
 #: A series is quiet if at least QUIET_CELLS values are known, of which 95 % are within QUIET of their neighbours (factor), and 99 %
 #: within QUIET_TAIL. In the quiet series of the authors in the atlas, four launches are 10 to 29 times slower, all others less than 7
 #: times slower or faster; each of the four has neighbours that agree within a few percent. A launch within NOT_NEAR times those at the
-#: next number of ranks is not strange.
+#: next number of ranks is not strange. From ISOLATED times slower on, a launch is strange if at least AGREEING neighbours, all but
+#: one, are within AGREED of their median (factor). Three times slower ones are frequent in sound series.
 OUTLIER, QUIET_OUTLIER, STRANGE, NOT_NEAR = 500.0, 50.0, 10.0, 2.5
+ISOLATED, AGREEING, AGREED = 4.5, 4, 1.15
 QUIET_CELLS, QUIET, QUIET_TAIL = 60, 1.5, 3.0
 #: A series is noisy if at least the fraction NOISY of its cells, and at least NOISY_CELLS, take NOISE_FACTOR times as long as their
 #: neighbours (in sound series at most 0.6 %, or none).
 NOISY, NOISY_CELLS, NOISE_FACTOR = 0.015, 10, 5.0
+#: A job of a number of ranks is slow if SLOW_PART of at least SLOW_SIZES sizes take SLOW times as long as the next smaller and larger
+#: number suggest, and longer (LONGER) than both; these are at most SPAN times apart. Half of this is rare: at most a fifth
+#: of the series' other rows. Measured: at most 1.13 in sound series.
+SLOW, SLOW_PART, SLOW_SIZES, LONGER, SPAN = 1.2, 0.8, 8, 1.04, 1.5
 #: From this number of launches on, a cell that is slow in most of them is not an outlier.
 LAUNCHES = 3
 
@@ -30,7 +37,7 @@ def noise(table: Table) -> Iterator[Finding]:
     for series, values in table.columns():
         _, sizes, times = table.grid(values)
         logs = np.log(times)
-        above = logs - _neighbours(logs, sizes)
+        above = logs - neighbours(logs, sizes)[0]
         above = above[~np.isnan(above)]
         slow = int((above > np.log(NOISE_FACTOR)).sum())
         if slow >= NOISY_CELLS and slow >= NOISY * len(above):
@@ -50,16 +57,16 @@ def flag_outliers(launches: Launches) -> list[int]:
     for size in np.unique(pairs.sizes):
         mine = pairs.part(pairs.sizes == size)
         found += mine.at[mine.us > OUTLIER * np.median(mine.us)].tolist()
-    for mine, above, alone, quiet in _beside_neighbours(timed):
-        far = np.abs(above) > np.log(QUIET_OUTLIER) if quiet else above > np.log(OUTLIER)
+    for mine, above, alone, quiet, _ in _beside_neighbours(timed):
+        far = np.where(quiet, np.abs(above) > np.log(QUIET_OUTLIER), above > np.log(OUTLIER))
         found += mine.at[far & alone].tolist()
     return sorted(found)
 
 
-def _beside_neighbours(timed: Launches) -> Iterator[tuple[Launches, np.ndarray, np.ndarray, bool]]:
+def _beside_neighbours(timed: Launches) -> Iterator[tuple[Launches, *tuple[np.ndarray, ...]]]:
     """Yield the launches of each series of collectives, and number of nodes if there are few; the logarithms by which they exceed
-    their neighbours (NaN without neighbours); whether not most of LAUNCHES or more launches of the cell do; and whether the series is
-    quiet.
+    their neighbours (NaN without neighbours); whether not most of LAUNCHES or more launches of the cell do; whether the series is
+    quiet (its numbers of ranks with one or two sizes, or the others); and whether the neighbours agree.
     """
     by_nodes = len(np.unique(timed.nodes)) <= 4
     for _, whole in timed.part(~timed.pairs).by_series():
@@ -67,24 +74,39 @@ def _beside_neighbours(timed: Launches) -> Iterator[tuple[Launches, np.ndarray, 
         for mine in parts:
             ranks, sizes, times = grid(mine.processes, mine.sizes, mine.us)
             logs = np.log(times)
-            around = _neighbours(logs, sizes)
-            apart = np.abs(logs - around)[~np.isnan(logs - around)]
-            quiet = len(apart) >= QUIET_CELLS and bool(
-                np.quantile(apart, 0.95) < np.log(QUIET) and (apart > np.log(QUIET_TAIL)).mean() <= 0.01
-            )
+            around, agreed = neighbours(logs, sizes)
+            quiet = np.zeros(len(ranks), dtype=bool)
+            off = np.abs(logs - around)
+            for part in (several := (~np.isnan(logs)).sum(axis=1) >= 3, ~several):
+                apart = off[part] if (~np.isnan(off[part])).sum() >= QUIET_CELLS else off
+                apart = apart[~np.isnan(apart)]
+                quiet[part] = len(apart) >= QUIET_CELLS and (
+                    np.quantile(apart, 0.95) < np.log(QUIET) and (apart > np.log(QUIET_TAIL)).mean() <= 0.01
+                )
             cell = np.searchsorted(ranks, mine.processes), np.searchsorted(sizes, mine.sizes)
             above = np.log(mine.us) - around[cell]
-            if quiet:
-                # A sound launch at a number of ranks whose others were disturbed is near those of the next numbers.
-                beside = np.pad(logs, ((1, 1), (0, 0)), constant_values=np.nan)
-                near = np.fmin(np.abs(np.log(mine.us) - beside[:-2][cell]), np.abs(np.log(mine.us) - beside[2:][cell]))
-                above[near < np.log(NOT_NEAR)] = 0
+            calm = quiet[cell[0]]
+            # A sound launch at a number of ranks whose others were disturbed is near those of the next numbers.
+            beside = np.pad(logs, ((1, 1), (0, 0)), constant_values=np.nan)
+            near = np.fmin(np.abs(np.log(mine.us) - beside[:-2][cell]), np.abs(np.log(mine.us) - beside[2:][cell]))
+            above[calm & (near < np.log(NOT_NEAR))] = 0
             _, same, count = np.unique(np.column_stack(cell), axis=0, return_inverse=True, return_counts=True)
-            often = np.abs(logs - around)[cell] > np.log(STRANGE if quiet else OUTLIER)
-            yield mine, above, ~(often & (count[same.ravel()] >= LAUNCHES)), quiet
+            often = off[cell] > np.log(np.where(calm, STRANGE, OUTLIER))
+            yield mine, above, ~(often & (count[same.ravel()] >= LAUNCHES)), calm, agreed[cell]
 
 
-def _neighbours(logs: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+def neighbours(logs: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Estimate each value from its neighbours (see _neighbours), and return whether these agree. Numbers of ranks that were measured
+    with one or two sizes, as in a scan of all ranks, are no neighbours of those with several.
+    """
+    around, agreed = _neighbours(logs, sizes)
+    several = (~np.isnan(logs)).sum(axis=1) >= 3
+    if several.any() and not several.all():
+        around[several], agreed[several] = _neighbours(logs[several], sizes)
+    return around, agreed
+
+
+def _neighbours(logs: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Estimate each value from its up to eight neighbours within two steps along either axis: the median of their values, each
     shifted by the median difference between the two rows (columns) if these have at least three common values; NaN with fewer than
     two neighbours. A size smaller than a sixteenth is not a neighbour.
@@ -102,8 +124,51 @@ def _neighbours(logs: np.ndarray, sizes: np.ndarray) -> np.ndarray:
         enough = (~np.isnan(apart)).sum(axis=along, keepdims=True) >= 3
         said.append(theirs + np.where(enough, nan_medians(apart, along), 0))
     stacked = np.stack(said)
-    known = (~np.isnan(stacked)).sum(axis=0) >= 2
-    return np.where(known, nan_medians(stacked, 0)[0], np.nan)
+    middle = nan_medians(stacked, 0)
+    known = (~np.isnan(stacked)).sum(axis=0)
+    agreeing = (np.abs(stacked - middle) < np.log(AGREED)).sum(axis=0)
+    return np.where(known >= 2, middle[0], np.nan), (known >= AGREEING) & (agreeing >= known - 1)
+
+
+def slow_jobs(table: Table) -> Iterator[Finding]:
+    """Find numbers of ranks at which all sizes take longer than at both the next smaller and the next larger number."""
+    for series, values in table.columns():
+        ranks, _, times = table.grid(np.where(table.processes > 1, values, np.nan))
+        several = (~np.isnan(times)).sum(axis=1) >= SLOW_SIZES
+        ranks, logs = ranks[several], np.log(times[several])
+        above = logs - between(ranks, logs, SPAN)
+        middle = np.abs(nan_medians(above, 1)[:, 0])
+        for at in np.flatnonzero((~np.isnan(above)).sum(axis=1) >= SLOW_SIZES):
+            longer = logs[at] - np.fmax(logs[at - 1], logs[at + 1])
+            if 2 ** np.floor(np.log2(ranks[at] - 1)) >= ranks[at - 1]:
+                continue  # the first row after a power of two, where trees have another level and may take longest
+            least, longest = (np.nanquantile(of, 1 - SLOW_PART) for of in (above[at], longer))
+            if np.log(SLOW) < least < np.log(APART) and longest > np.log(LONGER) and usual(middle, at) < least / 2:
+                yield Finding(
+                    "slow job", (series,),
+                    f"at {int(ranks[at]):,} ranks the times are {np.exp(np.nanmedian(above[at])):.3g} times what those at "
+                    f"{int(ranks[at - 1]):,} and {int(ranks[at + 1]):,} suggest, and longer than both (median of "
+                    f"{(~np.isnan(above[at])).sum()} sizes; {SLOW_PART:.0%} of them at least {np.exp(least):.3g} times): the job was "
+                    "disturbed, or had another clock frequency or nodes", "possible",
+                )  # fmt: skip
+
+
+def usual(apart: np.ndarray, at: int) -> float:
+    """Return the 80 % quantile of how far rows are from those beside them, without row *at* and the two rows that it affects."""
+    rest = np.delete(apart, range(max(0, at - 1), min(at + 2, len(apart))))
+    return float(np.nanquantile(rest, 0.8)) if not np.isnan(rest).all() else np.inf
+
+
+def between(ranks: np.ndarray, logs: np.ndarray, span: float) -> np.ndarray:
+    """Interpolate each row of times (logarithms) between the next smaller and larger number of ranks; NaN at the ends, and where these
+    are more than *span* times apart.
+    """
+    found = np.full(logs.shape, np.nan)
+    for at in range(1, len(ranks) - 1):
+        if ranks[at + 1] <= span * ranks[at - 1]:
+            share = np.log(ranks[at] / ranks[at - 1]) / np.log(ranks[at + 1] / ranks[at - 1])
+            found[at] = (1 - share) * logs[at - 1] + share * logs[at + 1]
+    return found
 
 
 def nan_medians(values: np.ndarray, axis: int) -> np.ndarray:
@@ -118,9 +183,10 @@ def outliers(launches: Launches) -> Iterator[Finding]:
     flagged = np.array([row.get("flag") == "outlier" for row in launches.rows], dtype=bool)
     for series, mine in timed.part(timed.pairs & flagged[timed.at]).by_series():
         yield _far_launches(series, mine, np.log(mine.us / np.median(timed.us[timed.pairs])), True)
-    for mine, above, alone, quiet in _beside_neighbours(timed):
+    for mine, above, alone, quiet, agreed in _beside_neighbours(timed):
         out = flagged[mine.at]
-        strange = ~out & (np.abs(above) > np.log(STRANGE)) & alone & quiet
+        strange = (np.abs(above) > np.log(STRANGE)) | (above > np.log(ISOLATED)) & agreed
+        strange &= ~out & alone & quiet
         for chosen, certain in ((out, True), (strange, False)):
             if chosen.any():
                 yield _far_launches(mine.names[mine.series[0]], mine.part(chosen), above[chosen], certain)
@@ -137,6 +203,6 @@ def _far_launches(series: Series, mine: Launches, above: np.ndarray, flagged: bo
         ("1 launch is" if len(mine) == 1 else f"{len(mine)} launches are far from their neighbours in size and ranks; one is")
         + f" {np.exp(abs(above[worst])):,.0f} times {how} than its neighbours: {row['latency_us']:g} us, "
         f"{int(row['processes']):,} ranks{size} ({row.get('file', '')}, line {row.get('line', 0)})",
-        "certain" if flagged else "likely",
+        "certain" if flagged else "likely" if abs(above[worst]) > np.log(STRANGE) else "possible",
         "kept and flagged; excluded from means" if flagged else "kept, also in means; analysis.leave_out excludes it",
     )  # fmt: skip

@@ -35,6 +35,7 @@ from collstudy.sources.importing.words import collective_in
 from collstudy.study.catalogue import Catalogue
 from collstudy.study.description import Study
 from collstudy.study.names import POINT_TO_POINT, SIZED
+from collstudy.study.openmpi_numbers import algorithm_of
 
 np = lazy("numpy")
 
@@ -127,6 +128,8 @@ def _read(study: Study, catalogue: Catalogue, cache: Path | None) -> tuple[list[
                 )
             except Refused as reason:
                 problems.note(f"rows whose {reason}", f"{path.name}, line {line}" if line else path.name)
+        if entry.get("format") == "omb":
+            _note_commands(mine, entry, path, study, catalogue, problems)
         rows += _summarised(mine) if entry.get("rows") == "iterations" else mine
     _note_short_outputs(rows, study, problems)
     for entry in study.source.files:
@@ -243,8 +246,8 @@ def _check_entry(entry: dict[str, Any], path: Path, study: Study, catalogue: Cat
         )
     given = {*entry.get("columns", {}), *entry.get("constants", {}), *entry.get("by_row", {}), *from_name(path, entry)}
     given |= {*entry.get("wide", {}), "latency_us"} if "wide" in entry else set()
-    given |= {"processes"} if "processes_per_node" in given and "nodes" in given else set()
-    needed = [] if collective in POINT_TO_POINT or kind == "imb" else ["processes"]
+    per_node = "processes_per_node" in given
+    needed = [] if collective in POINT_TO_POINT or kind == "imb" else ["nodes" if per_node else "processes"]
     if kind == "csv":
         needed += ["size_bytes"] if collective in SIZED else []
         needed += ["latency_us"] if "bandwidth_mb_s" not in given else []
@@ -265,6 +268,23 @@ def _summarised(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
             mine[0] | {"latency_us": float(middle), "q1_us": float(low), "q3_us": float(high), "iterations": len(mine)}
         )
     return found
+
+
+def _note_commands(
+    rows: list[dict[str, Any]], entry: dict[str, Any], path: Path, study: Study, catalogue: Catalogue, problems: Problems
+) -> None:  # fmt: skip
+    """Record raw outputs whose own command has another number of ranks, or another algorithm, than their rows."""
+    version = str(entry.get("mpi_version", study.source.mpi_version))
+    ranks, numbers = omb.commanded(read_text(path), entry["collective"])
+    try:
+        forced = {algorithm_of(catalogue, entry["collective"], number, version) for number in numbers}
+    except StudyError:
+        forced = set()  # the version is unknown, or has no such number
+    for name, what, said in (("processes", "number of ranks", ranks), ("algorithm", "algorithm", forced)):
+        ours = {row[name] for row in rows} - said
+        if said and ours:
+            shown = f"{path.name}: {', '.join(map(str, sorted(said)))}, not {', '.join(map(str, sorted(ours)))}"
+            problems.note(f"raw outputs whose command has another {what}", shown)
 
 
 def _note_short_outputs(rows: list[dict[str, Any]], study: Study, problems: Problems) -> None:
