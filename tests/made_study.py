@@ -172,8 +172,9 @@ def _write_sentences(folder: Path, simulated: bool) -> None:
 
 
 def make_pair(results: Path, name: str) -> None:
-    """Write a study of only two ranks, like that of a first run on two cores."""
+    """Write a study of only two ranks without decisions, like that of a first run on two cores."""
     folder = make_study(results, name, False, "A pair")
+    (folder / "tuning" / "decisions.csv").unlink()
     study = json.loads((folder / "study.json").read_text(encoding="utf-8"))
     study["collectives"]["bcast"]["processes"] = [2]
     (folder / "study.json").write_text(json.dumps(study), encoding="utf-8")

@@ -149,10 +149,11 @@ def give(name: str, source: Path, target: Path) -> None:
 
 def texts(folder: Path, name: str, others: set[str]) -> dict[str, str]:
     """Return the texts of an output by path; for an index and for a page of the report, also those of the files beside it, without
-    outputs of other rules.
+    outputs of other rules. In tuning/, rules write files that are no outputs, so its index is compared alone.
     """
     path = folder / name
-    beside = path.parent.iterdir() if path.name in ("index.csv", "index.html") else [path]
+    whole = path.name in ("index.csv", "index.html") and path.parent.name != "tuning"
+    beside = path.parent.iterdir() if whole else [path]
     # The appendix lists the folders of the results.
     beside = [one for one in beside if one.name != "sec-appendix.html"]
     # pending.txt depends on what the store lacked at that time; a guide contains its own location.

@@ -284,12 +284,15 @@ class Source(ABC):
         """Return the files that judge the decisions; [] if nothing is decided."""
         judged = [
             "tables/tuning-regret.csv",
+            "tables/tuning-shared.csv",
             "tables/tuning-verification.csv",
             "tables/tuning-withdrawn.csv",
             "tuning/check.csv",
         ]
         found = judged if "tuning" in self.study.analysis else []
-        return found + (["tables/sampling.csv"] if "replay_sampling" in self.study.analysis else [])
+        return found + (
+            ["tables/sampling.csv", "tuning/sampling.svg"] if "replay_sampling" in self.study.analysis else []
+        )
 
     def check(self) -> None:
         """Raise StudyError for any problem that would stop a run."""

@@ -229,11 +229,9 @@ def parse(text: str, schema: str, name: str) -> tuple[dict[str, Any], dict[tuple
 
 def _relevance(error: jsonschema.ValidationError) -> tuple:
     """Return the key by which the error to report is selected: the largest, and of a value with alternatives the smallest."""
-    other_type = error.parent is not None and error.validator == "type" and not error.relative_path
+    other = error.parent is not None and error.validator in ("type", "const", "enum") and not error.relative_path
     # A misspelt key is both an unknown and a missing one: the first says more.
-    return other_type, jsonschema.exceptions.by_relevance(strong=frozenset(("additionalProperties", "propertyNames")))(
-        error
-    )
+    return other, jsonschema.exceptions.by_relevance(strong=frozenset(("additionalProperties", "propertyNames")))(error)
 
 
 def _is_integer(_: Any, value: Any) -> bool:
