@@ -210,6 +210,7 @@ def test_open_mpi_6_reads_communicator_sizes_of_the_classic_format_one_entry_off
     (b"\x7fELF\x00\x01", "is not a text file"),
     (b"\xff\xfe7\x00", "is not a text file"),
     (b"title: a study\n", "not a tuning file of a known format"),
+    (b"collective,mapping,nodes,ranks\nbcast,core,1,8\n", "not a tuning file of a known format"),
     (b'{"a": 1}', "neither rules of Open MPI 6.0 nor a selection tree of MPICH"),
     (b'{"collectives": {"bcast": [', "line 1: invalid JSON (truncated?)"),
     (b"[" * 100000, "not a tuning file: too many nested levels"),

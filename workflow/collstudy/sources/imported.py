@@ -147,11 +147,9 @@ class ImportedSource(Source):
             return []  # this chapter predicts latencies and makes no decisions
         judged = any(entry.get("collective") not in POINT_TO_POINT for entry in self.study.source.files)
         own = super().judged()
-        return (
-            own
-            if "tuning" in self.study.analysis or not judged
-            else ["tables/tuning-regret.csv", "tables/tuning-shared.csv", *own]
-        )
+        if "tuning" in self.study.analysis or not judged:
+            return own
+        return ["tables/tuning-regret.csv", "tables/tuning-shared.csv", *own]
 
     def products(self) -> list[str]:
         """Return the products of a run, including the tables that judge decisions if there are no tuning files."""

@@ -57,7 +57,7 @@ def _format_of(path: Path, text: str) -> str:
     for word, name in ((r"\bI_MPI_ADJUST_\w+", "intel"), (r"\bUCC_\w*TUNE\s*=", "ucc")):
         if any(re.search(word, line) for line in lines):
             return name
-    if re.match(r"[a-z_]+\s*,", lines[0]) and lines[0].count(",") >= 3:
+    if any(re.match(r"[a-z_]+\s*,\s*-?\d+\s*,\s*-?\d+\s*,", line) for line in lines):
         return "nccl"
     if is_han(text):
         return "openmpi-han"
