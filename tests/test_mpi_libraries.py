@@ -266,7 +266,10 @@ def test_mpich_starts_with_a_forced_algorithm_on_one_node(tmp_path: Path) -> Non
     must(finish(command, env=environment, timeout=60))
     # The verification still fails if MPICH would use another algorithm: one element is too few for two ranks.
     words = hydra.proof_command(machine, replace(cell, sizes=(1, 1)), [], tmp_path, [])
-    assert "not usable for the provided arguments" in finish(words, env=environment, timeout=60).stderr
+    ended = [finish(words, env=environment, timeout=60) for _ in range(5)]
+    assert all(done.returncode != 0 for done in ended)
+    # On a busy machine Hydra may end before it has forwarded what the ranks print.
+    assert any("not usable for the provided arguments" in done.stderr for done in ended)
 
 
 def test_mpich_does_not_split_a_forced_algorithm_by_node(tmp_path: Path) -> None:
