@@ -48,11 +48,11 @@ def cell_files(checkout: Checkout) -> dict[str, int]:
 
 
 FAULTY = """#!/bin/bash
-# A launcher that fails in the way that FAULT says when 4 processes are asked for.
+# A launcher that fails in the way that FAULT says when 4 processes, or those of FAULTY_RANKS, are asked for.
 real={real}
 case " $* " in
   *" -wrapper printf "*) exit 1 ;; # simulations share no start
-  *" -np 4 "*)
+  *" -np ${{FAULTY_RANKS:-4}} "*)
     case $FAULT in
       crash) echo "about to crash"; exit 139 ;;
       hang) exec sleep 300 ;;

@@ -86,6 +86,10 @@ def test_without_a_command_it_says_what_is_next(checkout: Checkout, tmp_path: Pa
     assert checkout.snakemake("results/tiny/measurements.csv").returncode == 0
     said = study(checkout.folder).stdout
     assert "the report is out of date for: tiny" in said
+    checkout.write("config/studies/tiny.yaml", TINY + "analysis: {tuning: {}}\n")
+    failed = checkout.write("results/tiny/tables/tuning-failed.csv", "processes\n3\n")
+    assert "tiny: 1 cell that verifies the tuning files failed" in study(checkout.folder).stdout
+    failed.unlink()
     checkout.write("config/studies/tiny.yaml", TINY.replace("[2, 4]", "[2, 4, 6]"))
     assert "tiny: 2 of 6 cells are not simulated" in study(checkout.folder).stdout
     checkout.write("config/studies/tiny.yaml", TINY.replace("linear", "linaer"))

@@ -197,7 +197,7 @@ def test_ranks_that_fill_one_of_the_allocated_nodes_are_verified_for_one_node(ce
     (tmp_path / "measurements.csv").write_text(head + "bcast,chain,,core,2,24,1,1,3,\n")
     fake = SimpleNamespace(folder=tmp_path, tie_pct=2, document={"simulated": True})
     fake.best_known = lambda: tuner.Tuner.best_known(fake)
-    tuner.Tuner.write_verification(fake, [verifying.Verified(pair, 1, rule, [4.0], [3.5])])
+    tuner.Tuner.write_verification(fake, [verifying.Verified(pair, 1, rule, [4.0], [3.5])], [])
     (row,) = csv_rows(tmp_path / "tables" / "tuning-verification.csv")
     assert (row["nodes"], row["best_known_us"], row["best_known"]) == ("1", "3.0", "chain")
 

@@ -84,6 +84,33 @@ def test_a_launch_that_fails_fails_its_cell_alone(faulty: Checkout, fault: str, 
     assert len(changed) == 2 and all("_p4-" in name for name in changed)
 
 
+@pytest.mark.long
+def test_a_launch_that_cannot_verify_tuning_files_is_named_and_retried(faulty: Checkout) -> None:
+    faulty.write("config/studies/tiny.yaml", TINY + "analysis: {tuning: {}}\n")
+    target = "results/tiny/tuning/index.csv"
+    path = {"PATH": f"{faulty.folder / 'bin'}:{os.environ['PATH']}"}
+    # Three ranks are not in the study: the tuning files are verified there, because they are between two and four.
+    printed = run(faulty, target, environment={**path, "FAULT": "crash", "FAULTY_RANKS": "3"})
+    assert "verified" in printed
+    failed = rows(faulty, "results/tiny/tables/tuning-failed.csv")
+    assert {(row["algorithm"], row["processes"]) for row in failed} == {("default", "3"), ("tuned", "3")}
+    verified = "results/tiny/tables/tuning-verification.csv"
+    assert {row["processes"] for row in rows(faulty, verified)} == {"2", "4"}
+    assert "tables/tuning-failed.csv" in {row["file"] for row in rows(faulty, target)}
+    verdict = faulty.collstudy("--results", "results", "verdict", "tiny")
+    where = "bcast tuned mapping core processes 3: crash: smpirun ended with exit status 139"
+    assert verdict.returncode == 1 and f"failed: tiny: verification of the tuning files: {where}" in verdict.stderr
+    assert f"{len(failed)} cells failed" in verdict.stderr
+    before = cell_files(faulty)
+    run(faulty, target)
+    assert {row["processes"] for row in rows(faulty, verified)} == {"2", "3", "4"}
+    assert not rows(faulty, "results/tiny/tables/tuning-failed.csv")
+    changed = {name for name, when in cell_files(faulty).items() if before.get(name) != when}
+    assert changed == {name for name in before if "_p3-" in name}
+    assert faulty.collstudy("--results", "results", "verdict", "tiny").returncode == 0
+    assert "Nothing to be done" in run(faulty, target)
+
+
 #: An mpirun whose first launches of a benchmark fail, as many as the file `crashes` has lines.
 CRASHING = """\
 #!/bin/bash

@@ -58,6 +58,7 @@ show_tuning <- function(study) {
   show_tuned_table(study, "tuning-verified")
   paragraph(said_in(study, "withdrawn"))
   show_tuned_table(study, "tuning-withdrawn")
+  show_tuned_table(study, "tuning-failed")
   show_parts(study, parts[!sampled])
 }
 

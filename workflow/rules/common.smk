@@ -214,6 +214,10 @@ class Plan:
         if name and not (RESULTS / name / "measurements.csv").exists():
             path = STAGE.trigger(f"{name}/changed-collect.txt", b"missing\n")
             self.changed[name, "collect"] = [path]
+        # Launches that failed to verify the tuning files are requested again with these files.
+        if name and self.sources[name].unverified():
+            path = STAGE.trigger(f"{name}/changed-emit.txt", b"not verified\n")
+            self.changed[name, "emit"] = [STAGE.make_newest(path, RESULTS / name)]
 
     def of_study(self, study):
         """Return the markers of all blocks of a study."""

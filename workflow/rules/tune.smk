@@ -92,6 +92,7 @@ rule keep_tuning:
         check=RESULTS / "{study}" / "tuning" / "check.csv",
         verification=RESULTS / "{study}" / "tables" / "tuning-verification.csv",
         withdrawn=RESULTS / "{study}" / "tables" / "tuning-withdrawn.csv",
+        failed=RESULTS / "{study}" / "tables" / "tuning-failed.csv",
     log:
         "logs/tune/{study}-keep.log",
     threads: workflow.cores

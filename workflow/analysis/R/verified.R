@@ -114,6 +114,10 @@ index_tuning <- function(folder) {
       "tuning-withdrawn", "Rules that were slower than the default in fresh launches. They were withdrawn, and the",
       "files were written again."
     ),
+    table(
+      "tuning-failed", "Cells whose launches failed, so that the tuning files are not verified there. Algorithm: the",
+      "library's default, or what the files select (tuned). The next run launches them again."
+    ),
     figure(
       "pairs", "Time of the program with and without the tuning file",
       "Runs without and with the tuning file. A line joins the two runs of a pair, which were launched one after the",

@@ -28,6 +28,12 @@ def describe(project: Project, folder: Path) -> list[str]:
             _command("run", f"{missing} what is missing (about {clock(seconds)}), analyse, make the report"),
             _command("run -- --dry-run", "show what would be done, in how many blocks"),
         ]  # fmt: skip
+    unverified = {source.study.name: rows for source in sources if (rows := source.unverified())}
+    if unverified:
+        return [
+            *left_out, *(_describe_unverified(name, len(rows)) for name, rows in unverified.items()), "",
+            _command("run", "launch these again"),
+        ]  # fmt: skip
     names = ", ".join(state.source.study.name for state in states)
     done = verb((work for state in states for work in state.work), "ed")
     if not needs.has_r():
@@ -60,6 +66,12 @@ def _describe_missing(state: StudyState) -> str:
     if lacking == total:
         return f"{name}: nothing is {done} yet ({total} {state.noun})"
     return f"{name}: {lacking} of {total} {state.noun} are not {done}{failed} (new, changed or interrupted)"
+
+
+def _describe_unverified(name: str, count: int) -> str:
+    """Describe the failed launches that should have verified the tuning files of a study."""
+    what = f"{count} cell{'s' * (count != 1)} that verif{'y' if count != 1 else 'ies'} the tuning files failed"
+    return f"{name}: {what} (why: results/{name}/tables/tuning-failed.csv); the next run retries them"
 
 
 def _report_is_current(project: Project, state: StudyState) -> bool:

@@ -102,17 +102,19 @@ def verify(arguments: argparse.Namespace) -> int:
 
 def verdict(arguments: argparse.Namespace) -> int:
     """Name every failed cell, and of each study one that could not be verified; exit status 1 when a cell failed."""
-    bad = 0
+    project, bad = Project(results=arguments.results), 0
     for name in arguments.studies:
-        unproved = []
-        for row in read_csv(arguments.results / name / "cells.csv"):
-            place = f"mapping {row['mapping']} " if row["mapping"] else ""
-            where = f"{row['collective']} {row['algorithm']} {place}processes {row['processes']}: {row['reason']}"
-            if row["status"] == "failed":
-                bad += 1
-                print(f"failed: {name}: {where}", file=sys.stderr)
-            elif row["status"] == "unproved":
-                unproved.append(f"{where} ({arguments.results}/cells/{row['collective']}/*-{row['cell']}.json)")
+        rows = read_csv(arguments.results / name / "cells.csv")
+        unproved = [
+            f"{_where(row)} ({arguments.results}/cells/{row['collective']}/*-{row['cell']}.json)"
+            for row in rows
+            if row["status"] == "unproved"
+        ]
+        failed = [_where(row) for row in rows if row["status"] == "failed"]
+        failed += [f"verification of the tuning files: {_where(row)}" for row in project.source(name).unverified()]
+        bad += len(failed)
+        for where in failed:
+            print(f"failed: {name}: {where}", file=sys.stderr)
         if unproved:
             print(
                 f"unproved: {name}: cells that are not verified and not compared: {len(unproved)}, such as {unproved[0]}. "
@@ -124,6 +126,12 @@ def verdict(arguments: argparse.Namespace) -> int:
             f"{bad} cell{'s' * (bad != 1)} failed; output in logs/measure/. Run again to retry them.", file=sys.stderr
         )
     return 1 if bad else 0
+
+
+def _where(row: dict[str, str]) -> str:
+    """Describe a cell, and why it has its status."""
+    place = f"mapping {row['mapping']} " if row["mapping"] else ""
+    return f"{row['collective']} {row['algorithm']} {place}processes {row['processes']}: {row['reason']}"
 
 
 def unlock(_: argparse.Namespace) -> None:

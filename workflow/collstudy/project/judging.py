@@ -39,7 +39,7 @@ def keep(project: Project, name: str) -> None:
         return
     rows = [row for pair in verifier.pairs() for row in verifier.verified(pair)] if verifier else []
     tuner.withdraw(rows)
-    tuner.write_verification(rows)
+    tuner.write_verification(rows, verifier.failures() if verifier else [])
     final = found
     if tuner.withdrawn:
         final = tuner.emit()

@@ -195,7 +195,7 @@ def run_summary(sources: Iterable[Source], succeeded: bool) -> list[str]:
         collected = (source.folder / "measurements.csv").exists()
         # A study that gathers others has no cells of its own.
         lines.append(f"{source.study.name}: {text or ('collected' if collected else 'not collected')}")
-        failed += count["failed"]
+        failed += count["failed"] + len(source.unverified())
         missing += count["missing"] if work else not collected
     if succeeded:
         return lines

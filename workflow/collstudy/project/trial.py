@@ -59,7 +59,7 @@ def keep(tuner: Tuner, trial: TrialSource | None, placement: Placement | None) -
     write_atomically(tables / "tuning-pairs.csv", to_csv(PAIR_COLUMNS, rows))
     write_atomically(tables / "tuning-judged.csv", to_csv(JUDGED_COLUMNS, judged))
     write_atomically(tables / "tuning-ran.csv", to_csv(RAN_COLUMNS, seen))
-    tuner.write_verification([])
+    tuner.write_verification([], [])
     write_atomically(tables / "tuning-withdrawn.csv", to_csv(WITHDRAWN_COLUMNS, withdrawn))
     findings = read_findings(folder / "check-emitted.csv")
     write_atomically(folder / "check.csv", findings_csv(findings if placement and not reason else []))

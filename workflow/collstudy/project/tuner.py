@@ -10,7 +10,7 @@ from collstudy.base.files import to_csv, write_atomically
 from collstudy.launch import openmpi
 from collstudy.launch.toolchain import mpis
 from collstudy.project.studies import Project
-from collstudy.sources.verifying import WITHDRAWN_COLUMNS, Verified
+from collstudy.sources.verifying import FAILED_COLUMNS, WITHDRAWN_COLUMNS, Verified
 from collstudy.store.described import read_study
 from collstudy.store.measurements import read_measurements
 from collstudy.study.description import Study
@@ -138,8 +138,8 @@ class Tuner:
             values.setdefault(key, {}).setdefault(row.name, []).append(row.value)
         return {key: min((median(v), name) for name, v in found.items()) for key, found in values.items()}
 
-    def write_verification(self, rows: list[Verified]) -> None:
-        """Write tables/tuning-verification.csv."""
+    def write_verification(self, rows: list[Verified], failures: list[dict[str, Any]]) -> None:
+        """Write tables/tuning-verification.csv, and the failed launches to tables/tuning-failed.csv."""
         best = self.best_known()
         lines = []
         for row in rows:
@@ -153,6 +153,7 @@ class Tuner:
                 ], strict=True))
             )  # fmt: skip
         write_atomically(self.folder / "tables" / "tuning-verification.csv", to_csv(COLUMNS, lines))
+        write_atomically(self.folder / "tables" / "tuning-failed.csv", to_csv(FAILED_COLUMNS, failures))
 
     def withdraw(self, rows: list[Verified]) -> None:
         """Withdraw a rule completely if it is slower on average over its verified cells, otherwise only for its slower cells."""

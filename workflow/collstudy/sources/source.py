@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from collstudy.base.errors import StudyError
-from collstudy.base.files import to_csv, write_atomically, write_if_changed
+from collstudy.base.files import read_csv, to_csv, write_atomically, write_if_changed
 from collstudy.launch import toolchain
 from collstudy.sources import edges
 from collstudy.sources.edges import Launched
@@ -37,6 +37,8 @@ FURTHER_COLUMNS = [
     "from_rank", "to_rank", "comm_us", "sweeps", "flops", "residual", "late", "seconds", "round", "statistic", "q1_us",
     "q3_us", "source", "flag",
 ]  # fmt: skip
+#: Launches that failed to verify the tuning files, in the folder of a study.
+FAILED = "tables/tuning-failed.csv"
 #: Columns of the findings of import checks (import-checks.csv).
 CHECK_COLUMNS = ["check", "where", "found", "confidence", "action"]
 #: Columns of the agreement between sources of one machine (agreement.csv).
@@ -287,12 +289,17 @@ class Source(ABC):
             "tables/tuning-shared.csv",
             "tables/tuning-verification.csv",
             "tables/tuning-withdrawn.csv",
+            FAILED,
             "tuning/check.csv",
         ]
         found = judged if "tuning" in self.study.analysis else []
         return found + (
             ["tables/sampling.csv", "tuning/sampling.svg"] if "replay_sampling" in self.study.analysis else []
         )
+
+    def unverified(self) -> list[dict[str, str]]:
+        """Return the failed launches that should have verified the tuning files (tables/tuning-failed.csv)."""
+        return read_csv(self.folder / FAILED) if FAILED in self.judged() else []
 
     def check(self) -> None:
         """Raise StudyError for any problem that would stop a run."""

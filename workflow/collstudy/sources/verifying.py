@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,6 +26,8 @@ ON_GRID, OFF_GRID = 4, 3
 
 #: Columns of tables/tuning-withdrawn.csv.
 WITHDRAWN_COLUMNS = ["collective", "mapping", "nodes", "processes", "size_bytes", "rule", "speedup"]
+#: Columns of tables/tuning-failed.csv.
+FAILED_COLUMNS = ["collective", "algorithm", "mapping", "nodes", "processes", "reason"]
 
 
 @dataclass(frozen=True)
@@ -205,15 +206,22 @@ class VerifyingSource(SweptSource):
     def verified(self, pair: Pair) -> Iterable[Verified]:
         """Yield the comparison of a pair by size; nothing if one of the two has no launches."""
         records = [self.context.store.read(cell) for cell in (pair.default, pair.tuned)]
-        for record, cell in zip(records, (pair.default, pair.tuned), strict=True):
-            if record.failure:
-                print(f"failed: {cell.label}: {record.failure['reason']}", file=sys.stderr)
         if not all(record.launches for record in records):
             return
         for index, size in enumerate(pair.default.size_list):
             values = [[launch["samples"][index]["latency_us"] for launch in record.launches] for record in records]
             rule = selected(pair.placement.tables[pair.collective], pair.processes, size or 0)
             yield Verified(pair, size, rule, *values)
+
+    def failures(self) -> list[dict[str, Any]]:
+        """Return a row (FAILED_COLUMNS) for each cell whose newest launch failed; the algorithm is `default` or `tuned`."""
+        found = []
+        for pair in self.pairs():
+            for cell in (pair.default, pair.tuned):
+                if failure := self.context.store.read(cell).failure:
+                    values = (cell.collective, cell.algorithm, cell.mapping, pair.nodes, cell.processes)
+                    found.append(dict(zip(FAILED_COLUMNS, (*values, failure["reason"]), strict=True)))
+        return found
 
 
 def texts_of(document: dict[str, Any], placement: Placement, folder: Path) -> dict[str, str]:
