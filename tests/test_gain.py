@@ -120,17 +120,23 @@ def test_traces_are_replayed_with_and_without_decisions(checkout: Checkout, prog
 def test_decisions_of_the_same_run_are_replayed(checkout: Checkout, program: Path) -> None:
     checkout.write("config/machines/small.yaml", MACHINE)
     checkout.write("config/studies/few.yaml", CELLS)
-    checkout.write("config/studies/gained.yaml", STUDY.replace("PROGRAM", str(program)) + "  decisions: few\n")
+    study = STUDY.replace("PROGRAM", str(program)) + "  decisions: few\n  traces: 2\n"
+    checkout.write("config/studies/gained.yaml", study)
     collected = ["--config", "studies=gained,few", "--", "results/gained/measurements.csv"]
     done = must(checkout.snakemake(*collected))
-    assert "no decisions yet" not in done.stderr and "gained: 1 measured, 2 simulated" in done.stderr
+    assert "no decisions yet" not in done.stderr and "gained: 2 measured, 4 simulated" in done.stderr
     results = checkout.folder / "results"
     rows = csv_rows(results / "gained" / "cells.csv")
     assert [(row["algorithm"], row["status"]) for row in rows] == [
         ("traced", "measured"), ("default", "measured"), ("decided", "measured"),
-    ]  # fmt: skip
+    ] * 2  # fmt: skip
+    assert [row["launch"] for row in csv_rows(results / "gained" / "measurements.csv")] == ["1"] * 3 + ["2"] * 3
     about = json.loads((results / "gained" / "study.json").read_text())
-    assert [entry["label"] for entry in about["applications"][0]["replays"]] == ["default", "decided"]
+    (application,) = about["applications"]
+    (further,) = application["further"]
+    for one in (application, further):
+        assert [entry["label"] for entry in one["replays"]] == ["default", "decided"]
+    assert application["trace"] != further["trace"]
     # Nothing is left to do.
     assert "Nothing to be done" in must(checkout.snakemake("--dry-run", *collected)).stdout
     # New decisions, known only after that study, are replayed as well.
@@ -145,6 +151,7 @@ def test_decisions_of_the_same_run_are_replayed(checkout: Checkout, program: Pat
         (("decisions: few", "decisions: sells"), "./study new sells --cells-of STUDY"),
         (("machines: [small]", "machines: [thin]"), "few decides for small, but the replays run on thin"),
         (("decisions: few", "decisions: this-machine"), "study this-machine makes no decisions"),
+        (("decisions: few", "traces: 2"), "several traces of an application are only for the gain of `decisions`"),
         (("ranks: 4", "ranks: 8"), "8 is more than the 4 cores of small"),
     ],
 )

@@ -196,16 +196,20 @@ dominating_collective <- function(replay) {
 #' @param applications The applications of study.json, or its program in a list.
 #' @return A list by application: name, label, description, ranks, `trace` ([read_trace()]) and `replays`, a list of
 #'   the replays of study.json with `replay` ([read_replay()]) and `timed` ([read_timed_replay()]) added; NULL for those
-#'   that do not exist.
+#'   that do not exist. `further` has the replays of each further trace, likewise.
 #' @noRd
 read_applications <- function(study, applications = study$applications) {
   root <- results_root(study)
-  read <- lapply(applications, function(application) {
-    application$trace <- read_trace(file.path(root, application$trace))
-    application$replays <- lapply(application$replays, function(entry) {
+  replays <- function(entries) {
+    lapply(entries, function(entry) {
       folder <- file.path(root, entry$folder)
       c(entry, list(replay = read_replay(folder), timed = read_timed_replay(folder, study$replay$nodes)))
     })
+  }
+  read <- lapply(applications, function(application) {
+    application$trace <- read_trace(file.path(root, application$trace))
+    application$replays <- replays(application$replays)
+    application$further <- lapply(application$further, function(one) list(replays = replays(one$replays)))
     application
   })
   setNames(read, map_chr(read, "name"))

@@ -67,14 +67,15 @@ describe_applications <- function(results) {
     partial <- if (isTRUE(application$trace$about$trace$complete)) "" else " (partial trace: a rank died)"
     if (nrow(collective) == 0) return(paste0(application$label, partial, " calls no collective."))
     often <- slice_max(collective, .data$operations, n = 1, with_ties = FALSE)
-    sent <- sum(operations$sent_bytes)
+    sent <- sum(collective$sent_bytes)
+    share <- 100 * sent / max(sum(operations$sent_bytes), 1)
     paste0(
       application$label, partial, " on ", format_count(application$ranks), " ranks calls ", nrow(collective),
       " kinds of collectives, most often ",
       often$operation, " (", format_pct(100 * often$operations / sum(collective$operations)), " of ",
       format_number(sum(collective$operations), 4), " operations); ",
-      format_pct(100 * sum(collective$sent_bytes) / sent), " of its bytes are sent by collectives",
-      if (sum(collective$sent_bytes) > 0) {
+      if (share > 0 && share < 0.05) "less than 0.1 %" else format_pct(share), " of its bytes are sent by collectives",
+      if (sent > 0) {
         paste0(", most of them to ", collective$operation[which.max(collective$sent_bytes)])
       }, "."
     )

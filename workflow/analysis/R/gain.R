@@ -94,7 +94,7 @@ predict_operations <- function(operations, decided) {
 #' The cells of an application's replays: time without decisions, predicted time, and time with decisions
 #'
 #' @param study List from [read_study()].
-#' @param application An element of [read_applications()].
+#' @param application An element of [read_applications()], or of its `further`.
 #' @param decided Tibble from [read_decided()].
 #' @return Tibble, a row per number of ranks, operation and class of message sizes: the columns of [account_rows()],
 #'   default_us (sum of the transfers of all operations without decisions), predicted_us and decided_us (the same with
@@ -130,34 +130,56 @@ gain_cells <- function(application, decided) {
 #'
 #' @param results List from [read_results()].
 #' @return Tibble, one row per application with a replay without and one with the decisions: application, machine,
-#'   ranks, collectives_us (time in collectives, mean over the ranks, without the decisions), waiting_pct (its part
-#'   before the last rank arrives), default_us and decided_us (transfer, from the last arrival to the last return,
-#'   without and with the decisions), replayed_pct (saved share of the transfer in the replay), predicted_pct (the same
-#'   predicted from the cells), off_pct (prediction over replay, minus 1; NA below a gain of 1 %), in_mpi_pct and
-#'   makespan_pct (saved share of the total time in MPI calls, and of the makespan).
+#'   ranks, traces (number of traces with both replays), and medians over the traces: collectives_us (time in
+#'   collectives, mean over the ranks, without the decisions), waiting_pct (its part before the last rank arrives),
+#'   default_us and decided_us (transfer, from the last arrival to the last return, without and with the decisions),
+#'   replayed_pct (saved share of the transfer in the replay) with its range replayed_low_pct and replayed_high_pct,
+#'   predicted_pct (the same predicted from the cells), in_mpi_pct and makespan_pct (saved share of the total time in
+#'   MPI calls, and of the makespan); off_pct (prediction over replay, minus 1; NA if both are below 1 %).
 #' @noRd
 summarise_gain <- function(results) {
   if (!has_timed_replays(results)) return(tibble())
   decided <- read_decided(results$study)
   map_dfr(results$applications, function(application) {
-    before <- timed_replay(application, "default")
-    after <- timed_replay(application, "decided")
-    if (is.null(before) || is.null(after)) return(NULL)
-    cells <- gain_cells(application, decided)
-    in_mpi <- function(replay) mean(replay$ranks$point_to_point_us + replay$ranks$collectives_us)
-    default <- sum(cells$default_us)
-    replayed <- 100 * (1 - sum(cells$decided_us) / default)
-    predicted <- 100 * (1 - sum(cells$predicted_us) / default)
-    tibble(
-      application = application$label, machine = before$machine, ranks = nrow(before$timed$ranks),
-      collectives_us = mean(before$timed$ranks$collectives_us),
-      waiting_pct = 100 * sum(cells$waiting_pct) / sum(cells$time_pct), default_us = default,
-      decided_us = sum(cells$decided_us), replayed_pct = replayed, predicted_pct = predicted,
-      off_pct = if (abs(replayed) < 1) NA_real_ else 100 * (predicted / replayed - 1),
-      in_mpi_pct = 100 * (1 - in_mpi(after$timed) / in_mpi(before$timed)),
-      makespan_pct = 100 * (1 - after$timed$makespan_us / before$timed$makespan_us)
-    )
+    each <- map_dfr(c(list(application), application$further), gain_of_trace, decided)
+    if (nrow(each) == 0) return(NULL)
+    range <- range(each$replayed_pct)
+    bind_cols(
+      tibble(application = application$label, each[1, c("machine", "ranks")], traces = nrow(each)),
+      summarise(each, across(-c("machine", "ranks"), median))
+    ) |>
+      mutate(
+        replayed_low_pct = range[1], replayed_high_pct = range[2], .after = "replayed_pct"
+      ) |>
+      mutate(
+        off_pct = if (max(abs(.data$replayed_pct), abs(.data$predicted_pct)) >= 1) {
+          100 * (.data$predicted_pct / .data$replayed_pct - 1)
+        } else {
+          NA_real_
+        },
+        .after = "predicted_pct"
+      )
   })
+}
+
+#' The gain in the replays of one trace (`traced$replays`), without range and off_pct; NULL if one of the two is missing
+#' @noRd
+gain_of_trace <- function(traced, decided) {
+  before <- timed_replay(traced, "default")
+  after <- timed_replay(traced, "decided")
+  if (is.null(before) || is.null(after)) return(NULL)
+  cells <- gain_cells(traced, decided)
+  in_mpi <- function(replay) mean(replay$ranks$point_to_point_us + replay$ranks$collectives_us)
+  default <- sum(cells$default_us)
+  tibble(
+    machine = before$machine, ranks = nrow(before$timed$ranks),
+    collectives_us = mean(before$timed$ranks$collectives_us),
+    waiting_pct = 100 * sum(cells$waiting_pct) / sum(cells$time_pct), default_us = default,
+    decided_us = sum(cells$decided_us), replayed_pct = 100 * (1 - .data$decided_us / default),
+    predicted_pct = 100 * (1 - sum(cells$predicted_us) / default),
+    in_mpi_pct = 100 * (1 - in_mpi(after$timed) / in_mpi(before$timed)),
+    makespan_pct = 100 * (1 - after$timed$makespan_us / before$timed$makespan_us)
+  )
 }
 
 gain_columns <- paste(
@@ -165,6 +187,8 @@ gain_columns <- paste(
   "no algorithm can save the time spent waiting for the last rank. Replayed: share of the transfer that the decisions",
   "save in the replay. Predicted: the same, if each operation saves as much as the slowest rank does in its cell."
 )
+
+several_traces <- function(gain) nrow(gain) > 0 && any(gain$traces > 1)
 
 tables_of_gain <- function(results) {
   if (!has_timed_replays(results)) return(list())
@@ -177,10 +201,11 @@ tables_of_gain <- function(results) {
   gain <- summarise_gain(results)
   c(
     if (nrow(gain) > 0) list(listed("gain", "applications", gain, paste(
-      "Gain of the applications from the decisions for the cells that they use.", gain_columns
+      "Gain of the applications from the decisions for the cells that they use.", gain_columns,
+      if (several_traces(gain)) "Values are medians over the traces of an application; low and high are their range."
     ))),
     list(listed("gain", "cells", cells, paste(
-      "Collectives of the replays by communicator size and message size. Shares are in percent of the makespan; spread",
+      "Collectives of the replays", if (several_traces(gain)) "of the first traces", "by communicator size and message size. Shares are in percent of the makespan; spread",
       "(from the first to the last arrival) and transfer are medians over the operations, the other times are sums.",
       gain_columns
     )))
@@ -192,7 +217,8 @@ figures_of_gain <- function(results) {
   if (nrow(gain) == 0) return(list())
   list(simulated_figure("gain", "replayed", plot_gain(gain), paste0(
     "Share of the applications' time in collectives that the decisions for their cells save, on ",
-    format_count(gain$ranks[1]), " ranks of ", replay_machine(results, gain$machine[1]), ". ", gain_columns
+    format_count(gain$ranks[1]), " ranks of ", replay_machine(results, gain$machine[1]), ". ", gain_columns,
+    if (several_traces(gain)) " Bars: medians over the traces of an application; line: range of the replays."
   ), height = 2 + 0.6 * nrow(gain)))
 }
 
@@ -200,12 +226,18 @@ plot_gain <- function(gain) {
   rows <- gain |>
     mutate(application = factor(.data$application, rev(unique(.data$application)))) |>
     pivot_longer(c("predicted_pct", "replayed_pct"), names_to = "kind", values_to = "pct") |>
-    mutate(kind = factor(
-      .data$kind, c("replayed_pct", "predicted_pct"), c("replayed", "predicted from the cells")
-    ))
+    mutate(
+      ranged = .data$kind == "replayed_pct" & .data$traces > 1,
+      low = ifelse(.data$ranged, .data$replayed_low_pct, NA_real_),
+      high = ifelse(.data$ranged, .data$replayed_high_pct, NA_real_),
+      kind = factor(.data$kind, c("replayed_pct", "predicted_pct"), c("replayed", "predicted from the cells"))
+    )
   ggplot(rows, aes(.data$pct, .data$application, fill = .data$kind)) +
     geom_vline(xintercept = 0, colour = "grey60", linewidth = 0.4) +
     geom_col(width = 0.7, position = position_dodge(width = 0.7)) +
+    geom_linerange(
+      aes(xmin = .data$low, xmax = .data$high), position = position_dodge(width = 0.7), na.rm = TRUE, linewidth = 0.5
+    ) +
     scale_fill_manual(values = c(replayed = "#0072B2", "predicted from the cells" = "#999999")) +
     scale_x_continuous("Saved time in collectives, without waiting (%)", expand = expansion(c(0.05, 0.05))) +
     scale_y_discrete(NULL) +
@@ -236,17 +268,28 @@ describe_gain <- function(results) {
       " (simulated) spends ",
       format_us(row$default_us),
       " in collectives, excluding waiting for late ranks; with the decisions it spends ", changed_by(row$replayed_pct),
-      " (predicted from the cells: ", changed_by(row$predicted_pct), "). Total time in MPI is ",
+      " (",
+      if (row$traces > 1) paste0(
+        "median of ", row$traces, " traces, ", changed_by(row$replayed_low_pct), " to ", changed_by(row$replayed_high_pct),
+        "; "
+      ),
+      "predicted from the cells: ", changed_by(row$predicted_pct), "). Total time in MPI is ",
       changed_by(row$in_mpi_pct), ", the makespan ", changed_by(row$makespan_pct), "."
     )
   })
   judged <- filter(gain, !is.na(.data$off_pct))
   agree <- judged$application[abs(judged$off_pct) <= 100 / 3]
+  inside <- filter(
+    judged, !.data$application %in% agree, .data$traces > 1,
+    .data$predicted_pct >= .data$replayed_low_pct, .data$predicted_pct <= .data$replayed_high_pct
+  )$application
   c(each, if (nrow(judged) == 1) paste0(
     "Prediction and replay ", if (length(agree) == 1) "agree" else "do not agree", " within a third."
   ), if (nrow(judged) > 1) paste0(
     "Prediction and replay agree within a third for ", length(agree), " of the ", nrow(judged),
-    " applications whose time in collectives changes by 1 % or more."
+    " applications whose time in collectives changes by 1 % or more in one of the two."
+  ), if (length(inside) > 0) paste0(
+    "The prediction for ", and_list(inside), " is within the range of the replays."
   ))
 }
 

@@ -85,6 +85,7 @@ class TracedSource(Source):
     def describe(self) -> dict[str, Any]:
         """Return the part of study.json about applications: folders of traces and replays, and settings of replays."""
         plan, (found, left_out) = self.traced.replay, self.found
+        traces = [job for job in found if isinstance(job, Trace)]
         replay: dict[str, Any] | None = None
         if plan:
             names = [machine.name for machine in plan.machines]
@@ -100,7 +101,10 @@ class TracedSource(Source):
                 "oversubscribed": self.study.machine.oversubscribe,
             },
             "cells": content_digest([job.digest for job in found]),
-            "applications": [_entry(trace, found) for trace in found if isinstance(trace, Trace)],
+            "applications": [
+                _entry([trace for trace in traces if trace.application.name == first.application.name], found)
+                for first in traces if first.number == 1
+            ],
             "left_out": left_out, "replay": replay,
         }  # fmt: skip
 
@@ -135,28 +139,37 @@ class TracedSource(Source):
                 }
             status, reason = record.status()
             rows.cells.append({**common, "status": status, "reason": reason, "launches": len(record.launches)})
-            rows.measurements += [{**common, "launch": 1, **launch["samples"][0]} for launch in record.launches]
+            rows.measurements += [
+                {**common, "launch": trace.number, **launch["samples"][0]} for launch in record.launches
+            ]
         return rows
 
 
-def _entry(trace: Trace, found: list[Trace | Replay]) -> dict[str, Any]:
-    application = trace.application
+def _entry(traces: list[Trace], found: list[Trace | Replay]) -> dict[str, Any]:
+    """Describe an application with its first trace; `further` has the others."""
+    application = traces[0].application
+    first, *further = (
+        {
+            "trace": trace.folder_text,
+            "replays": [
+                {
+                    "label": job.variant, "machine": job.machine.name, "machine_label": job.machine.label,
+                    "mapping": job.mapping, "algorithms": job.algorithms, "folder": job.folder_text,
+                    "tree": job.machine.simulation.get("fat_tree"),
+                }
+                for job in found
+                if isinstance(job, Replay) and job.trace.digest == trace.digest
+            ],
+        }
+        for trace in traces
+    )  # fmt: skip
     return {
         "name": application.name, "label": application.label, "description": application.description,
-        "command": application.command, "ranks": application.ranks, "trace": trace.folder_text,
-        "replays": [
-            {
-                "label": job.variant, "machine": job.machine.name, "machine_label": job.machine.label,
-                "mapping": job.mapping, "algorithms": job.algorithms, "folder": job.folder_text,
-                "tree": job.machine.simulation.get("fat_tree"),
-            }
-            for job in found
-            if isinstance(job, Replay) and job.trace.digest == trace.digest
-        ],
+        "command": application.command, "ranks": application.ranks, **first, "further": further,
     }  # fmt: skip
 
 
-def _trace(application: Application, machine: Machine, versions: Versions) -> Trace:
+def _trace(application: Application, machine: Machine, versions: Versions, number: int) -> Trace:
     program = program_of(application)
     identity = {
         "identity_version": TRACE_IDENTITY,
@@ -169,8 +182,8 @@ def _trace(application: Application, machine: Machine, versions: Versions) -> Tr
         "ranks": application.ranks,
         # The program determines the MPI calls, so a changed program needs a new trace.
         "program": file_digest(program) if program else None,
-    }
-    return Trace(application, machine, identity)
+    } | ({"number": number} if number > 1 else {})
+    return Trace(application, machine, identity, number)
 
 
 def chosen_algorithms(catalogue: Catalogue, algorithms: dict[str, str]) -> dict[str, str]:
@@ -271,10 +284,11 @@ def jobs(study: Study, traced: Traced, context: Context) -> tuple[list[Trace | R
                 raise StudyError(f"config/studies/{study.name}.yaml: applications.{application.name}: {reason}")
             left_out.append({"name": application.name, "label": application.label, "reason": reason})
             continue
-        trace = _trace(application, study.machine, versions)
-        found.append(trace)
-        if traced.replay:
-            found += _replays(trace, traced.replay, context)
+        for number in range(1, traced.replay.traces + 1 if traced.replay else 2):
+            trace = _trace(application, study.machine, versions, number)
+            found.append(trace)
+            if traced.replay:
+                found += _replays(trace, traced.replay, context)
     if not found:
         raise StudyError(
             f"config/studies/{study.name}.yaml: no application can run: "

@@ -225,7 +225,12 @@ class Configuration:
                     f"{where / 'ranks'}: {raw['ranks']} is not a multiple of the {application.ranks} ranks of {application.name}"
                 )
         mapping, decisions = raw.get("mapping", "core"), raw.get("decisions", "")
-        plan = ReplayPlan(machines, raw["ranks"], mapping, tuple(raw.get("alternatives", ())), decisions)
+        alternatives, traces = tuple(raw.get("alternatives", ())), raw.get("traces", 1)
+        if traces > 1 and not decisions:
+            raise StudyError(
+                f"{where / 'traces'}: several traces of an application are only for the gain of `decisions`"
+            )
+        plan = ReplayPlan(machines, raw["ranks"], mapping, alternatives, decisions, traces)
         if decisions:
             self._check_decisions(plan, where / "decisions")
         for mapping in [plan.mapping, *(entry["mapping"] for entry in plan.alternatives if "mapping" in entry)]:

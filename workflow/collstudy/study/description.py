@@ -66,7 +66,7 @@ class ReplayPlan:
     """Replays of a study's traces: simulated machines, number of ranks, and alternatives.
 
     An alternative is {label, algorithms: {collective: name}, mapping, applications}; omitted keys have the plan's values.
-    *decisions* is the study whose tuning decisions are replayed, if any.
+    *decisions* is the study whose tuning decisions are replayed, if any; *traces* is the number of traces of each application.
     """
 
     machines: tuple[Machine, ...]
@@ -74,6 +74,7 @@ class ReplayPlan:
     mapping: str
     alternatives: tuple[dict[str, Any], ...] = ()
     decisions: str = ""
+    traces: int = 1
 
 
 @dataclass(frozen=True)

@@ -76,11 +76,12 @@ class _Launched(Work):
 
 @dataclass(frozen=True)
 class Trace(_Launched, _StoredInFolder):
-    """One application to be traced on one machine; *decides* is its identity."""
+    """One application to be traced on one machine; *decides* is its identity, *number* counts the traces of an application."""
 
     application: Application
     machine: Machine
     decides: dict[str, Any]
+    number: int = 1
 
     @property
     def path_text(self) -> str:
@@ -206,7 +207,7 @@ def _plain(value: Any) -> Any:
 
 def trace_from(raw: dict[str, Any]) -> Trace:
     """Rebuild a trace from a block's file."""
-    return Trace(Application(**raw["application"]), machine_from(raw["machine"]), raw["decides"])
+    return Trace(Application(**raw["application"]), machine_from(raw["machine"]), raw["decides"], raw.get("number", 1))
 
 
 def replay_from(raw: dict[str, Any]) -> Replay:

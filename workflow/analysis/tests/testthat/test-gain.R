@@ -86,6 +86,23 @@ test_that("the sentences give both gains, and how many agree", {
   expect_match(describe_gain(both)[1], "^One on 2 ranks")
 })
 
+test_that("of several traces the median and the range are given", {
+  results <- gained()
+  results$applications$one$further <- lapply(c(12, 7), function(decided_us) {
+    list(replays = gained(decided_us = decided_us)$applications$one$replays)
+  })
+  gain <- summarise_gain(results)
+  expect_equal(gain$traces, 3)
+  expect_equal(c(gain$replayed_low_pct, gain$replayed_pct, gain$replayed_high_pct), c(-50, 12.5, 25))
+  expect_match(describe_gain(results)[1], "it spends 12 % less (median of 3 traces, 50 % more to 25 % less;", fixed = TRUE)
+  expect_match(describe_gain(results)[2], "do not agree")
+  expect_match(describe_gain(results)[3], "The prediction for One is within the range of the replays.", fixed = TRUE)
+  shown <- plot_gain(gain)$data
+  expect_equal(shown$low[shown$kind == "replayed"], -50)
+  expect_equal(shown$low[shown$kind != "replayed"], NA_real_)
+  expect_match(tables_of_gain(results)[[1]]$caption, "medians over the traces")
+})
+
 test_that("cells are there before anything is decided", {
   results <- gained(cells = FALSE)
   results$applications$one$replays <- results$applications$one$replays[1]
