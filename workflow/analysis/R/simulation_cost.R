@@ -53,11 +53,13 @@ summarise_simulation_cost <- function(results) {
 simulation_growth <- function(results) {
   cells <- timed_cells(results)
   if (nrow(cells) == 0 || all(is.na(cells$sizes))) return(tibble())
-  cells |>
+  grown <- cells |>
     filter(!is.na(.data$sizes)) |>
     group_by(.data$collective, .data$algorithm, .data$parameters, .data$processes) |>
     summarise(seconds = sum(.data$seconds) / sum(.data$sizes), .groups = "drop_last") |>
-    filter(n() >= 3) |>
+    filter(n() >= 3)
+  if (nrow(grown) == 0) return(tibble())
+  grown |>
     summarise(
       from_processes = min(.data$processes), to_processes = max(.data$processes),
       from_seconds = .data$seconds[which.min(.data$processes)], to_seconds = .data$seconds[which.max(.data$processes)],

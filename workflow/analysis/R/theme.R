@@ -112,9 +112,13 @@ scale_mapping <- function(study, mappings) {
 
 scale_x_size <- function(...) scale_x_log10("Message size", labels = label_bytes, breaks = size_breaks, ...)
 
+#' Powers of 4 or more; for few sizes powers of two, or the ends of the axis
+#' @noRd
 size_breaks <- function(limits) {
   powers <- seq(floor(log2(max(limits[1], 1))), ceiling(log2(max(limits[2], 2))))
-  2^powers[powers %% max(2, 2 * ceiling(length(powers) / 12)) == 0]
+  several <- function(breaks) sum(breaks >= limits[1] & breaks <= limits[2]) > 1
+  even <- 2^powers[powers %% max(2, 2 * ceiling(length(powers) / 12)) == 0]
+  if (several(even)) even else if (several(2^powers)) 2^powers else unique(limits)
 }
 
 scale_y_latency_log <- function() {

@@ -195,3 +195,10 @@ test_that("legends of long labels have fewer columns", {
   long <- paste("Split binary tree (segments of", 2^(1:9), "KiB)")
   expect_equal(legend_columns(long), 2)
 })
+
+test_that("the axis of message sizes has labels for few sizes, too", {
+  expect_equal(size_breaks(c(1, 1024)), 4^(0:5))
+  expect_equal(size_breaks(c(32, 128)), 2^(5:7))
+  expect_equal(size_breaks(c(36, 36)), 36)
+  expect_equal(size_breaks(c(2100, 4100)), c(2100, 4100))
+})

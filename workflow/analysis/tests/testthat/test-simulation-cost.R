@@ -43,4 +43,7 @@ test_that("the cost of a message size and the exponent of the number of processe
   said <- describe_simulation_cost(results)
   grows <- "grows as a power of the number of processes, with an exponent of 1.5 (broadcast, CHAIN)."
   expect_match(said, grows, fixed = TRUE)
+  # With fewer than three numbers of processes there is no growth, and no warning.
+  results$cells <- results$cells[1:2, ]
+  expect_equal(nrow(expect_no_warning(simulation_growth(results))), 0)
 })
