@@ -123,7 +123,7 @@ def verdict(arguments: argparse.Namespace) -> int:
             )
     if bad:
         print(
-            f"{bad} cell{'s' * (bad != 1)} failed; output in logs/measure/. Run again to retry them.", file=sys.stderr
+            f"{bad} cell{'s' * (bad != 1)} failed; output in logs/measure/. Run again to retry.", file=sys.stderr
         )
     return 1 if bad else 0
 

@@ -200,8 +200,9 @@ def run_summary(sources: Iterable[Source], succeeded: bool) -> list[str]:
     if succeeded:
         return lines
     if failed and not missing:
-        lines.append(f"{failed} cells failed (listed above; output in logs/measure/); all others are complete.")
-        lines.append("Run the same command again to retry only these.")
+        cells, these = ("1 cell", "this one") if failed == 1 else (f"{failed} cells", "these")
+        lines.append(f"{cells} failed (listed above; output in logs/measure/); all others are complete.")
+        lines.append(f"Run the same command again to retry only {these}.")
     else:
         lines.append("The run did not complete. Measurements so far are stored; the reason is above and in logs/.")
         lines.append("Run the same command again: it does only what is missing (./study status shows how much).")
