@@ -214,13 +214,17 @@ def test_a_study_traces_once_and_replays_by_the_rule(checkout: Checkout, program
     )
     assert crossed["0up"] == pytest.approx(total, abs=len(ports)) and crossed["1down"] == crossed["0up"]
     assert crossed["1up"] == pytest.approx(across, abs=len(ports)) and crossed["2down"] == crossed["1up"]
-    # In a second run the dead application is tried again, and complete ones remain untouched.
+    # In a second run the dead application is tried again, and complete ones remain untouched. What a killed run left is removed.
+    staged = (results / dead["trace"]).parent / f".stage-{dead['trace'].rpartition('-')[2]}"
+    staged.mkdir()
+    (staged / "half.gz").touch()
     before = {path: path.stat().st_mtime_ns for path in results.glob("*/known_*/about.json")}
     again = checkout.snakemake(*collected)
     assert again.returncode == 0 and "4 of 7 traces and replays are stored, 3 to measure" in again.stderr, (
         again.stdout + again.stderr
     )
     assert before == {path: path.stat().st_mtime_ns for path in results.glob("*/known_*/about.json")}
+    assert not staged.exists()
     # A changed number and a changed file are found; a replay with changed numbers is set aside and made again.
     about, calls = next(results.glob("replays/known_*/about.json")), next(results.glob("traces/known_*/calls.csv.gz"))
     document = json.loads(about.read_text())

@@ -270,8 +270,7 @@ describe_gain <- function(results) {
       " in collectives, excluding waiting for late ranks; with the decisions it spends ", changed_by(row$replayed_pct),
       " (",
       if (row$traces > 1) paste0(
-        "median of ", row$traces, " traces, ", changed_by(row$replayed_low_pct), " to ", changed_by(row$replayed_high_pct),
-        "; "
+        "median of ", row$traces, " traces, ", changed_between(row$replayed_low_pct, row$replayed_high_pct), "; "
       ),
       "predicted from the cells: ", changed_by(row$predicted_pct), "). Total time in MPI is ",
       changed_by(row$in_mpi_pct), ", the makespan ", changed_by(row$makespan_pct), "."
@@ -296,4 +295,10 @@ describe_gain <- function(results) {
 changed_by <- function(saved_pct) {
   if (abs(saved_pct) < 0.05) return("the same")
   paste(format_pct(abs(saved_pct)), if (saved_pct > 0) "less" else "more")
+}
+
+changed_between <- function(low_pct, high_pct) {
+  if (low_pct * high_pct <= 0) return(paste(changed_by(low_pct), "to", changed_by(high_pct)))
+  sizes <- range(abs(c(low_pct, high_pct)))
+  paste(sub(" %", "", format_pct(sizes[1]), fixed = TRUE), "to", changed_by(sign(low_pct) * sizes[2]))
 }

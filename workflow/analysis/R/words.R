@@ -95,10 +95,10 @@ count_of <- function(n, singular, plural = paste0(singular, "s")) {
 
 #' "1 iteration", "100 to 1,000 iterations"
 #' @noRd
-count_range <- function(values, ...) {
+count_range <- function(values, singular, plural = paste0(singular, "s")) {
   values <- range(as.numeric(unlist(values)))
-  last <- count_of(values[2], ...)
-  if (values[1] == values[2]) last else paste(format_count(values[1]), "to", last)
+  if (values[1] == values[2]) return(count_of(values[1], singular, plural))
+  paste(format_count(values[1]), "to", format_count(values[2]), plural)
 }
 
 # Labels of the names in machine and suite files.

@@ -201,7 +201,10 @@ class BlockRunner:
             return
         parent = self.store.file(task.work).parent.parent
         parent.mkdir(parents=True, exist_ok=True)
-        stage = Path(tempfile.mkdtemp(prefix=".stage-", dir=parent.resolve()))
+        stage = parent.resolve() / f".stage-{task.work.digest[:16]}"
+        # A killed run left it.
+        shutil.rmtree(stage, ignore_errors=True)
+        stage.mkdir()
         try:
             if isinstance(task.work, Trace):
                 about = trace(task.work, self.place, stage, self.log)

@@ -30,3 +30,9 @@ test_that("each of several libraries has its own version", {
   expect_equal(with_version(NULL, NULL), "")
   expect_equal(with_version("", ""), "")
 })
+
+test_that("counts and their ranges", {
+  expect_equal(count_range(list(1, 1), "launch", "launches"), "1 launch")
+  expect_equal(count_range(c(0, 1), "warm-up iteration"), "0 to 1 warm-up iterations")
+  expect_equal(count_range(c(1000, 1), "launch", "launches"), "1 to 1,000 launches")
+})
