@@ -36,7 +36,7 @@ def test_other_authors_data(published: dict[str, tuple[Rows, dict[str, int]]]) -
     findings = found(naive, problems=problems)
     # A launch 22 times slower than its neighbours (138 us beside 6 us) is a true finding, too.
     slow = [(finding.where, finding.action) for finding in findings.pop("outlier")]
-    assert slow == [("mzampar: bcast chain, by core", "kept, also in means; analysis.leave_out excludes it")]
+    assert slow == [("mzampar: bcast chain, by core", "kept, also in means; analysis.leave_out can exclude it")]
     assert set(findings) == {"wrong algorithm", "sources disagree", "placed on a single node"}
     assert {finding.where for finding in findings["wrong algorithm"]} == {"mzampar: bcast linear"}
     assert [finding.where for finding in findings["placed on a single node"]] == ["zappia: bcast chain, by node"]

@@ -83,11 +83,11 @@ show_cells <- function(studies) {
   groups <- group_cells(bad)
   if (nrow(groups) > paper_rows) {
     paper_only(paragraph(
-      "Grid cells without a usable number at every size: ", format(nrow(bad), big.mark = ","), "; the HTML pages list them with their reasons."
+      "Grid cells without a usable number at some or all sizes: ", format(nrow(bad), big.mark = ","), "; the HTML pages list them with their reasons."
     ))
   }
   screen_only(nrow(groups) > paper_rows, emit_table("tbl-cells-without", groups, paste(
-    "Grid cells without a usable number at every size, and the reason. One row covers all process counts with the",
+    "Grid cells without a usable number at some or all sizes, and the reason. One row covers all process counts with the",
     "same reason; each study's", code("cells.csv"), "has a row for each."
   ), labels = do.call(c, lapply(studies, algorithm_labels)), whole = 300))
 }

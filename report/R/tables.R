@@ -33,7 +33,8 @@ units <- c(us = "\u00b5s", pct = "%", bytes = "bytes", mb_s = "MB/s", gb_s = "GB
 
 special_headers <- c(
   r_squared = "R\u00b2", coef_log_size = "Coefficient of log size", coef_processes = "Coefficient of processes",
-  size_bytes = "Message size", n = "Matrix order", size_class = "Message size", process_class = "Processes",
+  size_bytes = "Message size", worst_size_bytes = "Worst message size", n = "Matrix order",
+  size_class = "Message size", process_class = "Processes",
   from_processes = "From (processes)", to_processes = "To (processes)", from_seconds = "Fewest processes (s)",
   to_seconds = "Most processes (s)", median_seconds = "Median (s)", max_seconds = "Largest (s)",
   max_seconds_per_size = "Largest per message size (s)", peak_memory_mb = "Peak memory (MB)",
@@ -45,7 +46,7 @@ special_headers <- c(
   best_single_mean_pct = "Regret of that algorithm, arithmetic mean (%)", geometric_mean_pct = "Geometric mean (%)",
   mean_pct = "Arithmetic mean (%)", median_pct = "Median (%)", p90_pct = "90th percentile (%)",
   p99_pct = "99th percentile (%)", max_pct = "Largest (%)", unproved = "Not verified",
-  sd_difference_us = "Standard deviation (\u00b5s)", runner_up_us = "Runner-up (\u00b5s)", runner_up = "Runner-up",
+  pairs = "Pairs at once", sd_difference_us = "Standard deviation (\u00b5s)", runner_up_us = "Runner-up (\u00b5s)", runner_up = "Runner-up",
   median_abs_difference_pct = "Median difference (%)", p90_abs_difference_pct = "90th percentile (%)",
   pick_accuracy_pct = "Fastest algorithm found (% of cells)", geometric_mean_regret_pct = "Regret, geometric mean (%)",
   mean_regret_pct = "Regret, arithmetic mean (%)", max_regret_pct = "Largest regret (%)"
@@ -110,7 +111,7 @@ format_cells <- function(table, headers, labels = character()) {
   for (name in names(table)) {
     column <- table[[name]]
     if (is.numeric(column)) {
-      table[[name]] <- if (name == "size_bytes") size_words(column) else format_column(column, name)
+      table[[name]] <- if (grepl("(^|_)size_bytes$", name)) size_words(column) else format_column(column, name)
     } else {
       table[[name]] <- md(format_words(column, name, labels))
     }

@@ -123,18 +123,30 @@ describe_answer <- function(results) {
       study_name(results), ", ", collective_word(rows$collective[1]),
       if (never) {
         paste0(
-          ": the default is neither the fastest algorithm nor tied with it in ",
+          ": the default is neither the fastest algorithm nor tied with it", tied_words(results, rows$collective[1]),
+          " in ",
           if (cells == 1) "the only cell." else paste0("any of the ", format_number(cells, 6), " cells.")
         )
       } else {
         paste0(
-          ": the default is the fastest algorithm, or tied with it, in ",
+          ": the default is the fastest algorithm, or tied with it", tied_words(results, rows$collective[1]), ", in ",
           per_mapping(rows, format_pct(rows$default_best_pct), results$study), " of the cells."
         )
       },
       slower_words(results, rows$collective[1], never)
     )
   }, "", USE.NAMES = FALSE)
+}
+
+#' " (within 34 %)", where a tolerance decides whether the default is tied; empty where a test does
+#' @noRd
+tied_words <- function(results, collective) {
+  winners <- decide_winners(results, collective)
+  tested <- winners$tested[winners$default_is %in% c("tied", "slower")]
+  if (!"tolerance" %in% tested) return("")
+  within <- paste0("within ", format_number(tie_tolerance(results, collective)), " %")
+  if (all(tested == "tolerance")) return(paste0(" (", within, ")"))
+  paste0(" (not significantly slower or, with fewer than three launches, ", within, ")")
 }
 
 #' A sentence on the cells in which the default is slower, and not tied with the fastest algorithm; empty without any

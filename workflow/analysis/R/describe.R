@@ -211,6 +211,7 @@ describe_latency <- function(results, collective) {
       paste0("Latencies", simulated_note(results$study), " range from ", say(low), " to ", say(high), ".")
     },
     describe_mappings(results, rows),
+    describe_per_node(results, collective),
     describe_claims(results, collective)
   )
 }
@@ -231,8 +232,50 @@ describe_mappings <- function(results, rows) {
   counts <- sort(table(as.character(best$mapping)), decreasing = TRUE)
   paste0(
     "With ", format_count(most), " processes, the lowest latency (without the default) is reached mapped ",
-    and_list(paste0(label_mapping(names(counts), results$study), " at ", counts, " of ", nrow(best), " sizes")), "."
+    and_list(paste0(label_mapping(names(counts), results$study), " at ", counts, " of ", nrow(best), " sizes")), ".",
+    unequal_nodes(results, full)
   )
+}
+
+#' Numbers of nodes of the compared mappings where these differ, because more nodes also have more network interfaces;
+#' empty where they are the same
+#' @noRd
+unequal_nodes <- function(results, compared) {
+  nodes <- nodes_of(results, compared$collective[1]) |>
+    filter(.data$mapping %in% as.character(compared$mapping), .data$processes == compared$processes[1])
+  if (n_distinct(nodes$nodes) < 2) return("")
+  nodes <- group_by(nodes, .data$mapping) |>
+    summarise(nodes = paste(format_count(sort(.data$nodes)), collapse = " or "))
+  paste0(
+    " The numbers of nodes differ: ",
+    and_list(paste(nodes$nodes, label_mapping(nodes$mapping, results$study))), "."
+  )
+}
+
+#' Mapping, number of processes and number of nodes of the rows of a collective
+#' @noRd
+nodes_of <- function(results, collective) {
+  filter(results$rows, .data$collective == .env$collective, !is.na(.data$nodes), !is.na(.data$latency_us)) |>
+    transmute(mapping = as.character(.data$mapping), .data$processes, .data$nodes) |>
+    distinct()
+}
+
+#' Sentence on mappings whose process counts have different numbers of ranks per node: a curve over processes then also
+#' shows the change of the placement
+#' @noRd
+describe_per_node <- function(results, collective) {
+  nodes <- nodes_of(results, collective)
+  if (!states_nodes(results$study, nodes$nodes)) return(NULL)
+  nodes <- mutate(nodes, per_node = .data$processes / .data$nodes) |>
+    group_by(.data$mapping) |>
+    filter(n_distinct(.data$per_node) > 1) |>
+    group_by(.data$mapping, .data$per_node) |>
+    summarise(processes = and_list(format_count(sort(.data$processes))), .groups = "drop_last") |>
+    summarise(text = and_list(paste0(
+      format_number(.data$per_node), " at ", .data$processes, ifelse(row_number() == 1, " processes", "")
+    )))
+  if (nrow(nodes) == 0) return(NULL)
+  paste0("Ranks per node mapped ", label_mapping(nodes$mapping, results$study), ": ", nodes$text, ".")
 }
 
 #' Sentences on the latency of a barrier (or another collective without message sizes)

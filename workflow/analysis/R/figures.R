@@ -73,7 +73,7 @@ write_figure <- function(figure, folder, study) {
   if (isTRUE(figure$simulated)) study <- list(simulated = TRUE)
   tibble(
     id = figure$id, section = figure$section, file = file, title = title,
-    caption = paste0(title, simulated_note(study), ". ", figure$caption),
+    caption = paste0(title, if (!grepl("simulated", title)) simulated_note(study), ". ", figure$caption),
     width_in = figure$width, height_in = figure$height,
     interactive = write_interactive(figure, folder)
   )
@@ -238,7 +238,9 @@ figures_slowdown <- function(results, collective) {
   list(figure(
     collective, "slowdown", plot_slowdown(results, collective, rows), paste0(
       "Slow-down of each algorithm against the fastest one of the same cell, geometric mean over the process counts ",
-      "above two at which it was measured. White: not measured, or the only algorithm.",
+      "above two at which it was ", if (results$study$simulated) "simulated. White: not simulated" else {
+        "measured. White: not measured"
+      }, ", or the only algorithm.",
       excluded_note(results, collective)
     ), 9.5, 1.9 + 0.23 * n_distinct(rows$algorithm) * ceiling(n_distinct(rows$mapping) / 3), part = "wins"
   ))
@@ -250,7 +252,9 @@ figures_models <- function(results, collective) {
   errors <- model_errors(results, collective)
   if (nrow(errors) == 0) return(NULL)
   list(figure(
-    collective, "model-errors", plot_model_errors(results, collective, errors), caption_errors(results, collective),
+    # The title begins with the collective, as the caption of the table does.
+    collective, "model-errors", plot_model_errors(results, collective, errors),
+    capitalised(sub("^[^:]*: ", "", caption_errors(results, collective))),
     10, 2 + 0.42 * n_distinct(errors$algorithm) * (1 + any(!is.na(errors$extrapolation_mape_pct))), part = "models"
   ))
 }

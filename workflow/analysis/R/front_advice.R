@@ -232,6 +232,9 @@ advise_command <- function(study, collective) {
     .data$processes %% .data$nodes == 0
   )
   if (nrow(found) == 0) return(NULL)
+  # The mapping whose rules gain most, as in the example of tuning_launcher().
+  gains <- tapply(found$gain_pct, as.character(found$mapping), median, na.rm = TRUE)
+  found <- found[as.character(found$mapping) %in% names(gains)[which.max(gains)], ]
   cell <- found[found$processes == usual_processes(found, study), ] |>
     arrange(abs(log2(.data$size_bytes / 65536))) |>
     utils::head(1)

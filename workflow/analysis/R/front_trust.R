@@ -104,7 +104,8 @@ front_lacking <- function(studies) {
     filter(.data$lacking > 0)
   if (nrow(found) == 0) return(NULL)
   paste0(
-    "Grid cells (algorithm, mapping and number of processes) without a usable number: ", and_list(paste0(
+    "Grid cells (algorithm, mapping and number of processes) without a usable number at some or all sizes: ",
+    and_list(paste0(
       format_number(found$lacking, 6), " of ", format_number(found$selected, 6), " on ", within_text(found$machine)
     )), "; the appendix lists the reasons."
   )

@@ -130,9 +130,10 @@ tables_guidelines <- function(results) {
   list(listed("guidelines", "violations", summarise_guidelines(judge_guidelines(results)), paste(
     "Performance guidelines [@traff2010; @hunold2018] that the library's default violates, by machine: the share of",
     "the cells in which it is more than 5 % slower than the composition (or than a larger message), its slow-down in",
-    "these cells (geometric mean), and the worst cell. Only cells whose parts were all measured in the same study,",
-    "with the same mapping and ranks, are compared. Compositions are judged by the slowest rank's time, message sizes",
-    "by the latency of the study. A guideline without a row could not be judged on the machine."
+    "these cells (geometric mean), and the worst cell. Only cells whose parts were all measured in the same study, by",
+    "the same author, with the same mapping and ranks, are compared. Compositions are judged by the slowest rank's",
+    "time, message sizes by the latency of the study. With few launches of a cell, some violations are noise. A",
+    "guideline without a row could not be judged on the machine."
   )))
 }
 
@@ -148,8 +149,10 @@ describe_guidelines <- function(results) {
       collective_word(violated$collective), ": the default violates the guideline \u201c", violated$guideline,
       "\u201d in ", format_number(round(violated$violated_pct * violated$cells / 100), 6), " of ",
       format_number(violated$cells, 6), " cells (", format_pct(violated$violated_pct), "); there it is ",
-      format_pct(violated$slower_pct), " slower than allowed (geometric mean; at most ",
-      format_pct(violated$worst_pct), ")."
+      format_pct(violated$slower_pct), " slower than allowed", ifelse(
+        round(violated$violated_pct * violated$cells / 100) == 1, "",
+        paste0(" (geometric mean; at most ", format_pct(violated$worst_pct), ")")
+      ), "."
     ) else if (nrow(found) > 0) "No guideline that could be judged is violated by more than 5 %.",
     if (length(unjudged) > 0) paste0(
       "These guidelines could not be judged on any machine, because no study measured all parts with the same mapping ",

@@ -76,7 +76,7 @@ summarise_comparison <- function(predictions, others = NULL) {
 #'
 #' In each held-out cell, a model picks the algorithm with the lowest predicted latency, among the forced algorithms
 #' that it covers (all but the default). Regret: measured slow-down (%) of the picked algorithm against the fastest of
-#' all forced algorithms.
+#' all forced algorithms that any model covers; others (with too few process counts for a fit) may be faster.
 #'
 #' @param predictions Tibble from [predict_held_out()].
 #' @param medians Tibble from [summarise_launches()].

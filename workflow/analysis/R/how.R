@@ -37,7 +37,7 @@ describe_how <- function(study, cells) {
   }
   c(
     first, paste0("Machine: ", describe_machine(study$machine), "."), describe_repeats(study, cells),
-    describe_imported(study$import),
+    describe_imported(study$import, has_only_pingpongs(study)),
     if (length(study$sampling)) "Only those points of the grid that the rounds selected were measured.",
     if (study$simulated && identical(study$chapter, "pipelining")) paste(
       "The simulator runs the messages of Open MPI's algorithms, blocking and non-blocking. It has neither the",
@@ -95,8 +95,10 @@ describe_repeats <- function(study, cells) {
   how <- study$provenance
   if (is.null(how$iterations)) return(NULL)
   loop <- paste0(
-    "the mean over the ranks of each rank's mean over ", count_range(how$iterations, "iteration"), ", after ",
-    count_range(how$warmup %||% 0, "warm-up iteration")
+    if (has_only_pingpongs(study)) "half the time of a round trip, the mean over " else {
+      "the mean over the ranks of each rank's mean over "
+    },
+    count_range(how$iterations, "iteration"), ", after ", count_range(how$warmup %||% 0, "warm-up iteration")
   )
   starts <- c(describe_barriers(unlist(how$barriers)), describe_spreads(unlist(how$spreads_us)))
   if (study$simulated) {
@@ -112,6 +114,12 @@ describe_repeats <- function(study, cells) {
     ),
     starts, describe_stops(cells, how$ci_width_pct)
   )
+}
+
+#' Whether all collectives of a study are point-to-point tests
+#' @noRd
+has_only_pingpongs <- function(study) {
+  length(study$collectives) > 0 && all(names(study$collectives) %in% point_to_point)
 }
 
 #' Sentence on the barrier between calls, if it is not the library's default, because its exit skew biases the latency
@@ -160,7 +168,7 @@ describe_stops <- function(cells, width) {
 
 #' Sentences with the counts of the import, so that nothing is dropped silently
 #' @noRd
-describe_imported <- function(import) {
+describe_imported <- function(import, pingpongs = FALSE) {
   if (length(import) == 0) return(NULL)
   counts <- purrr::keep(import, function(x) is.numeric(x) && length(x) == 1)
   names(counts) <- gsub("_", " ", names(counts))
@@ -174,7 +182,11 @@ describe_imported <- function(import) {
     if (length(sources) > 1) paste0(
       "Measured by ", and_list(sources), "; the value of each author counts as one launch."
     ),
-    if (length(import$statistics)) paste0("A latency is ", and_list(statistic_words[unlist(import$statistics)]), "."),
+    if (pingpongs) {
+      "A latency is half the time of a round trip, the mean over iterations."
+    } else if (length(import$statistics)) {
+      paste0("A latency is ", and_list(statistic_words[unlist(import$statistics)]), ".")
+    },
     map_chr(import$left_out, function(entry) {
       paste0("Left out by the study: ", format_count(entry$rows), " rows (", entry$reason, ").")
     })

@@ -48,10 +48,14 @@ label_series <- function(text, study) {
 tables_of_gathered <- function(results) {
   studies <- unlist(results$study$gathered)
   files <- file.path(dirname(results$study$folder), studies, "import-checks.csv")
-  here <- file.exists(files)
-  if (!any(here)) return(list())
-  described <- map(dirname(files[here]), read_study)
-  found <- map2(files[here], described, read_checks)
+  files <- files[file.exists(files)]
+  described <- map(dirname(files), read_study)
+  # A study that measures itself has no imported data to check.
+  imported <- !map_lgl(described, function(study) is.null(study$import))
+  if (!any(imported)) return(list())
+  files <- files[imported]
+  described <- described[imported]
+  found <- map2(files, described, read_checks)
   titles <- map_chr(described, function(study) study_name(list(study = study)))
   none <- tibble(study = character(), check = character(), where = character(), found = character())
   checks <- bind_rows(none, map2(found, titles, function(rows, title) mutate(rows, study = .env$title, .before = 1)))
@@ -151,17 +155,22 @@ plot_agreement <- function(results, agreement) {
 
 figures_of_import <- function(results) {
   if (is.null(read_import(results))) return(list())
-  agreement <- filter(summarise_agreement_by_cell(results), !is.na(.data$size_bytes)) |>
-    group_by(.data$collective, .data$mapping) |>
-    # One process count would be a panel of one column.
+  all <- filter(summarise_agreement_by_cell(results), !is.na(.data$size_bytes))
+  # One process count would be a panel of one column.
+  agreement <- group_by(all, .data$collective, .data$mapping) |>
     filter(n_distinct(.data$processes) > 1) |>
     ungroup()
+  left_out <- distinct(all, .data$collective, .data$mapping) |>
+    anti_join(agreement, by = c("collective", "mapping"))
   if (nrow(agreement) == 0) return(list())
   panels <- nrow(distinct(agreement, .data$collective, .data$mapping))
   list(figure("import", "agreement", plot_agreement(results, agreement), paste(
     "Colour: |a / b - 1| of the latencies a and b of two sources, median over the algorithms that both measured (with",
     "more than two sources, the largest value). A difference between algorithms below this noise floor is not",
-    "confirmed by a second author."
+    "confirmed by a second author.",
+    if (nrow(left_out) > 0) paste0("Not drawn, because only one process count has two sources: ", and_list(paste(
+      collective_word(left_out$collective), label_mapping(left_out$mapping, results$study)
+    )), ".")
   ), width = 9.5, height = 1.5 + 2.6 * ceiling(panels / 3)))
 }
 

@@ -11,7 +11,7 @@ tables_of_ladder <- function(results) {
     list(listed(timed, "levels", levels, paste0(
       "Fitted latency and bandwidth of each level", simulated_note(results$study), ", with 95 % intervals: latency is ",
       "the intercept of a line through the messages of up to 64 B, bandwidth the inverse slope of a line through ",
-      "those of 64 KiB and more (1 GB = 10\u2079 B).",
+      "those of 64 KiB and more (1 GB = 10\u2079 B).", pairs_note(results),
       if (any(!is.na(levels$gap_us))) " Gap: time between the smallest messages of a window (\u00b5s)."
     ), part = "levels")),
     if (any(ladder$pairs > 1)) list(listed(timed, "contention", summarise_contention(levels), paste0(
@@ -19,6 +19,19 @@ tables_of_ladder <- function(results) {
       "single pair, and of each level relative to the innermost level."
     ))),
     tables_published(results, ladder)
+  )
+}
+
+#' How many pairs of cores the latency of a level is the median of; empty where each level has one pair
+#' @noRd
+pairs_note <- function(results) {
+  pairs <- distinct(read_pairs(results), .data$from_core, .data$to_core, .data$level)
+  if (nrow(pairs) == 0) return("")
+  levels <- intersect(map_chr(results$study$machine$levels, "name"), pairs$level)
+  counts <- table(factor(pairs$level, levels))
+  paste0(
+    " Latencies are medians over the pairs of cores that the level separates: ",
+    and_list(paste(format_count(counts), "pairs of level", level_word(levels))), "."
   )
 }
 
@@ -121,6 +134,9 @@ figures_of_pairs <- function(results) {
 figure_from_core <- function(results, pairs) {
   units <- group_sizes(results$study)
   lines <- seq(units$ranks[1], max(pairs$to_core) + 1, by = units$ranks[1]) - 0.5
+  # The measurements need not reach the last core.
+  cores <- prod(map_dbl(results$study$machine$levels, function(level) level$count %||% 1))
+  lacking <- cores - 1 - nrow(pairs)
   plot <- ggplot(pairs, aes(.data$to_core, .data$latency_us)) +
     geom_vline(xintercept = lines[lines < max(pairs$to_core)], colour = "grey30", linewidth = 0.3) +
     geom_point(size = 1, colour = mapping_colours[1]) +
@@ -129,7 +145,8 @@ figure_from_core <- function(results, pairs) {
     tag_simulated(results$study) + theme_study()
   figure("pairs", "matrix", plot, paste0(
     "Latency (\u00b5s) of a message of ", label_bytes(pairs$size_bytes[1]), "; cores are numbered over the whole ",
-    "machine. Vertical lines: boundaries between units of the outermost level (", units$level[1], ")."
+    "machine. Vertical lines: boundaries between units of the outermost level (", units$level[1], ").",
+    if (lacking > 0) paste0(" Not measured: ", count_of(lacking, "core"), ".")
   ), 9, 4)
 }
 

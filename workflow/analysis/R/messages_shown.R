@@ -22,9 +22,10 @@ models_of_study <- function(results, models) {
     )),
     listed(
       "selection", NULL, summarise_selection(predictions, results$medians, results$study$analysis$tie_pct), paste0(
-      "Algorithm selection by models in held-out cells", simulated_note(results$study), ": share of correct ",
-      "selections (within ", results$study$analysis$tie_pct, " % of the best), and regret: slow-down (%) of the ",
-      "selected algorithm against the fastest one other than the default."
+      "Algorithm selection by models in held-out cells", simulated_note(results$study), ", among the algorithms that ",
+      "they cover (without the default): share of correct selections (within ", results$study$analysis$tie_pct,
+      " % of the fastest of these), and regret: slow-down (%) of the selected algorithm, or of the default, against ",
+      "the fastest of these. Algorithms: most that a model covers in a cell."
     ))
   )
 }
@@ -207,7 +208,7 @@ describe_selection <- function(results) {
     of_default <- filter(comparison, .data$collective == name, .data$algorithm == "default")
     c(
       describe_held_out(filter(comparison, .data$collective == name), name, results$study),
-      describe_picks(filter(selection, .data$collective == name)),
+      describe_picks(filter(selection, .data$collective == name), results$study),
       describe_modelled_default(of_default)
     )
   })) |>
@@ -223,15 +224,16 @@ describe_unrecorded <- function(of_default, study) {
   if (length(lacking) == 0) return(NULL)
   paste0(
     "The algorithms that the default selected for ", and_list(collective_word(lacking)),
-    " are not recorded, so Hockney's model and LogGP do not cover it."
+    " are not recorded, so Hockney's model and LogGP do not cover the default."
   )
 }
 
 model_word <- function(model) unname(coalesce(model_labels()[model], model))
 
-#' A model within a sentence: "the hop model", but "Hockney" and "log-interpolation"
+#' A model within a sentence: "the hop model", but "Hockney's model", "LogGP" and "log-interpolation"
 #' @noRd
 model_in_text <- function(model) {
+  if (model == "hockney") return("Hockney's model")
   if (!model %in% names(model_words)) return(model_word(model))
   paste0(if (model != "interpolation") "the ", lower_first(model_word(model)))
 }
@@ -251,9 +253,9 @@ describe_held_out <- function(comparison, collective, study) {
   made <- covering(filter(errors, .data$model %in% models_of_pingpongs()))
   paste0(
     capitalised(collective_word(collective)), simulated_note(study), ": the smallest mean error of a model on cells ",
-    "left out of the fit is ", format_pct(best$error), " (", model_word(best$model), ")",
+    "left out of the fit is ", format_pct(best$error), " (", model_in_text(best$model), ")",
     if (nrow(made) > 0) paste0(
-      "; of the models that need only ping-pongs, ", format_pct(made$error), " (", model_word(made$model),
+      "; of the models that need only ping-pongs, ", format_pct(made$error), " (", model_in_text(made$model),
       part_of_cells(made, best), ")"
     ), "."
   )
@@ -268,7 +270,7 @@ part_of_cells <- function(part, whole) {
   paste0(", which covers ", format_count(part$cells), " of the ", format_count(whole$cells), " cells")
 }
 
-describe_picks <- function(selection) {
+describe_picks <- function(selection, study) {
   picks <- selection |>
     group_by(.data$model) |>
     summarise(
@@ -279,17 +281,20 @@ describe_picks <- function(selection) {
   default <- filter(picks, .data$model == "library_default")
   best <- covering(filter(picks, .data$model != "library_default"))
   physical <- covering(filter(picks, .data$model %in% models_of_pingpongs()))
+  # The fastest algorithm of a cell may be one that no model covers.
   paste0(
-    "Selecting the algorithm with the lowest latency predicted by ", model_in_text(best$model), " finds the fastest ",
-    "algorithm other than the default in ", format_pct(best$right), " of the cells; the selected algorithms are ",
-    format_pct(best$regret), " slower than the fastest one (geometric mean)",
+    capitalised(collective_word(selection$collective[1])), simulated_note(study), ", among the algorithms that the ",
+    "models cover (without the default): the algorithm with the lowest latency predicted by ",
+    model_in_text(best$model), " is within ", format_number(study$analysis$tie_pct), " % of the fastest of them in ",
+    format_pct(best$right), " of the cells; the selected algorithms are ", format_pct(best$regret),
+    " slower than the fastest (geometric mean)",
     if (nrow(physical) > 0) paste0(
       ", those selected by ", model_in_text(physical$model), ", which needs only ping-pongs",
       sub(", which", " and", part_of_cells(physical, best)), ", ", format_pct(physical$regret)
     ), ".",
     if (nrow(default) > 0) paste0(
       " The library's default is ", format_pct(abs(default$regret)), if (default$regret < 0) " faster" else " slower",
-      " than the fastest other algorithm."
+      " than the fastest of them."
     )
   )
 }

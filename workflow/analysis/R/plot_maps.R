@@ -60,7 +60,7 @@ cell_axis <- function(values) factor(values, sort(unique(values)))
 
 scale_cells <- function() {
   list(
-    scale_x_discrete("Processes", breaks = thinned(8), expand = c(0, 0)),
+    scale_x_discrete("Processes", breaks = thinned(8), labels = format_count, expand = c(0, 0)),
     scale_y_discrete(
       "Message size", breaks = thinned(11), labels = function(x) label_bytes(as.numeric(x)), expand = c(0, 0)
     )
@@ -100,7 +100,9 @@ plot_decision <- function(results, collective) {
     scale_algorithm(results, collective, rows$winner, c("fill", "colour")) +
     scale_alpha_manual(values = c("FALSE" = 1, "TRUE" = 0.42), guide = "none") +
     guides(colour = "none") +
-    scale_x_discrete("Processes", breaks = thinned(if (sized) 8 else 24), expand = c(0, 0)) +
+    scale_x_discrete(
+      "Processes", breaks = thinned(if (sized) 8 else 24), labels = format_count, expand = c(0, 0)
+    ) +
     (if (sized) scale_cells()[[2]] else scale_y_discrete(
       NULL, labels = mapping_labels(results$study), expand = c(0, 0)
     )) +

@@ -105,18 +105,19 @@ tables_across <- function(results) {
   if (nrow(across) == 0) return(list())
   list(listed("regret-across", NULL, across, paste(
     "Regret of decisions on data that were not used to decide. Policies: the library's default, the tuned rules, and",
-    "the best single algorithm (other than the default) of the deciding data. With a single source, each process count",
-    "but the smallest and the largest is left out in turn (at most", most_left_out, "of them, evenly spread).",
-    slowdown_note
+    "the best single algorithm (other than the default) of the deciding data. With several sources, only algorithms",
+    "that both the deciding and the judging one measured take part; with a single source, each process count but the",
+    "smallest and the largest is left out in turn (at most", most_left_out, "of them, evenly spread).", slowdown_note
   )))
 }
 
-#' The data that decided or judged, in words
+#' How rules were decided and tested, in words
 #' @noRd
-across_words <- function(data) {
-  case_when(
-    data == "all other process counts" ~ "all process counts but one",
-    grepl("process count", data) ~ "the one left out", TRUE ~ paste("the measurements of", data)
+across_words <- function(decided_on, judged_on) {
+  ifelse(
+    decided_on == "all other process counts",
+    "rules tested on each process count between the smallest and the largest, decided on all others",
+    paste("rules decided on the measurements of", decided_on, "and tested on those of", judged_on)
   )
 }
 
@@ -130,9 +131,9 @@ describe_across <- function(results) {
     select("decided_on", "judged_on", "collective", "policy", "geometric_mean_pct", "cells") |>
     pivot_wider(names_from = "policy", values_from = "geometric_mean_pct")
   paste0(
-    capitalised(collective_word(wide$collective)), ", rules decided on ", across_words(wide$decided_on),
-    " and tested on ", across_words(wide$judged_on), " (", format_number(wide$cells, 6), " cells): the rules are ",
-    format_pct(wide$tuned), " slower than the best measured algorithm, the default ", format_pct(wide$default),
-    " (geometric means)."
+    capitalised(collective_word(wide$collective)), ", ", across_words(wide$decided_on, wide$judged_on), " (",
+    format_number(wide$cells, 6), " cells): the rules are ", format_pct(wide$tuned), " slower than the best ",
+    ifelse(wide$decided_on == "all other process counts", "measured algorithm", "algorithm that both measured"),
+    ", the default ", format_pct(wide$default), " (geometric means)."
   )
 }

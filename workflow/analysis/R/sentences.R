@@ -53,7 +53,7 @@ add_shown <- function(sentences, shown) {
 #' @noRd
 sections_showing <- function(section, sections) {
   switch(section,
-    believe = c("comparison", "selection"), further = "simulation-cost",
+    believe = c("comparison", "selection"), further = c("regret-across", "simulation-cost"),
     ladder = grep("/levels$", sections, value = TRUE), dynamic = grep("/dynamic$", sections, value = TRUE),
     c(section, section_name(section, "levels"))
   )
@@ -76,8 +76,8 @@ sentences_of_collectives <- function(results) {
     if (nrow(read_ladder(results)) > 0) said("ladder", describe_ladder(results)),
     sentences_of_scaling(results),
     said("believe", describe_selection(results)),
-    said("believe", describe_across(results)),
     said("import", describe_import(results)),
+    said("further", describe_across(results)),
     said("further", describe_simulation_cost(results))
   )
 }

@@ -1,30 +1,31 @@
 # Colours of Okabe and Ito (2008) and Tol (2021), which colour-blind readers can distinguish; the default is nearly
 # black. Each algorithm has the same colour in the whole report; within a collective, all but rare algorithms differ.
+# In a decision map ties are pale, and pale blue looks like sky: no library has algorithms of both colours.
 hues <- c(
   orange = "#E69F00", sky = "#56B4E9", green = "#009E73", blue = "#0072B2", pink = "#CC79A7", red = "#D55E00",
   wine = "#882255", teal = "#44AA99", olive = "#999933", indigo = "#332288", purple = "#AA4499", brown = "#7A4B1F",
   yellow = "#F0E442"
 )
 colour_names <- c(
-  linear = "orange", chain = "pink", pipeline = "sky", binary_tree = "green", binary = "green", tree = "green",
+  linear = "orange", chain = "pink", pipeline = "brown", binary_tree = "green", binary = "green", tree = "green",
   binomial = "blue", split_binary_tree = "red", in_order_binary = "red", knomial = "wine",
   scatter_allgather = "teal", scatter_allgather_ring = "olive",
   recursive_doubling = "red", recursive_halving = "wine", rabenseifner = "teal", ring = "pink", double_ring = "pink",
   segmented_ring = "wine", nonoverlapping = "blue", butterfly = "green", bruck = "blue", two_proc = "wine",
-  neighbor_exchange = "green", sparbit = "sky", gather_bcast = "orange", pairwise = "green",
+  neighbor_exchange = "green", sparbit = "brown", gather_bcast = "orange", pairwise = "green",
   linear_nb = "pink", linear_sync = "pink",
   node = "indigo", group = "olive", node_group = "purple", node_group_chain = "brown", rank_reorder = "yellow",
   node_group_pipelined = "wine", node_gatherv = "wine",
   pipelined = "purple", pipelined_binomial = "indigo", pipelined_chain = "brown", pipelined_ring = "brown",
   pipelined_recursive_doubling = "yellow",
-  tuned = "blue", basic = "orange", sm = "green", han = "red", adapt = "pink", xhc = "sky", acoll = "wine",
+  tuned = "blue", basic = "orange", sm = "green", han = "red", adapt = "pink", xhc = "brown", acoll = "wine",
   ucc = "teal", hcoll = "olive", libnbc = "orange",
   collnet_direct = "indigo", collnet_chain = "sky", nvls = "olive", nvls_tree = "brown", pat = "teal"
 )
 algorithm_colours <- c(
   default = "#333333", aligned = "#999999", setNames(hues[colour_names], names(colour_names))
 )
-spare_colours <- unname(hues)
+spare_colours <- unname(c(hues[names(hues) != "sky"], hues["sky"]))
 mapping_colours <- c("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#882255", "#333333")
 point_shapes <- c(16, 17, 15, 18, 4, 8, 3, 1, 2, 0, 5, 6, 7, 9, 10)
 

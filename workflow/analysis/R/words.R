@@ -136,7 +136,8 @@ format_us <- function(x) {
 }
 
 format_pct <- function(x) {
-  paste0(ifelse(abs(x) < 10, formatC(x, 1, format = "f"), formatC(x, 0, format = "f", big.mark = ",")), " %")
+  number <- ifelse(abs(x) < 10, formatC(x, 1, format = "f"), formatC(x, 0, format = "f", big.mark = ","))
+  paste0(sub("^-", "\u2212", number), " %")
 }
 
 #' Names of a machine's levels in texts
@@ -206,8 +207,19 @@ caption_default_vs_best <- function(results, collective) {
     results, collective, "the default against the best other algorithm, by class of message size and number of ",
     "processes. A cell is one mapping, number of processes and message size. Optimal: cells in which the default is ",
     "at least as fast as every other algorithm. Differences are default minus best (\u00b5s); positive: the default ",
-    "is slower.", excluded_note(results, collective)
+    "is slower.", class_note("Message size", results$study$analysis$size_classes, label_bytes),
+    class_note("Processes", results$study$analysis$process_classes, format_count), excluded_note(results, collective)
   )
+}
+
+#' " Processes: Few is 2 to 16, Many is 18 to 48.": the ranges of classes, for captions; empty where the labels are the
+#' ranges
+#' @noRd
+class_note <- function(what, classes, label) {
+  if (NROW(classes) == 0) return("")
+  range <- ifelse(classes$from == classes$to, label(classes$from), paste(label(classes$from), "to", label(classes$to)))
+  if (all(range == classes$label)) return("")
+  paste0(" ", what, ": ", and_list(paste(classes$label, "is", range)), ".")
 }
 
 caption_optimal <- function(results, collective) {

@@ -83,13 +83,14 @@ test_that("a default that is never the fastest is not said to be so in 0.0 % of 
   rows <- toy_rows("bcast", rep(c("default", "linear"), 2), 2, c(1, 1, 2, 2), c(2, 1, 3, 1))
   results <- read_results(make_study(rows))
   expect_match(describe_answer(results), paste(
-    "the default is neither the fastest algorithm nor tied with it in any of the 2 cells\\. It is slower by 145 %"
+    "the default is neither the fastest algorithm nor tied with it \\(within 2 %\\) in any of the 2 cells\\. It is",
+    "slower by 145 %"
   ))
 })
 
 test_that("sentences on a single cell have no plural", {
   results <- read_results(make_study(toy_rows("bcast", c("default", "linear"), 2, 1, c(2, 1))))
-  expect_match(describe_answer(results), "nor tied with it in the only cell\\. It is 100 % slower\\.$")
+  expect_match(describe_answer(results), "tied with it \\(within 2 %\\) in the only cell\\. It is 100 % slower\\.$")
   expect_match(describe_default_vs_best(results, "bcast")[1], "in 0 of 1 cell \\(")
   expect_match(describe_default_vs_best(results, "bcast")[2], "in 0 of 1 class\\.")
   expect_match(describe_decision(results, "bcast")[1], "^1 of 1 cell has a single fastest algorithm")

@@ -102,3 +102,11 @@ test_that("sentences and the table name violations, and guidelines that no study
   expect_equal(table$id, "guidelines-violations")
   expect_equal(table$data$violated_pct[table$data$guideline == "allreduce <= reduce + bcast"], 200 / 3)
 })
+
+test_that("of a single violation no mean is given", {
+  rows <- dplyr::mutate(cells_of(list(bcast = c(2, 8, 4))), source = NA, flag = NA)
+  expect_match(
+    describe_guidelines(list(rows = rows)), "in 1 of 2 cells \\(50 %\\); there it is 100 % slower than allowed\\.$",
+    all = FALSE
+  )
+})

@@ -41,6 +41,7 @@ test_that("iterations, launches and the barrier are stated", {
     suite = "collbench", suite_version = "1.0", mpi = "openmpi", mpi_version = "5.0.11", iterations = list(10, 1000),
     warmup = list(1), launches = list(min = 1, max = 5), ci_width_pct = 5
   ), machine = list(label = "M", levels = list(list(name = "node", count = 2), list(name = "numa"))))
+  study$collectives <- list(bcast = list())
   cells <- tibble::tibble(stop = c("narrow", "limit", "limit"))
   expect_equal(describe_how(study, cells), c(
     "Measured with collbench 1.0 (the embedded benchmark) and Open MPI 5.0.11.",
@@ -80,4 +81,16 @@ test_that("each claim names the figures and tables that show it", {
     said("gain", "A note.", claim = FALSE)
   ), shown)
   expect_equal(found$shown_in, c("g.csv", "f.svg;l.csv;d.svg;g.csv", "f.svg;l.csv", "d.svg", "g.csv", ""))
+})
+
+test_that("the latency of a ping-pong is half a round trip, not a mean over the ranks", {
+  study <- list(simulated = TRUE, collectives = list(latency = list(), bw = list()), provenance = list(
+    iterations = list(100), warmup = list(10)
+  ))
+  expect_match(describe_repeats(study)[1], "^A latency is half the time of a round trip, the mean over 100 iterations,")
+  study$collectives$bcast <- list()
+  expect_match(describe_repeats(study)[1], "^A latency is the mean over the ranks")
+  import <- list(rows_read = 1, statistics = list("mean_over_ranks"))
+  expect_match(describe_imported(import), "^A latency is the mean over the ranks", all = FALSE)
+  expect_match(describe_imported(import, TRUE), "^A latency is half the time of a round trip", all = FALSE)
 })

@@ -100,8 +100,14 @@ test_that("an atlas shows the findings of the studies that it gathers", {
   sound <- imported_study(two_authors(1.02), nothing)$study$folder
   change_study(found, title = "With findings")
   change_study(sound, title = "Without findings")
+  # A study with measurements of its own has an empty list of findings: nothing was checked.
+  here <- imported_study(two_authors(1.02), nothing)$study$folder
+  document <- jsonlite::read_json(file.path(here, "study.json"))
+  document$import <- NULL
+  jsonlite::write_json(document, file.path(here, "study.json"), auto_unbox = TRUE)
   results <- list(study = list(
-    folder = file.path(dirname(found), "atlas"), gathered = list(basename(found), basename(sound), "not-here")
+    folder = file.path(dirname(found), "atlas"),
+    gathered = list(basename(found), basename(sound), basename(here), "not-here")
   ))
   table <- tables_of_gathered(results)[[1]]
   expect_equal(table$data$study, "With findings")

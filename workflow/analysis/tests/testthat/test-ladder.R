@@ -160,3 +160,16 @@ test_that("pairs between nodes that stayed on one are refused, with and without 
   across <- dplyr::filter(every_pair(c(0.2, 0.4)), from_rank %/% 4 != to_rank %/% 4)
   expect_error(judge(across), "same socket of their nodes are 2 times as fast")
 })
+
+test_that("a ladder from one core says how many pairs each level has, and which cores are missing", {
+  levels <- list(list(name = "node", count = 2), list(name = "core", count = 4))
+  rows <- toy_rows(
+    "pairs", "default", 8, rep(c(1, 2, 4, 64), each = 6), rep(c(0.2, 0.2, 0.2, 2, 2, 2), 4), from_rank = 0,
+    to_rank = c(1:3, 4:6), bandwidth_mb_s = NA_real_
+  )
+  results <- read_results(make_study(rows, levels = levels))
+  expect_match(
+    tables_of_ladder(results)[[1]]$caption, "separates: 3 pairs of level node and 3 pairs of level core.", fixed = TRUE
+  )
+  expect_match(figures_of_pairs(results)[[1]]$caption, "Not measured: 1 core.", fixed = TRUE)
+})

@@ -176,19 +176,38 @@ test_that("models are compared on the cells that most of them cover", {
   )
   expect_match(
     describe_held_out(comparison, "bcast", list(simulated = FALSE)),
-    "is 30 % \\(Log-interpolation\\); of the models that need only ping-pongs, 40 % \\(Hockney\\)"
+    "is 30 % \\(log-interpolation\\); of the models that need only ping-pongs, 40 % \\(Hockney's model\\)"
   )
   expect_match(
     describe_held_out(comparison[1:3, ], "bcast", list(simulated = FALSE)),
     "5.0 % (LogGP, which covers 10 of the 40 cells)", fixed = TRUE
   )
   selection <- tibble::tibble(
-    model = c("interpolation", "interpolation", "loggp"), cells = c(30, 10, 10), pick_accuracy_pct = c(80, 40, 100),
-    geometric_mean_regret_pct = c(10, 10, 0)
+    collective = "bcast", model = c("interpolation", "interpolation", "loggp"), cells = c(30, 10, 10),
+    pick_accuracy_pct = c(80, 40, 100), geometric_mean_regret_pct = c(10, 10, 0)
   )
+  study <- list(simulated = FALSE, analysis = list(tie_pct = 2))
   expect_match(
-    describe_picks(selection), "by log-interpolation finds .* in 70 % of the cells; .*, those selected by LogGP"
+    describe_picks(selection, study),
+    "by log-interpolation is within 2 % .* in 70 % of the cells; .*, those selected by LogGP"
   )
+})
+
+test_that("selections are not compared with an algorithm that no model covers, and the sentence says so", {
+  # Linear is the fastest, but has too few process counts for a model.
+  predictions <- tibble::tibble(
+    collective = "bcast", algorithm = c("chain", "binomial"), mapping = "core", model = "hops", processes = 8,
+    size_bytes = 1, latency_us = c(4, 5), predicted_us = c(4, 5)
+  )
+  medians <- tibble::tibble(
+    collective = "bcast", algorithm = c("default", "linear", "chain", "binomial"), mapping = "core", processes = 8,
+    size_bytes = 1, latency_us = c(2, 1, 4, 5)
+  )
+  selection <- summarise_selection(predictions, medians)
+  expect_equal(selection$geometric_mean_regret_pct[selection$model == "library_default"], -50)
+  told <- describe_picks(selection, list(simulated = FALSE, analysis = list(tie_pct = 2)))
+  expect_match(told, "^Broadcast, among the algorithms that the models cover \\(without the default\\)")
+  expect_match(told, "The library's default is 50 % faster than the fastest of them.", fixed = TRUE)
 })
 
 test_that("an algorithm of the default is unrecorded only where the study does not know its decisions", {

@@ -84,3 +84,21 @@ test_that("the default of one MPI library is not compared with the algorithms of
   found <- summarise_by_collective(read_results(make_study(dplyr::bind_rows(rows, other))))
   expect_equal(c(found$cells, found$max_pct), c(2, 100))
 })
+
+test_that("a sentence says among which algorithms the rules were judged, and the chapter shows it with its table", {
+  results <- read_results(make_study(two_sources(c(default = 1, linear = 1.1, chain = 1 / 1.1))))
+  results$study$import <- list()
+  told <- describe_across(results)
+  expect_match(told[1], paste(
+    "^Broadcast, rules decided on the measurements of one and tested on those of two \\(84 cells\\): the rules are",
+    "10 % slower than the best algorithm that both measured, the default 30 %"
+  ))
+  rows <- lawful(c(default = 1.3, linear = 1, chain = 1.1))
+  alone <- read_results(make_study(rows[rows$collective == "bcast", ]))
+  alone$study$import <- list()
+  expect_match(describe_across(alone), paste(
+    "^Broadcast, rules tested on each process count between the smallest and the largest, decided on all others .*",
+    "slower than the best measured algorithm"
+  ))
+  expect_true("regret-across" %in% sections_showing("further", c("selection", "regret-across")))
+})

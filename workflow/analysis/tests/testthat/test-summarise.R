@@ -83,3 +83,36 @@ test_that("a class is named as the study names it", {
     "1 \u00b5s, mapped by core (message size: Small; processes: One NUMA domain).", fixed = TRUE
   )
 })
+
+test_that("the ranges of classes are in the caption, unless their names say them", {
+  classes <- list(
+    process_classes = list(list(label = "Few", from = 2, to = 8), list(label = "Many", from = 16, to = 1024)),
+    size_classes = list(list(label = "1 B to 1 KiB", from = 1, to = 1024))
+  )
+  rows <- toy_rows("bcast", rep(c("default", "linear"), each = 2), 4, c(1, 1024, 1, 1024), c(2, 2, 1, 2))
+  caption <- caption_default_vs_best(read_results(make_study(rows, classes)), "bcast")
+  expect_match(caption, " Processes: Few is 2 to 8 and Many is 16 to 1,024.", fixed = TRUE)
+  expect_no_match(caption, "Message size:")
+})
+
+test_that("mappings on different numbers of nodes are not compared without saying so", {
+  rows <- toy_rows(
+    "bcast", rep(c("default", "linear"), 4), rep(c(8, 8, 16, 16), each = 2), 1, 1:8,
+    rep(rep(c("core", "node"), each = 2), 2)
+  )
+  told <- function(nodes) {
+    rows$nodes <- nodes
+    levels <- list(list(name = "node", count = 64), list(name = "socket", count = 1), list(name = "core", count = 8))
+    results <- read_results(make_study(rows, levels = levels))
+    results$study$import <- list(rows_read = 8)
+    c(describe_mappings(results, rows_to_fit(results, "bcast")), describe_per_node(results, "bcast"))
+  }
+  expect_match(
+    told(rep(c(2, 8, 4, 16), each = 2)), "The numbers of nodes differ: 4 by core and 16 by node.", fixed = TRUE
+  )
+  expect_no_match(told(rep(16, 8)), "numbers of nodes")
+  # By core, 4 and then 8 ranks are on each node.
+  expect_match(
+    told(rep(c(2, 8, 2, 16), each = 2)), "^Ranks per node mapped by core: 4 at 8 processes and 8 at 16\\.$", all = FALSE
+  )
+})

@@ -342,3 +342,23 @@ test_that("a message of 0 B is another size than one of 1 B", {
   expect_equal(exp(filled["linear", 1, 2]), 3)
   expect_silent(decide_all(read_results(make_study(toy_rows("latency", "default", 2, 1, 1)))))
 })
+
+test_that("sentences on regret and verification claim only what few cells, or none, can show", {
+  folder <- make_study(lawful()[1:4, ])
+  dir.create(file.path(folder, "tables"))
+  told <- function(cells) {
+    readr::write_csv(tibble::tibble(
+      collective = "bcast", policy = c("default", "best-single", "tuned"), algorithm = c("", "linear", ""),
+      split = "decided at 2 and 8", mapping = "all", geometric_mean_pct = c(3, 4, 1), p99_pct = c(30, 40, 10),
+      max_pct = c(31, 41, 11), cells = cells
+    ), file.path(folder, "tables", "tuning-regret.csv"))
+    describe_regret(folder)
+  }
+  expect_match(told(99), "(geometric mean; at most 11 %), the default 3.0 %", fixed = TRUE)
+  expect_match(told(100), "(geometric mean; more than 10 % in 1 % of the cells), the default", fixed = TRUE)
+  withdrawn <- tibble::tibble(collective = character())
+  readr::write_csv(withdrawn, file.path(folder, "tables", "tuning-withdrawn.csv"))
+  expect_length(describe_withdrawn(folder), 0)
+  readr::write_csv(tibble::tibble(collective = "bcast"), file.path(folder, "tables", "tuning-verification.csv"))
+  expect_match(describe_withdrawn(folder), "^No rule was slower in fresh launches")
+})

@@ -204,5 +204,5 @@ def _far_launches(series: Series, mine: Launches, above: np.ndarray, flagged: bo
         + f" {np.exp(abs(above[worst])):,.0f} times {how} than its neighbours: {row['latency_us']:g} us, "
         f"{int(row['processes']):,} ranks{size} ({row.get('file', '')}, line {row.get('line', 0)})",
         "certain" if flagged else "likely" if abs(above[worst]) > np.log(STRANGE) else "possible",
-        "kept and flagged; excluded from means" if flagged else "kept, also in means; analysis.leave_out excludes it",
+        "kept and flagged; excluded from means" if flagged else "kept, also in means; analysis.leave_out can exclude it",
     )  # fmt: skip
