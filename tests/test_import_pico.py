@@ -12,7 +12,7 @@ from collstudy.sources.importing import pico
 from collstudy.sources.importing.reading import read_all, used_of
 from collstudy.study import allocations
 from conftest import csv_rows, reference_data
-from test_import_strict import Import
+from made_imports import Import
 
 STUDY = """
 title: Theirs
