@@ -20,11 +20,9 @@ from collstudy.study.config import Configuration
 from conftest import csv_rows
 
 CONFIGURATION = Configuration(ROOT / "config")
+HEAD = "title: Theirs\nquestion: q\nmachine: orfeo-thin\n"
 #: A study of raw output whose names have algorithm, mapping and number of ranks.
 RAW = """
-title: Theirs
-question: q
-machine: orfeo-thin
 import:
   files:
     - path: {folder}/{{algorithm}}_{{mapping}}_{{processes}}.txt
@@ -76,17 +74,19 @@ def read(folder: Path, version: str | None = "4.1.5", problems: int = 0) -> list
 class Import:
     """A configuration folder with a study `theirs`, and a folder for its data."""
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path, machine: str = "orfeo-thin"):
         self.folder, self.data = folder, folder / "data"
+        self.head = HEAD.replace("orfeo-thin", machine)
         self.data.mkdir()
         # Leave out the other studies: the imported ones would be read for comparison.
         shutil.copytree(ROOT / "config", folder / "config", ignore=shutil.ignore_patterns("studies"))
         (folder / "config" / "studies").mkdir()
 
     def collect(self, study: str, files: Mapping[str, str | bytes] | None = None) -> None:
-        """Write the study (its {folder} is that of the data) and files of data, and collect the study."""
+        """Write the study (its text from `import` on, in which {folder} is that of the data) and files of data, and collect it."""
         write(self.data, files or {})
-        (self.folder / "config" / "studies" / "theirs.yaml").write_text(study.format(folder=self.data))
+        text = self.head + study.format(folder=self.data)
+        (self.folder / "config" / "studies" / "theirs.yaml").write_text(text)
         source = Project(self.folder / "config", self.folder / "results").source("theirs")
         source.check()
         for name, content in source.files().items():

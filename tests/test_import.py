@@ -7,12 +7,9 @@ from pathlib import Path
 
 import pytest
 from conftest import IMPORTED, Checkout, csv_rows, must
-from made_imports import RAW, Import
+from made_imports import HEAD, RAW, Import, write
 
 STUDY = """
-title: Theirs
-question: q
-machine: orfeo-thin
 import:
   suite: OSU Micro-Benchmarks
   files:
@@ -107,7 +104,7 @@ def test_wrong_columns_and_names(theirs: Import, content: str, expected: list[st
 
 
 def test_missing_files(checkout: Checkout) -> None:
-    checkout.write("config/studies/theirs.yaml", STUDY.format(folder="data"))
+    checkout.write("config/studies/theirs.yaml", HEAD + STUDY.format(folder="data"))
     done = checkout.collstudy("--results", "results", "collect", "theirs")
     assert done.returncode == 2 and "no file matches" in done.stderr and "STUDY_REFERENCE_DATA" in done.stderr
     # If it is one of several studies, it is left out with one line; if it is the only one, there is nothing to do.
@@ -127,9 +124,6 @@ def test_raw_output_with_facts_in_the_file_name(theirs: Import) -> None:
 
 
 PAIRS = """
-title: Theirs
-question: q
-machine: orfeo-thin
 import:
   files:
     - path: {folder}/pairs.csv
@@ -159,17 +153,17 @@ def test_a_ladder_of_pairs(theirs: Import) -> None:
     assert (rows[0]["from_rank"], rows[0]["to_rank"], rows[0]["processes"]) == ("0", "1", "48")
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("to_core: Core 2, ", "", "pairs need a column for to_core"),
-        ("machine: orfeo-thin", "machine: small", "from_core is 0, machine small has cores 0 to 3|to_core is 4"),
-    ],
-)
-def test_cores_that_the_machine_lacks(theirs: Import, old: str, new: str, message: str) -> None:
-    machine = theirs.folder / "config" / "machines" / "small.yaml"
-    machine.write_text("kind: imported\nlabel: s\nlevels: [{name: core, count: 4}]\n")
-    assert re.search(message, theirs.refused(PAIRS.replace(old, new), {"pairs.csv": ladder_text(0.2, 0.4)}))
+def test_pairs_without_a_core(theirs: Import) -> None:
+    said = theirs.refused(PAIRS.replace("to_core: Core 2, ", ""), {"pairs.csv": ladder_text(0.2, 0.4)})
+    assert "pairs need a column for to_core" in said
+
+
+def test_cores_that_the_machine_lacks(tmp_path: Path) -> None:
+    theirs = Import(tmp_path, "small")
+    machine = "kind: imported\nlabel: s\nlevels: [{name: core, count: 4}]\n"
+    write(theirs.folder, {"config/machines/small.yaml": machine})
+    said = theirs.refused(PAIRS, {"pairs.csv": ladder_text(0.2, 0.4)})
+    assert re.search("from_core is 0, machine small has cores 0 to 3|to_core is 4", said)
 
 
 @pytest.mark.parametrize(
@@ -185,7 +179,7 @@ def test_pairs_between_nodes_that_stayed_on_one_are_refused(
 ) -> None:
     checkout.write("data/pairs.csv", ladder_text(0.2, 0.4))
     checkout.write("data/across.csv", ladder_text(inside, other_socket))
-    checkout.write("config/studies/theirs.yaml", (PAIRS + ACROSS).format(folder=checkout.folder / "data"))
+    checkout.write("config/studies/theirs.yaml", HEAD + (PAIRS + ACROSS).format(folder=checkout.folder / "data"))
     done = checkout.snakemake("--config", "studies=theirs", "--cores", "1", "--", "results/theirs/tables/index.csv")
     assert (done.returncode == 0) == (message is None), done.stdout + done.stderr
     if message:

@@ -11,9 +11,6 @@ HEADER = "Algorithm,Mapping,P,Size,Avg,Min,Max"
 SOUND = "0,core,4,8,1.5,1.0,2.0"
 TABLE = f"{HEADER}\n{SOUND}\n"
 STUDY = """
-title: Theirs
-question: q
-machine: orfeo-thin
 import:
   mpi_version: 4.1.6
   files:
@@ -167,9 +164,6 @@ def test_raw_output_whose_minimum_is_above_its_maximum(theirs: Import) -> None:
 
 
 LAYOUTS = """
-title: Theirs
-question: q
-machine: orfeo-thin
 import:
   mpi_version: 5.0.7
   files:
@@ -231,9 +225,6 @@ def test_the_mean_over_ranks_and_the_slowest_rank_are_not_mixed(theirs: Import) 
 
 
 SHEET = """
-title: Theirs
-question: q
-machine: orfeo-thin
 import:
   files:
     - path: {folder}/*.csv
