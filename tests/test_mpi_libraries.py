@@ -31,7 +31,7 @@ from collstudy.tuning.readers.dispatch import read
 from collstudy.tuning.readers.known import Known
 from collstudy.tuning.rules import Placement, Rule, placements
 from collstudy.tuning.writers import intel_variables
-from conftest import ROOT, Checkout, csv_rows, finish, must
+from conftest import ROOT, Checkout, csv_rows, executable, finish, must
 from test_tuning import decisions
 
 LIBRARIES = ("openmpi", "mpich", "impi")
@@ -428,8 +428,7 @@ def test_an_mpi_without_headers_is_passed_over(tmp_path: Path) -> None:
         "mpicc": "echo 'fatal error: mpi.h: No such file' >&2; exit 1",
     }
     for name, answer in answers.items():
-        (tmp_path / name).write_text(f"#!/bin/sh\n{answer}\n")
-        (tmp_path / name).chmod(0o755)
+        executable(tmp_path / name, f"#!/bin/sh\n{answer}\n")
     code = "from collstudy.launch.toolchain import mpis; print(mpis()['openmpi'].bin)"
     environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     done = must(finish([sys.executable, "-c", code], env=environment))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import stat
 from pathlib import Path
 
 import pytest
@@ -53,21 +51,13 @@ def test_the_default_partition_is_first() -> None:
     assert [(p.name, p.nodes, p.cores, p.features) for p in found] == [("THIN", 12, 12, ""), ("EPYC", 8, 64, "epyc,ib")]
 
 
-def fake(folder: Path, name: str, text: str) -> None:
-    path = folder / name
-    path.write_text(f"#!/bin/sh\n{text}\n")
-    path.chmod(path.stat().st_mode | stat.S_IEXEC)
-
-
-def test_a_draft_is_a_valid_machine(checkout: Checkout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_draft_is_a_valid_machine(checkout: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
     machines = checkout.folder / "config" / "machines"
-    programs = tmp_path / "bin"
-    programs.mkdir()
-    fake(programs, "sinfo", "exit 1")
-    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    checkout.program("sinfo", "#!/bin/sh\nexit 1\n")
+    monkeypatch.setenv("PATH", checkout.first_on_path["PATH"])
     probe.write("plain", machines)
-    fake(programs, "sinfo", "echo 'THIN*|2|2|12|1|(null)|1-00:00:00'")
-    fake(programs, "lscpu", f"cat <<'END'\n{printed(2, 2, 1, 6, 1)}END")
+    checkout.program("sinfo", "#!/bin/sh\necho 'THIN*|2|2|12|1|(null)|1-00:00:00'\n")
+    checkout.program("lscpu", f"#!/bin/sh\ncat <<'END'\n{printed(2, 2, 1, 6, 1)}END\n")
     probe.write("cluster", machines)
     configuration = Configuration(checkout.folder / "config")
     assert configuration.machine("plain").kind == "local"
