@@ -76,6 +76,14 @@ def quick(values: Iterable, first: int, step: int) -> list:
     return [pytest.param(value, marks=() if i % step == first else pytest.mark.long) for i, value in enumerate(values)]
 
 
+def executable(path: Path, text: str) -> Path:
+    """Write a program; return its path."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
+
+
 class Checkout:
     """A copy of this checkout in its own folder; it shares the products of set-up."""
 
@@ -117,6 +125,15 @@ class Checkout:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
         return path
+
+    def program(self, name: str, text: str) -> None:
+        """Write a program to the folder bin, which is first on `first_on_path`."""
+        executable(self.folder / "bin" / name, text)
+
+    @property
+    def first_on_path(self) -> dict[str, str]:
+        """Return the variable with which programs in the folder bin are found before others."""
+        return {"PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}"}
 
     def snakemake(self, *arguments: str, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
         """Run snakemake like a user in the set-up environment."""

@@ -14,6 +14,7 @@ from collstudy.study.config import Configuration
 
 MACHINE = Configuration(ROOT / "config").machine("orfeo-thin")
 SIZES = [2**k for k in range(21)]
+ALGORITHMS = ("linear", "chain", "binomial", "binary_tree")
 Rows = list[dict[str, Any]]
 
 
@@ -29,9 +30,7 @@ def depth(algorithm: str, ranks: int) -> float:
     }[algorithm]
 
 
-def sound(
-    source: str = "", seed: int = 1, algorithms: tuple[str, ...] = ("linear", "chain", "binomial", "binary_tree")
-) -> Rows:
+def sound(source: str = "", seed: int = 1, algorithms: tuple[str, ...] = ALGORITHMS) -> Rows:
     """Return broadcasts by core and by node on two nodes of 24 cores, with 1.5 % noise, printed with two decimals."""
     rng = random.Random(seed)
     rows = []
@@ -77,6 +76,26 @@ def found(
     for finding in checks.check(rows, problems or {}, MACHINE, others or {}, same_machine):
         by_check.setdefault(finding.check, []).append(finding)
     return by_check
+
+
+def accused(rows: Rows, check: str, others: dict[str, Rows] | None = None) -> dict[str, str]:
+    """Return the findings of a check: what is said about each series."""
+    return {finding.where: finding.found for finding in found(rows, others).get(check, [])}
+
+
+def series(*algorithms: str, mappings: tuple[str, ...] = ("core", "node")) -> set[str]:
+    """Return how findings name series."""
+    return {f"bcast {algorithm}, by {mapping}" for algorithm in algorithms for mapping in mappings}
+
+
+def only(**values: Any) -> Callable[[dict[str, Any]], bool]:
+    """Return a function that selects the rows with these values."""
+    return lambda row: all(row[name] == value for name, value in values.items())
+
+
+def given(rows: Rows, **values: Any) -> Rows:
+    """Return copies of the rows with these values."""
+    return [row | values for row in rows]
 
 
 def changed(

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import shlex
+import shutil
 import signal
 import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+from collstudy.launch.toolchain import installed
 from conftest import Checkout, csv_rows, finish, must
 
 MEASURED = "results/tiny/measurements.csv"
@@ -45,6 +48,19 @@ def kill_midway(checkout: Checkout, target: str, begun: Callable[[], bool]) -> d
 def cell_files(checkout: Checkout) -> dict[str, int]:
     """Return the cell files with their modification times."""
     return {str(p): p.stat().st_mtime_ns for p in (checkout.folder / "results" / "cells").rglob("*.json")}
+
+
+def with_mpirun(checkout: Checkout, script: str) -> None:
+    """Write an mpirun; {folder} stands for its folder and {real} for the one in use, whose other programs are beside it."""
+    mpi = installed("openmpi")
+    for program in (mpi.mpicc, mpi.ompi_info):
+        checkout.program(program.name, f'#!/bin/sh\nexec {shlex.quote(str(program))} "$@"\n')
+    quoted = {"folder": shlex.quote(str(checkout.folder / "bin")), "real": shlex.quote(str(mpi.mpirun))}
+    checkout.program("mpirun", script.format(**quoted))
+
+
+def with_faulty_simulator(checkout: Checkout) -> None:
+    checkout.program("smpirun", FAULTY.format(real=shutil.which("smpirun")))
 
 
 FAULTY = """#!/bin/bash

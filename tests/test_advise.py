@@ -17,6 +17,22 @@ HEADER = (
 )
 
 
+def decide(folder, *rows):
+    (folder / "tuning" / "decisions.csv").write_text(HEADER + "".join(f"{row}\n" for row in rows))
+
+
+def answered(folder, nodes=2, processes=8, size=1024):
+    """Return whether a decision for a broadcast by core is known, and the answer."""
+    known, lines = answer(folder, Question("bcast", "core", nodes, processes, size))
+    return known, "\n".join(lines)
+
+
+def describe(folder, **changes):
+    """Change the description of the study."""
+    document = json.loads((folder / "study.json").read_text())
+    (folder / "study.json").write_text(json.dumps(document | changes))
+
+
 @pytest.fixture
 def folder(tmp_path):
     """Return the folder of a study, in the folder of all results."""
@@ -31,12 +47,12 @@ def folder(tmp_path):
         "collectives": {"bcast": {"algorithms": [{"name": "default"}, {"name": "chain"}]}},
     }
     (study / "study.json").write_text(json.dumps(document))
-    (study / "tuning" / "decisions.csv").write_text(
-        HEADER
-        + "bcast,core,2,2,8,1,default,,within noise,measured,1,1,0,2,launches\n"
-        + "bcast,core,2,2,8,1024,chain,,better,measured,10,12,20,2,launches\n"
-        + "bcast,core,2,2,9,1024,chain,,better,interpolated,11,13,18,2,launches\n"
-        + "bcast,core,2,2,10,1024,chain,,better,measured,12,14,17,2,launches\n"
+    decide(
+        study,
+        "bcast,core,2,2,8,1,default,,within noise,measured,1,1,0,2,launches",
+        "bcast,core,2,2,8,1024,chain,,better,measured,10,12,20,2,launches",
+        "bcast,core,2,2,9,1024,chain,,better,interpolated,11,13,18,2,launches",
+        "bcast,core,2,2,10,1024,chain,,better,measured,12,14,17,2,launches",
     )
     rows = ["collective,algorithm,parameters,mapping,nodes,processes,size_bytes,launch,latency_us"]
     rows += [f"bcast,chain,,core,2,8,1024,{n},{9 + n / 2}" for n in range(1, 4)]
@@ -52,40 +68,27 @@ def test_sizes():
 
 
 def test_a_measured_cell(folder):
-    known, lines = answer(folder, Question("bcast", "core", 2, 8, 1024))
-    text = "\n".join(lines)
-    assert known
-    assert "use: chain" in text and "10 us, [9.5, 10.5] us over 3 launches" in text
+    known, text = answered(folder)
+    assert known and "use: chain" in text and "10 us, [9.5, 10.5] us over 3 launches" in text
     assert "gain over the default (12 us): 20.0 %" in text and "measured, at 8 processes" in text
     assert "not verified" in text and "rules file: none; add `analysis: {tuning: {}}`" in text
     (folder / "tuning" / "mpich-core-n2.json").write_text("{}")
-    assert f"rules file: {folder}/tuning/mpich-core-n2.json" in "\n".join(
-        answer(folder, Question("bcast", "core", 2, 8, 1024))[1]
-    )
+    assert f"rules file: {folder}/tuning/mpich-core-n2.json" in answered(folder)[1]
 
 
 def test_an_algorithm_with_parameters(folder):
     for name in ("measurements.csv", "tuning/decisions.csv"):
         text = (folder / name).read_text()
         (folder / name).write_text(text.replace(",chain,,", ",chain,fanout=2,"))
-    known, lines = answer(folder, Question("bcast", "core", 2, 8, 1024))
-    text = "\n".join(lines)
+    known, text = answered(folder)
     assert known and "use: chain [fanout=2]" in text
     assert "10 us, [9.5, 10.5] us over 3 launches" in text
     assert "based on: chain fanout=2 and 1 other algorithm, measured, at 8 processes" in text
 
 
-def simulate(folder):
-    """Turn the study into a simulated one of machine `toy`."""
-    document = json.loads((folder / "study.json").read_text())
-    document |= {"simulated": True, "machine": {"name": "toy", "label": "Toy, simulated"}}
-    (folder / "study.json").write_text(json.dumps(document))
-
-
 def test_a_simulated_study_says_how_far_it_is_off(tmp_path, folder):
-    simulate(folder)
-    question = Question("bcast", "core", 2, 8, 1024)
-    assert "no study compares the machine with a real one" in "\n".join(answer(folder, question)[1])
+    describe(folder, simulated=True, machine={"name": "toy", "label": "Toy, simulated"})
+    assert "no study compares the machine with a real one" in answered(folder)[1]
     compared = tmp_path / "judge"
     (compared / "tables").mkdir(parents=True)
     (compared / "study.json").write_text(json.dumps({"name": "judge", "machine": {"name": "toy"}, "provenance": {}}))
@@ -93,34 +96,31 @@ def test_a_simulated_study_says_how_far_it_is_off(tmp_path, folder):
         "collective,algorithm,mapping,held_out,cells,median_abs_error_pct,p90_abs_error_pct\n"
         "bcast,all,all,TRUE,90,11.2,29\nbcast,chain,core,FALSE,9,1,2\nbcast,all,core,TRUE,30,8.4,24.6\n"
     )
-    text = "\n".join(answer(folder, question)[1])
+    _, text = answered(folder)
     assert "(Toy, simulated):" in text
     assert "simulated, typically off by 8 % (median of 30 held-out cells, mapping core" in text
     assert "more than 25 %; study judge" in text
 
 
 def test_between_measured_counts(folder):
-    known, lines = answer(folder, Question("bcast", "core", 2, 9, 1500))
-    text = "\n".join(lines)
+    known, text = answered(folder, 2, 9, 1500)
     assert known and "interpolated, between the neighbours' 10 and 12 us" in text
     assert "at 8 and 10 processes" in text and "1500 B was not measured" in text
 
 
 def test_a_sampled_study_rests_on_its_model(folder):
-    document = json.loads((folder / "study.json").read_text())
-    (folder / "study.json").write_text(json.dumps({**document, "sampling": {"rounds": 2}}))
+    describe(folder, sampling={"rounds": 2})
     with open(folder / "tuning" / "decisions.csv", "a") as stream:
         stream.write("bcast,core,2,2,11,1024,default,,no default arm,interpolated,,,,,unknown\n")
-    text = "\n".join(answer(folder, Question("bcast", "core", 2, 9, 1024))[1])
+    _, text = answered(folder, 2, 9, 1024)
     assert "11 us, interpolated\n" in text and "based on: a model of 3 points measured in rounds" in text
-    text = "\n".join(answer(folder, Question("bcast", "core", 2, 11, 1024))[1])
+    _, text = answered(folder, 2, 11, 1024)
     assert "use: default (no default arm)" in text and "expected latency: not known" in text
 
 
 @pytest.mark.parametrize("processes, size", [(48, 1024), (8, 4096)])
 def test_it_does_not_know(folder, processes, size):
-    known, lines = answer(folder, Question("bcast", "core", 2, processes, size))
-    text = "\n".join(lines)
+    known, text = answered(folder, 2, processes, size)
     assert not known
     assert "no decision" in text and "cells to measure: bcast with default, chain" in text
     assert "decided on 2 nodes: 8 to 10 processes, 1 to 1024 B" in text
@@ -130,53 +130,49 @@ def test_a_withdrawn_rule_is_not_advised(folder):
     (folder / "tables" / "tuning-withdrawn.csv").write_text(
         "collective,mapping,nodes,processes,size_bytes,rule,speedup\nbcast,core,2,8,1024,chain,0.9\n"
     )
-    _, lines = answer(folder, Question("bcast", "core", 2, 8, 1024))
-    assert "use: default (chain was slower on fresh launches)" in "\n".join(lines)
+    assert "use: default (chain was slower on fresh launches)" in answered(folder)[1]
 
 
 def test_a_file_for_several_numbers_of_nodes_answers_for_each(folder):
     """By core, eight ranks fill the first of two allocated nodes, and twelve use both; sixteen have run on two of four."""
-    (folder / "tuning" / "decisions.csv").write_text(
-        HEADER
-        + "bcast,core,1,2,8,1024,chain,,better,measured,10,12,20,2,launches\n"
-        + "bcast,core,2,2,12,1024,chain,,better,interpolated,11,13,18,2,launches\n"
-        + "bcast,core,2,4,16,1024,chain,,better,measured,12,14,17,2,launches\n"
+    decide(
+        folder,
+        "bcast,core,1,2,8,1024,chain,,better,measured,10,12,20,2,launches",
+        "bcast,core,2,2,12,1024,chain,,better,interpolated,11,13,18,2,launches",
+        "bcast,core,2,4,16,1024,chain,,better,measured,12,14,17,2,launches",
     )
     with open(folder / "measurements.csv", "a") as stream:
         stream.write("bcast,chain,,core,4,16,1024,1,12\nbcast,chain,,core,2,16,1024,1,99\n")
     (folder / "tuning" / "mpich-core-n2.json").write_text("{}")
-    known, lines = answer(folder, Question("bcast", "core", 1, 8, 1024))
-    text = "\n".join(lines)
+    known, text = answered(folder, 1, 8, 1024)
     assert known and "10 us, [9.5, 10.5] us over 3 launches" in text and "tuning/mpich-core-n2.json" in text
-    known, lines = answer(folder, Question("bcast", "core", 2, 12, 1024))
-    text = "\n".join(lines)
+    known, text = answered(folder, 2, 12, 1024)
     assert (
         known and "interpolated, between the neighbours' 10 and 12 us" in text and "tuning/mpich-core-n2.json" in text
     )
     # Eight ranks on two nodes, four on each, were not measured.
-    known, lines = answer(folder, Question("bcast", "core", 2, 8, 1024))
-    text = "\n".join(lines)
+    known, text = answered(folder)
     assert not known and "mapping core, 2 nodes, 8 processes" in text
     assert "decided on 1 node: 8 processes, 1024 B" in text and "decided on 2 nodes: 12 to 16 processes" in text
 
 
 def test_with_a_file_for_each_number_of_nodes_its_own_answers(folder):
-    (folder / "tuning" / "decisions.csv").write_text(
-        HEADER
-        + "bcast,core,1,1,8,1024,linear,,better,measured,5,6,20,2,launches\n"
-        + "bcast,core,2,2,8,1024,chain,,better,measured,10,12,20,2,launches\n"
+    decide(
+        folder,
+        "bcast,core,1,1,8,1024,linear,,better,measured,5,6,20,2,launches",
+        "bcast,core,2,2,8,1024,chain,,better,measured,10,12,20,2,launches",
     )
     for nodes, algorithm in ((1, "linear"), (2, "chain")):
         (folder / "tuning" / f"mpich-core-n{nodes}.json").write_text("{}")
-        text = "\n".join(answer(folder, Question("bcast", "core", nodes, 8, 1024))[1])
+        _, text = answered(folder, nodes, 8, 1024)
         assert f"use: {algorithm}" in text and f"tuning/mpich-core-n{nodes}.json" in text
 
 
 def test_decisions_of_an_earlier_version_are_none(folder):
     path = folder / "tuning" / "decisions.csv"
     path.write_text(path.read_text().replace("allocated", "other"))
-    known, lines = answer(folder, Question("bcast", "core", 2, 8, 1024))
-    assert not known and lines[1].endswith("of an earlier version (no column allocated); ./study run toy decides again")
+    known, text = answered(folder)
+    assert not known and "of an earlier version (no column allocated); ./study run toy decides again" in text
 
 
 def test_the_command_says_what_is_missing(tmp_path):
@@ -192,10 +188,8 @@ def test_the_most_similar_machine_answers_first(tmp_path, folder):
     results = tmp_path / "results"
     for name, cores in (("large", 64), ("small", 12)):
         shutil.copytree(folder, results / name)
-        document = json.loads((folder / "study.json").read_text())
         levels = [{"name": "node", "count": 2}, {"name": "socket", "count": 2}, {"name": "core", "count": cores}]
-        document |= {"name": name, "machine": {"label": name.title(), "levels": levels}}
-        (results / name / "study.json").write_text(json.dumps(document))
+        describe(results / name, name=name, machine={"label": name.title(), "levels": levels})
     asker = [("node", 4), ("socket", 2), ("core", 12)]
     known, lines = advise.advise(results, Question("bcast", "core", 2, 8, 1024), None, asker)
     heads = [line for line in lines if line.startswith("Study")]

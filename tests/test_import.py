@@ -7,11 +7,9 @@ from pathlib import Path
 
 import pytest
 from conftest import IMPORTED, Checkout, csv_rows, must
+from made_imports import HEAD, RAW, Import, write
 
 STUDY = """
-title: Theirs
-question: q
-machine: orfeo-thin
 import:
   suite: OSU Micro-Benchmarks
   files:
@@ -25,105 +23,90 @@ GOOD = (
 )
 
 
-def collect(checkout: Checkout, text: str = STUDY) -> tuple[int, str]:
-    checkout.write("config/studies/theirs.yaml", text.format(folder=checkout.folder / "data"))
-    done = checkout.collstudy("--results", "results", "collect", "theirs")
-    return done.returncode, done.stderr
+@pytest.fixture
+def theirs(tmp_path: Path) -> Import:
+    return Import(tmp_path)
 
 
-def table(checkout: Checkout, name: str) -> list[dict[str, str]]:
-    return csv_rows(checkout.folder / "results" / "theirs" / f"{name}.csv")
-
-
-def test_blanks_gaps_and_a_missing_last_newline(checkout: Checkout) -> None:
-    checkout.write("data/bcast_a.csv", GOOD)
-    assert collect(checkout) == (0, "")
-    found = [
-        (r["algorithm"], r["size_bytes"], r["latency_us"], r["max_latency_us"]) for r in table(checkout, "measurements")
-    ]
+def test_blanks_gaps_and_a_missing_last_newline(theirs: Import) -> None:
+    theirs.collect(STUDY, {"bcast_a.csv": GOOD})
+    found = [(r["algorithm"], r["size_bytes"], r["latency_us"], r["max_latency_us"]) for r in theirs.rows()]
     assert found == [("default", "1", "0.4", "0.5"), ("linear", "1", "0.5", "0.6"), ("linear", "2", "0.6", "0.7")]
-    status = {row["algorithm"]: (row["status"], row["reason"]) for row in table(checkout, "cells")}
+    status = {row["algorithm"]: (row["status"], row["reason"]) for row in theirs.rows("cells")}
     assert status["linear"] == ("measured", "")
     assert status["default"] == ("missing", "1 of 2 sizes are not in the imported data")
 
 
-def test_repetitions_are_launches(checkout: Checkout) -> None:
+def test_repetitions_are_launches(theirs: Import) -> None:
     """Also equal ones: a single time of two decimals is often measured twice."""
-    checkout.write("data/bcast_a.csv", GOOD + "\nFlat,core,2,1,0.5,0.6\nFlat,core,2,1,0.9,1.0\nFlat,core,2,4,x,1\n")
-    assert collect(checkout) == (0, "")
-    launches = [(r["launch"], r["latency_us"]) for r in table(checkout, "measurements") if r["algorithm"] == "linear"]
+    more = "\nFlat,core,2,1,0.5,0.6\nFlat,core,2,1,0.9,1.0\nFlat,core,2,4,x,1\n"
+    theirs.collect(STUDY, {"bcast_a.csv": GOOD + more})
+    launches = [(r["launch"], r["latency_us"]) for r in theirs.rows() if r["algorithm"] == "linear"]
     assert launches[:3] == [("1", "0.5"), ("2", "0.5"), ("3", "0.9")]
-
-
-def lines(times: list[float], algorithm: str = "Flat") -> str:
-    return "".join(f"{algorithm},core,2,{2**power},{us},{us + 1}\n" for power, us in enumerate(times))
 
 
 HEADER = "Algorithm, Allocation,P ,Size,Latency, Max\n"
 TIMES = [0.14, 0.14, 0.15, 0.16, 0.2, 0.31, 0.55, 1.02, 2.11]
 
 
-def launches_by_size(checkout: Checkout) -> dict[str, list[str]]:
+def lines(times: list[float], algorithm: str = "Flat", ranks: int = 2) -> str:
+    return "".join(f"{algorithm},core,{ranks},{2**power},{us},{us + 1}\n" for power, us in enumerate(times))
+
+
+def launches_by_size(theirs: Import) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
-    for row in table(checkout, "measurements"):
+    for row in theirs.rows():
         found.setdefault(row["size_bytes"], []).append(row["latency_us"])
     return found
 
 
-def test_equal_times_of_single_launches_are_not_duplicates(checkout: Checkout) -> None:
+def test_equal_times_of_single_launches_are_not_duplicates(theirs: Import) -> None:
     """Times of two decimals are often equal in two launches; only a launch that is equal in all its cells is a duplicate."""
     second = [0.14, 0.14, 0.15, 0.17, 0.2, 0.32, 0.55, 1.04, 2.12]
-    checkout.write("data/bcast_a.csv", HEADER + lines(TIMES) + lines(second) + lines(TIMES))
-    assert collect(checkout) == (0, "")
-    found = launches_by_size(checkout)
+    theirs.collect(STUDY, {"bcast_a.csv": HEADER + lines(TIMES) + lines(second) + lines(TIMES)})
+    found = launches_by_size(theirs)
     assert found["1"] == ["0.14", "0.14"] and found["8"] == ["0.16", "0.17"]
 
 
-def test_a_file_that_repeats_another_is_counted_once(checkout: Checkout) -> None:
+def test_a_file_that_repeats_another_is_counted_once(theirs: Import) -> None:
     """Authors publish the files of single algorithms and all of them in one file."""
-    checkout.write("data/bcast_a.csv", HEADER + lines(TIMES))
-    checkout.write("data/bcast_all.csv", HEADER + lines([2 * us for us in TIMES], "Default") + lines(TIMES))
-    assert collect(checkout) == (0, "")
-    assert [row["launch"] for row in table(checkout, "measurements")] == ["1"] * 18
+    everything = lines([2 * us for us in TIMES], "Default") + lines(TIMES)
+    theirs.collect(STUDY, {"bcast_a.csv": HEADER + lines(TIMES), "bcast_all.csv": HEADER + everything})
+    assert [row["launch"] for row in theirs.rows()] == ["1"] * 18
 
 
-def test_a_launch_that_a_file_repeats_among_others_is_dropped(checkout: Checkout) -> None:
+def test_a_launch_that_a_file_repeats_among_others_is_dropped(theirs: Import) -> None:
     """Authors append the same output twice; the further launches of other process counts are none of its rows."""
     other = [1.01 * us + 0.1 for us in TIMES]
-    more = [lines(times).replace("core,2,", "core,4,") for times in (TIMES, other)]
-    checkout.write("data/bcast_a.csv", HEADER + lines(TIMES) + more[0] + lines(TIMES) + more[1])
-    assert collect(checkout) == (0, "")
-    count = [(row["processes"], row["launch"]) for row in table(checkout, "measurements") if row["size_bytes"] == "8"]
+    theirs.collect(
+        STUDY, {"bcast_a.csv": HEADER + lines(TIMES) + lines(TIMES, ranks=4) + lines(TIMES) + lines(other, ranks=4)}
+    )
+    count = [(row["processes"], row["launch"]) for row in theirs.rows() if row["size_bytes"] == "8"]
     assert count == [("2", "1"), ("4", "1"), ("4", "2")]
 
 
-def test_equal_times_of_few_cells_in_two_files_are_launches(checkout: Checkout) -> None:
-    for name in ("a", "b"):
-        checkout.write(f"data/bcast_{name}.csv", HEADER + lines(TIMES[:3]))
-    assert collect(checkout) == (0, "")
-    assert launches_by_size(checkout) == {"1": ["0.14"] * 2, "2": ["0.14"] * 2, "4": ["0.15"] * 2}
+def test_equal_times_of_few_cells_in_two_files_are_launches(theirs: Import) -> None:
+    theirs.collect(STUDY, dict.fromkeys(("bcast_a.csv", "bcast_b.csv"), HEADER + lines(TIMES[:3])))
+    assert launches_by_size(theirs) == {"1": ["0.14"] * 2, "2": ["0.14"] * 2, "4": ["0.15"] * 2}
 
 
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        (GOOD.replace("Latency", "Lat"), ["bcast_a.csv: line 1: no column 'Latency' for latency_us", "known: ", "Lat"]),
         (GOOD.replace("Default", "Other"), ["algorithm 'Other' is not mapped", "Flat", "linear"]),
         (GOOD.replace("core", "corn"), ["mapping 'corn' is unknown", "core"]),
         ("", ["bcast_a.csv: the file is empty"]),
     ],
 )
-def test_wrong_columns_and_names(checkout: Checkout, content: str, expected: list[str]) -> None:
-    checkout.write("data/bcast_a.csv", content)
-    status, message = collect(checkout)
-    assert status == 2
-    for text in expected:
-        assert text in message
+def test_wrong_columns_and_names(theirs: Import, content: str, expected: list[str]) -> None:
+    said = theirs.refused(STUDY, {"bcast_a.csv": content})
+    assert [text for text in expected if text not in said] == []
 
 
 def test_missing_files(checkout: Checkout) -> None:
-    status, message = collect(checkout)
-    assert status == 2 and "no file matches" in message and "STUDY_REFERENCE_DATA" in message
+    checkout.write("config/studies/theirs.yaml", HEAD + STUDY.format(folder="data"))
+    done = checkout.collstudy("--results", "results", "collect", "theirs")
+    assert done.returncode == 2 and "no file matches" in done.stderr and "STUDY_REFERENCE_DATA" in done.stderr
     # If it is one of several studies, it is left out with one line; if it is the only one, there is nothing to do.
     checkout.write("config/config.yaml", "studies: [tiny, theirs]\n")
     done = checkout.collstudy("status")
@@ -132,38 +115,15 @@ def test_missing_files(checkout: Checkout) -> None:
     assert done.returncode == 2 and "no file matches" in done.stderr
 
 
-RAW = """
-title: Theirs
-question: q
-machine: orfeo-thin
-import:
-  files:
-    - path: {folder}/bcast_{{algorithm}}_{{mapping}}_{{processes}}.txt
-      collective: bcast
-      format: omb
-"""
-
-
-def test_raw_output_with_facts_in_the_file_name(checkout: Checkout) -> None:
-    source = Path(__file__).parent / "data" / "omb-7.4" / "smpi-bcast-24-full.txt"
-    checkout.write("data/bcast_linear_core_24.txt", source.read_text())
-    assert collect(checkout, RAW) == (0, "")
-    found = table(checkout, "measurements")
+def test_raw_output_with_facts_in_the_file_name(theirs: Import) -> None:
+    recorded = (Path(__file__).parent / "data" / "omb-7.4" / "smpi-bcast-24-full.txt").read_text()
+    theirs.collect(RAW, {"linear_core_24.txt": recorded})
+    found = theirs.rows()
     assert {(r["algorithm"], r["mapping"], r["processes"]) for r in found} == {("linear", "core", "24")}
     assert [int(r["size_bytes"]) for r in found] == [2**k for k in range(21)]
 
 
-def test_truncated_raw_output(checkout: Checkout) -> None:
-    source = Path(__file__).parent / "data" / "omb-7.4" / "smpi-bcast-24-full.txt"
-    checkout.write("data/bcast_linear_core_24.txt", source.read_text()[:-25])
-    status, message = collect(checkout, RAW)
-    assert status == 2 and "bcast_linear_core_24.txt: line" in message
-
-
 PAIRS = """
-title: Theirs
-question: q
-machine: orfeo-thin
 import:
   files:
     - path: {folder}/pairs.csv
@@ -186,29 +146,24 @@ def ladder_text(us_inside: float, us_other_socket: float) -> str:
     return "\n".join(["Core 1,Core 2,Size,Latency", *rows, "3,3,1,9.0"])
 
 
-def test_a_ladder_of_pairs(checkout: Checkout) -> None:
-    checkout.write("data/pairs.csv", ladder_text(0.2, 0.4))
-    assert collect(checkout, PAIRS) == (0, "")
-    rows = table(checkout, "measurements")
+def test_a_ladder_of_pairs(theirs: Import) -> None:
+    theirs.collect(PAIRS, {"pairs.csv": ladder_text(0.2, 0.4)})
+    rows = theirs.rows()
     assert len(rows) == 24 * 23 * 3
     assert (rows[0]["from_rank"], rows[0]["to_rank"], rows[0]["processes"]) == ("0", "1", "48")
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (PAIRS.replace("to_core: Core 2, ", ""), "pairs need a column for to_core"),
-        (
-            PAIRS.replace("machine: orfeo-thin", "machine: small"),
-            "from_core is 0, machine small has cores 0 to 3|to_core is 4",
-        ),
-    ],
-)
-def test_cores_that_the_machine_lacks(checkout: Checkout, text: str, message: str) -> None:
-    checkout.write("config/machines/small.yaml", "kind: imported\nlabel: s\nlevels: [{name: core, count: 4}]\n")
-    checkout.write("data/pairs.csv", ladder_text(0.2, 0.4))
-    status, said = collect(checkout, text)
-    assert status == 2 and re.search(message, said)
+def test_pairs_without_a_core(theirs: Import) -> None:
+    said = theirs.refused(PAIRS.replace("to_core: Core 2, ", ""), {"pairs.csv": ladder_text(0.2, 0.4)})
+    assert "pairs need a column for to_core" in said
+
+
+def test_cores_that_the_machine_lacks(tmp_path: Path) -> None:
+    theirs = Import(tmp_path, "small")
+    machine = "kind: imported\nlabel: s\nlevels: [{name: core, count: 4}]\n"
+    write(theirs.folder, {"config/machines/small.yaml": machine})
+    said = theirs.refused(PAIRS, {"pairs.csv": ladder_text(0.2, 0.4)})
+    assert re.search("from_core is 0, machine small has cores 0 to 3|to_core is 4", said)
 
 
 @pytest.mark.parametrize(
@@ -224,7 +179,7 @@ def test_pairs_between_nodes_that_stayed_on_one_are_refused(
 ) -> None:
     checkout.write("data/pairs.csv", ladder_text(0.2, 0.4))
     checkout.write("data/across.csv", ladder_text(inside, other_socket))
-    checkout.write("config/studies/theirs.yaml", (PAIRS + ACROSS).format(folder=checkout.folder / "data"))
+    checkout.write("config/studies/theirs.yaml", HEAD + (PAIRS + ACROSS).format(folder=checkout.folder / "data"))
     done = checkout.snakemake("--config", "studies=theirs", "--cores", "1", "--", "results/theirs/tables/index.csv")
     assert (done.returncode == 0) == (message is None), done.stdout + done.stderr
     if message:

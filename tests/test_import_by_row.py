@@ -6,14 +6,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-import yaml
-from collstudy.base.paths import ROOT
 from collstudy.sources.importing import by_row
-from collstudy.sources.importing.draft import draft
-from collstudy.study.config import Configuration
-from conftest import Checkout, csv_rows, must
+from made_imports import CONFIGURATION, drafted, read, write
 
-CONFIGURATION = Configuration(ROOT / "config")
 SIZES = [2**k for k in range(21)]
 COUNTS = list(range(2, 49, 2))
 #: On the 48 cores of orfeo-thin.
@@ -84,85 +79,69 @@ LAYOUTS = {
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_what_the_row_number_gives_is_proposed(checkout: Checkout, layout: str) -> None:
+def test_what_the_row_number_gives_is_proposed(tmp_path: Path, layout: str) -> None:
     files, asked, expected = LAYOUTS[layout]
-    for name, text in files.items():
-        checkout.write(f"measured/{name}", text)
-    done = must(checkout.collstudy("import", "measured", "--name", "theirs", "--machine", "orfeo-thin"))
-    assert asked in done.stderr and "it can be set" not in done.stderr
-    path = checkout.folder / "config" / "studies" / "theirs.yaml"
-    path.write_text(path.read_text().replace("question: '?'", "question: Which?"))
-    must(checkout.collstudy("--results", "results", "collect", "theirs"))
-    rows = csv_rows(checkout.folder / "results" / "theirs" / "measurements.csv")
-    found = {
-        (r["algorithm"], r["mapping"], int(r["processes"]), int(r["size_bytes"])): float(r["latency_us"]) for r in rows
-    }
-    assert found == {cell: us(*cell) for cell in expected} and len(rows) == len(expected)
-
-
-def asked(folder: Path, machine: str | None = "orfeo-thin") -> tuple[dict, str]:
-    text, questions = draft(folder, "theirs", machine, CONFIGURATION)
-    (entry,) = yaml.safe_load(text)["import"]["files"]
-    return entry, "\n".join(questions)
+    folder = write(tmp_path / "theirs", files)
+    _, questions = drafted(folder)
+    assert asked in questions and "it can be set" not in questions
+    rows = read(folder)
+    assert {tuple(cell): time for *cell, time in rows} == {cell: us(*cell) for cell in expected}
+    assert len(rows) == len(expected)
 
 
 def test_numbers_of_rows_that_fit_nothing_are_asked_about(tmp_path: Path) -> None:
-    for name, count in (("linear", 16), ("chain", 17)):
-        (tmp_path / f"bcast_{name}_core_np4.csv").write_text(column(range(1, count + 1), "latency"))
-    entry, questions = asked(tmp_path)
+    counts = {"linear": 16, "chain": 17}
+    tables = {f"bcast_{name}_core_np4.csv": column(range(1, count + 1), "latency") for name, count in counts.items()}
+    (entry,), questions = drafted(write(tmp_path, tables))
     assert "by_row" not in entry
     assert "size_bytes; it can be set in `constants` or `by_row` (a file has 16 to 17 rows)" in questions
 
 
 def test_rows_that_may_be_sizes_or_processes_are_asked_about(tmp_path: Path) -> None:
     """23 rows are 1 B to 4 MiB, or 2 to 24 processes of one node."""
-    (tmp_path / "bcast_linear_core.csv").write_text(column(range(1, 24), "latency"))
-    entry, questions = asked(tmp_path)
+    (entry,), questions = drafted(write(tmp_path, {"bcast_linear_core.csv": column(range(1, 24), "latency")}))
     assert "by_row" not in entry
     assert all(f"{field}; it can be set" in questions for field in ("processes", "size_bytes"))
 
 
-def test_process_counts_need_a_machine(tmp_path: Path) -> None:
-    (tmp_path / "barrier_linear_core.csv").write_text(column(range(1, 25), "latency"))
-    entry, questions = asked(tmp_path, None)
-    assert "by_row" not in entry and "with --machine, process counts that fit its cores are proposed" in questions
-    entry, questions = asked(tmp_path, "not-yet")
-    assert "by_row" not in entry and "config/machines/not-yet.yaml does not exist yet" in questions
-    assert asked(tmp_path)[0]["by_row"] == {"processes": {"from": 2, "step": 2}}
+@pytest.mark.parametrize(
+    ("machine", "proposed", "asked"),
+    [
+        (None, None, "with --machine, process counts that fit its cores are proposed"),
+        ("not-yet", None, "config/machines/not-yet.yaml does not exist yet"),
+        ("orfeo-thin", {"processes": {"from": 2, "step": 2}}, "2 to 48 processes (by 2)"),
+    ],
+)
+def test_process_counts_need_a_machine(tmp_path: Path, machine: str | None, proposed: dict | None, asked: str) -> None:
+    write(tmp_path, {"barrier_linear_core.csv": column(range(1, 25), "latency")})
+    (entry,), questions = drafted(tmp_path, machine)
+    assert entry.get("by_row") == proposed and asked in questions
 
 
-def test_a_column_that_nothing_names_is_asked_about(tmp_path: Path) -> None:
-    (tmp_path / "bcast_linear_core_np4_8B.txt").write_text(column((f"{k % 7}.5" for k in range(100)), "ttime"))
-    _, questions = asked(tmp_path)
-    for text in (
-        "whether the column 'ttime' is the time",
-        "whether 8B in the names are message sizes",
-        "whether the 100 rows of a file are launches, or single calls (`rows: iterations`)",
-    ):
-        assert text in questions
+@pytest.mark.parametrize(
+    ("name", "text", "asked"),
+    [
+        ("bcast_linear_core_np4_8B.txt", column((f"{k % 7}.5" for k in range(100)), "ttime"),
+         ["whether the column 'ttime' is the time", "whether 8B in the names are message sizes",
+          "whether the 100 rows of a file are launches, or single calls (`rows: iterations`)"]),
+        ("barrier_linear_core.csv", column([*range(1, 11), "", *range(11, 25)], "latency"),
+         ["1 to 24 processes (by 1); 1 empty line between rows is not counted"]),
+    ],
+    ids=["a column that nothing names", "an empty line"],
+)  # fmt: skip
+def test_what_is_asked_about(tmp_path: Path, name: str, text: str, asked: list[str]) -> None:
+    _, questions = drafted(write(tmp_path, {name: text}))
+    assert [one for one in asked if one not in questions] == []
 
 
-def test_empty_lines_are_told(tmp_path: Path) -> None:
-    times = [*range(1, 11), "", *range(11, 25)]
-    (tmp_path / "barrier_linear_core.csv").write_text(column(times, "latency"))
-    assert "1 to 24 processes (by 1); 1 empty line between rows is not counted" in asked(tmp_path)[1]
-
-
-def test_a_row_that_is_not_used_counts(checkout: Checkout) -> None:
+def test_a_row_that_is_not_used_counts(tmp_path: Path) -> None:
     """A row with too few or unreadable fields does not move the sizes of the rows below it."""
     rows = [f"{2 * k + 1}.5,{k + 1}.25" for k in range(21)]
     rows[3], rows[7] = "7.5", "failed,8.25"
-    checkout.write("measured/bcast_core_np4.csv", column(rows, "linear,chain"))
-    must(checkout.collstudy("import", "measured", "--name", "theirs", "--machine", "orfeo-thin"))
-    path = checkout.folder / "config" / "studies" / "theirs.yaml"
-    path.write_text(path.read_text().replace("question: '?'", "question: Which?"))
-    must(checkout.collstudy("--results", "results", "collect", "theirs"))
-    found = {
-        (r["algorithm"], int(r["size_bytes"])): float(r["latency_us"])
-        for r in csv_rows(checkout.folder / "results" / "theirs" / "measurements.csv")
-    }
+    found = read(write(tmp_path / "theirs", {"bcast_core_np4.csv": column(rows, "linear,chain")}), problems=2)
     expected = {("chain", 2**k): k + 1.25 for k in range(21) if k != 3}
-    assert found == expected | {("linear", 2**k): 2 * k + 1.5 for k in range(21) if k not in (3, 7)}
+    expected |= {("linear", 2**k): 2 * k + 1.5 for k in range(21) if k not in (3, 7)}
+    assert {(algorithm, size): time for algorithm, _, _, size, time in found} == expected
 
 
 @pytest.mark.parametrize(
@@ -189,6 +168,6 @@ def test_process_counts_that_fit(machine: str, rows: int, expected: dict | None)
 
 
 def test_a_column_that_is_not_understood_may_have_the_values(tmp_path: Path) -> None:
-    (tmp_path / "barrier_linear_core.csv").write_text(column((f"{k},{k}.5" for k in COUNTS), "idx_process,latency"))
-    entry, questions = asked(tmp_path)
+    table = column((f"{k},{k}.5" for k in COUNTS), "idx_process,latency")
+    (entry,), questions = drafted(write(tmp_path, {"barrier_linear_core.csv": table}))
     assert "by_row" not in entry and "the meaning of the column 'idx_process'" in questions

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from collstudy.sources.importing.labels import agreement_of
-from made_rows import SIZES, Rows, changed, depth, found, scaled, sound
+from made_rows import ALGORITHMS, SIZES, Rows, accused, changed, depth, found, given, only, scaled, series, sound
 
 
 def test_sound_data_are_not_accused() -> None:
@@ -18,7 +18,7 @@ def test_sound_data_are_not_accused() -> None:
 
 
 def test_a_name_that_a_second_source_contradicts() -> None:
-    label = [row | {"algorithm": "chain"} for row in sound("one", 2, ("binomial",))]
+    label = given(sound("one", 2, ("binomial",)), algorithm="chain")
     one = sound("one", 1, ("linear", "binomial", "binary_tree")) + label
     findings = found(one + sound("two", 3))["wrong algorithm"]
     assert ("one: bcast chain", "certain") in {(finding.where, finding.confidence) for finding in findings}
@@ -26,7 +26,7 @@ def test_a_name_that_a_second_source_contradicts() -> None:
 
 
 def test_a_linear_broadcast_that_grows_like_a_tree() -> None:
-    alone = [row | {"algorithm": "linear"} for row in sound(algorithms=("binomial",))]
+    alone = given(sound(algorithms=("binomial",)), algorithm="linear")
     (finding,) = found(alone)["wrong algorithm"]
     assert finding.where == "bcast linear" and "is at least 0.65" in finding.found
 
@@ -44,20 +44,16 @@ def test_means_that_cannot_be(latency: float, what: str) -> None:
         sound(), lambda row: row["algorithm"] == "chain" and row["size_bytes"] > 2**14 and row["processes"] == 4,
         lambda row: {"latency_us": row["latency_us"] * latency},
     )  # fmt: skip
-    (where,) = {finding.where.split(",")[0] for finding in found(faulty)["mean, minimum and maximum"]}
-    assert where == "bcast chain" and all(
-        what in finding.found for finding in found(faulty)["mean, minimum and maximum"]
-    )
+    findings = accused(faulty, "mean, minimum and maximum")
+    assert findings and findings.keys() <= series("chain") and all(what in text for text in findings.values())
 
 
 def test_times_that_do_not_depend_on_size() -> None:
     rng = random.Random(3)
-    faulty = changed(sound(), lambda row: row["algorithm"] == "chain", lambda row: {
+    faulty = changed(sound(), only(algorithm="chain"), lambda row: {
         "latency_us": (us := round(row["processes"] * rng.gauss(1, 0.05), 2)), "min_latency_us": us / 2, "max_latency_us": us * 1.5,
     })  # fmt: skip
-    assert {finding.where for finding in found(faulty)["times do not depend on size"]} == {
-        "bcast chain, by core", "bcast chain, by node"
-    }  # fmt: skip
+    assert accused(faulty, "times do not depend on size").keys() == series("chain")
 
 
 @pytest.mark.parametrize(
@@ -77,8 +73,8 @@ def test_a_label_that_is_wrong_in_part(part: Callable[[dict[str, Any]], bool], w
 
 
 def test_algorithms_that_send_the_same_small_messages_are_not_accused() -> None:
-    again = [row | {"algorithm": "linear_nb"} for row in sound(seed=2, algorithms=("linear",))]
-    rows = [row | {"collective": "scatter"} for row in sound(algorithms=("linear", "binomial")) + again]
+    again = given(sound(seed=2, algorithms=("linear",)), algorithm="linear_nb")
+    rows = given(sound(algorithms=("linear", "binomial")) + again, collective="scatter")
     assert found(rows) == {}
 
 
@@ -114,7 +110,7 @@ def test_a_label_that_is_wrong_at_every_second_number_of_ranks() -> None:
 
 
 def test_small_messages_alone_do_not_tell_trees_apart() -> None:
-    again = [row | {"algorithm": "binary_tree"} for row in sound(seed=2, algorithms=("binomial",))]
+    again = given(sound(seed=2, algorithms=("binomial",)), algorithm="binary_tree")
     rows = sound(algorithms=("linear", "binomial")) + again
     assert found([row for row in rows if row["size_bytes"] <= 64]) == {}
     assert "wrong algorithm" in found(rows)
@@ -135,12 +131,8 @@ def test_rows_that_are_one_off_beside_a_second_source(field: str) -> None:
 
 def test_numbers_of_ranks_that_belong_to_the_row_before() -> None:
     following = {n: n + 2 if n < 48 else 2 for n in range(2, 49, 2)}
-    faulty = changed(
-        sound(), lambda row: row["algorithm"] == "linear", lambda row: {"processes": following[row["processes"]]}
-    )
-    assert {finding.where for finding in found(faulty)["processes"]} == {
-        "bcast linear, by core", "bcast linear, by node"
-    }  # fmt: skip
+    faulty = changed(sound(), only(algorithm="linear"), lambda row: {"processes": following[row["processes"]]})
+    assert accused(faulty, "processes").keys() == series("linear")
 
 
 def test_rows_that_were_not_used() -> None:
@@ -149,26 +141,21 @@ def test_rows_that_were_not_used() -> None:
         "files without the column Max (first: b.csv)": 1,
     }
     (finding,) = found(sound(), problems=problems)["values"]
-    assert (finding.where, finding.found, finding.action) == (
-        "a.csv, line 3",
-        "2 rows whose latency_us is negative",
-        "not used",
-    )
+    said = (finding.where, finding.found, finding.action)
+    assert said == ("a.csv, line 3", "2 rows whose latency_us is negative", "not used")
 
 
 def test_noise() -> None:
     rng = random.Random(2)
     faulty = changed(sound(), lambda row: row["algorithm"] == "chain" and rng.random() < 0.05, scaled(20))
-    assert {finding.where for finding in found(faulty)["noise"]} == {"bcast chain, by core", "bcast chain, by node"}
+    assert accused(faulty, "noise").keys() == series("chain")
 
 
 def test_sources_that_disagree_and_what_is_left_out() -> None:
-    two = changed(sound("two", 2), lambda row: row["algorithm"] == "chain", scaled(1.5))
-    findings = found(sound("one", 1) + two)
-    assert {finding.where for finding in findings["sources disagree"]} == {
-        "bcast chain, by core: one and two", "bcast chain, by node: one and two"
-    }  # fmt: skip
-    left = changed(two, lambda row: row["algorithm"] == "chain", lambda _: {"left_out": "the node was shared"})
+    two = changed(sound("two", 2), only(algorithm="chain"), scaled(1.5))
+    disagreeing = {f"{name}: one and two" for name in series("chain")}
+    assert accused(sound("one", 1) + two, "sources disagree").keys() == disagreeing
+    left = changed(two, only(algorithm="chain"), lambda _: {"left_out": "the node was shared"})
     assert {finding.action for finding in found(sound("one", 1) + left)["sources disagree"]} == {
         "left out by the study: the node was shared"
     }
@@ -189,11 +176,8 @@ def test_launches_that_all_had_the_same_number_of_ranks() -> None:
         row | scaled(10 * rng.gauss(1, 0.015))(all_of[row["algorithm"], row["mapping"], row["size_bytes"]])
         for row in sound() if row["mapping"] == "core"
     ]  # fmt: skip
-    findings = found(faulty)
-    assert {finding.where for finding in findings.pop("times do not depend on ranks")} == {
-        f"bcast {name}, by core" for name in ("linear", "chain", "binomial", "binary_tree")
-    }
-    assert "unit of the times" not in findings
+    assert accused(faulty, "times do not depend on ranks").keys() == series(*ALGORITHMS, mappings=("core",))
+    assert "unit of the times" not in found(faulty)
 
 
 def test_few_numbers_of_ranks_beside_others_that_had_no_effect() -> None:
@@ -213,15 +197,14 @@ def test_few_numbers_of_ranks_beside_others_that_had_no_effect() -> None:
     assert "times do not depend on ranks" not in alone and "unit of the times" in alone
 
 
-@pytest.mark.parametrize(("factor", "accused"), [(1, set()), (1.4, {"bcast chain, by core"})])
-def test_files_of_two_machines_in_one_study(factor: float, accused: set[str]) -> None:
+@pytest.mark.parametrize(("factor", "expected"), [(1, set()), (1.4, {"bcast chain, by core"})])
+def test_files_of_two_machines_in_one_study(factor: float, expected: set[str]) -> None:
     """Results of two machines with the same columns and algorithms, imported for one of them."""
     second = [
         row | scaled(factor)(row) | {"path": "/thin.csv", "file": "thin.csv", "launch": 2}
         for row in sound(seed=2, algorithms=("chain",)) if row["mapping"] == "core"
     ]  # fmt: skip
-    findings = found(sound() + second)
-    assert {finding.where for finding in findings.get("files disagree", [])} == accused
+    assert accused(sound() + second, "files disagree").keys() == expected
 
 
 def test_an_algorithm_that_was_not_forced() -> None:
@@ -235,7 +218,7 @@ def test_an_algorithm_that_was_not_forced() -> None:
     rest = sound(algorithms=("linear", "binomial", "binary_tree"))
     again = [row | {"algorithm": "chain"} | scaled(rng.gauss(1, 0.015))(row) for row in default]
     findings = found(rest + default + again)["wrong algorithm"]
-    assert {finding.where for finding in findings} == {"bcast chain, by core", "bcast chain, by node"}
+    assert {finding.where for finding in findings} == series("chain")
     assert all(finding.confidence == "possible" and "not forced" in finding.found for finding in findings)
 
 
@@ -247,7 +230,7 @@ def test_a_default_that_always_chooses_an_algorithm_accuses_nobody() -> None:
     again = sound(seed=7, algorithms=("binomial",))
     default = [row | {"collective": "gather", "algorithm": "default"} for row in again if row["processes"] >= 8]
     assert "wrong algorithm" not in found(gathers + default)
-    linear = [row | {"algorithm": "linear"} for row in default]
+    linear = given(default, algorithm="linear")
     assert "wrong algorithm" in found([row for row in gathers if row["algorithm"] == "binomial"] + linear + default)
 
 
@@ -270,7 +253,7 @@ def test_rings_of_many_ranks_are_not_accused() -> None:
 
 def test_one_number_of_ranks_whose_times_do_not_depend_on_size() -> None:
     faulty = changed(
-        sound(), lambda row: (row["algorithm"], row["mapping"], row["processes"]) == ("chain", "core", 32),
+        sound(), only(algorithm="chain", mapping="core", processes=32),
         lambda row: scaled(7 / row["latency_us"])(row),
     )  # fmt: skip
     (finding,) = found(faulty)["times do not depend on size"]
@@ -287,7 +270,7 @@ def test_ranks_by_node_that_fit_on_one_node() -> None:
     ]
     within = [row for row in core + again if row["processes"] <= 24]
     assert "placed on a single node" not in found(within)
-    assert "placed on a single node" in found([row | {"nodes": 2} for row in within])
+    assert "placed on a single node" in found(given(within, nodes=2))
 
 
 def test_launches_that_disagree_are_one_finding() -> None:

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from made_rows import changed, found, scaled, sound
+from made_rows import ALGORITHMS, accused, changed, found, given, only, scaled, series, sound
 
 
 def test_one_algorithm_under_two_names() -> None:
-    again = [row | {"algorithm": "chain"} for row in sound(seed=2, algorithms=("binomial",))]
+    again = given(sound(seed=2, algorithms=("binomial",)), algorithm="chain")
     faulty = sound(algorithms=("linear", "binomial", "binary_tree")) + again
     (finding,) = found(faulty)["wrong algorithm"]
     assert (finding.where, finding.confidence) == ("bcast binomial and bcast chain", "likely")
@@ -20,8 +20,7 @@ def test_one_algorithm_under_two_names() -> None:
 def test_series_that_are_others_times_a_constant() -> None:
     rest = [row for row in sound() if row["algorithm"] != "binary_tree"]
     made_up = [row | {"algorithm": "binary_tree"} | scaled(1.37)(row) for row in rest if row["algorithm"] == "chain"]
-    findings = found(rest + made_up)["constant ratio"]
-    assert {finding.where for finding in findings} == {
+    assert accused(rest + made_up, "constant ratio").keys() == {
         f"bcast binary_tree, by {mapping} and bcast chain, by {mapping}" for mapping in ("core", "node")
     }
 
@@ -29,10 +28,14 @@ def test_series_that_are_others_times_a_constant() -> None:
 def test_ranks_and_sizes_that_are_others_times_a_constant() -> None:
     first = {(r["algorithm"], r["mapping"], r["size_bytes"]): r for r in sound() if r["processes"] == 2}
     faulty = changed(
-        sound(), lambda row: row["algorithm"] == "chain" and row["mapping"] == "core",
+        sound(), only(algorithm="chain", mapping="core"),
         lambda row: scaled(1.1 ** (row["processes"] / 2))(first[row["algorithm"], row["mapping"], row["size_bytes"]]),
     )  # fmt: skip
-    assert {finding.where for finding in found(faulty)["constant ratio"]} == {"bcast chain, by core"}
+    assert accused(faulty, "constant ratio").keys() == {"bcast chain, by core"}
+
+
+#: Of another study.
+OURS = {"source": "ours", "path": "/ours.csv"}
 
 
 def test_values_of_another_study_digit_by_digit() -> None:
@@ -54,10 +57,8 @@ def printed(digits: int, decimals: int) -> Callable[[dict[str, Any]], dict[str, 
 def test_a_copy_with_fewer_digits(rounded: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
     theirs = sound("theirs", 4)
     copied = [row | rounded(row) | {"source": "ours", "path": "/ours.csv"} for row in theirs]
-    findings = found(copied, {"published": theirs})["equal digit by digit"]
-    assert {finding.where for finding in findings} == {
-        f"ours: bcast {name}" for name in ("linear", "chain", "binomial", "binary_tree")
-    }
+    equal = accused(copied, "equal digit by digit", {"published": theirs})
+    assert equal.keys() == {f"ours: bcast {name}" for name in ALGORITHMS}
     # Other measurements with the same rounding are not reported.
     assert found([row | rounded(row) for row in sound("other", 9)], {"published": theirs}) == {}
 
@@ -72,16 +73,13 @@ def test_a_copy_of_single_launches_in_another_order() -> None:
 
 def test_a_copy_of_some_numbers_of_ranks() -> None:
     theirs = sound("theirs", 4)
-    ours = [row | {"source": "ours", "path": "/ours.csv"} for row in theirs if row["processes"] > 24]
+    ours = given([row for row in theirs if row["processes"] > 24], **OURS)
     ours += [row for row in sound("ours", 5) if row["processes"] <= 24]
     assert len(found(ours, {"published": theirs})["equal digit by digit"]) == 4
     # Also of a single one.
-    ours = [
-        row | {"source": "ours", "path": "/ours.csv"}
-        for row in theirs
-        if (row["processes"], row["algorithm"]) == (32, "chain")
-    ]
-    ours += [row for row in sound("ours", 5) if (row["processes"], row["algorithm"]) != (32, "chain")]
+    single = only(processes=32, algorithm="chain")
+    ours = given([row for row in theirs if single(row)], **OURS)
+    ours += [row for row in sound("ours", 5) if not single(row)]
     (finding,) = found(ours, {"published": theirs})["equal digit by digit"]
     assert finding.where == "ours: bcast chain" and "by core and core, at 32 ranks" in finding.found
 
@@ -89,32 +87,27 @@ def test_a_copy_of_some_numbers_of_ranks() -> None:
 def test_another_studys_series_times_a_constant() -> None:
     theirs = sound("theirs", 4, ("chain",))
     ours = [row | scaled(1.13)(row) | {"source": "ours", "path": "/ours.csv"} for row in theirs]
-    findings = found(ours + sound("ours", 6, ("linear",)), {"published": theirs})["constant ratio"]
-    assert {finding.where for finding in findings} == {
-        f"ours: bcast chain, by {mapping}" for mapping in ("core", "node")
-    }
-    assert all("of study published is 1.13" in finding.found for finding in findings)
+    texts = accused(ours + sound("ours", 6, ("linear",)), "constant ratio", {"published": theirs})
+    assert texts.keys() == {f"ours: {name}" for name in series("chain")}
+    assert all("of study published is 1.13" in text for text in texts.values())
 
 
 def test_algorithms_that_are_all_equal_are_one_finding() -> None:
-    algorithms = ("linear", "chain", "binomial", "binary_tree")
     same = [
-        row | {"algorithm": name}
-        for seed, name in enumerate(algorithms)
-        for row in sound(seed=seed, algorithms=("chain",))
-    ]
-    findings = {finding.where: finding.found for finding in found(same)["wrong algorithm"]}
+        row for seed, name in enumerate(ALGORITHMS)
+        for row in given(sound(seed=seed, algorithms=("chain",)), algorithm=name)
+    ]  # fmt: skip
+    findings = accused(same, "wrong algorithm")
     assert "had no effect" in findings.pop("bcast binary_tree, binomial, chain and linear")
     assert all("grows with the number of ranks" in text for text in findings.values())
 
 
 def test_a_number_of_ranks_that_is_another_times_a_constant() -> None:
     """The two need not be neighbours."""
-    at = {
-        r["size_bytes"]: r for r in sound() if (r["algorithm"], r["mapping"], r["processes"]) == ("chain", "core", 16)
-    }
+    sixteen = only(algorithm="chain", mapping="core", processes=16)
+    at = {row["size_bytes"]: row for row in sound() if sixteen(row)}
     faulty = changed(
-        sound(), lambda row: (row["algorithm"], row["mapping"], row["processes"]) == ("chain", "core", 32),
+        sound(), only(algorithm="chain", mapping="core", processes=32),
         lambda row: scaled(1.9)(at[row["size_bytes"]]),
     )  # fmt: skip
     (finding,) = found(faulty)["constant ratio"]

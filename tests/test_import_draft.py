@@ -2,126 +2,57 @@
 
 from __future__ import annotations
 
-import gzip
 import shutil
 from pathlib import Path
 
 import pytest
-import yaml
 from collstudy.base.errors import StudyError
 from collstudy.base.paths import ROOT
-from collstudy.project.studies import Project
 from collstudy.sources.importing import omb
-from collstudy.sources.importing.draft import draft
 from collstudy.study.config import Configuration
 from conftest import Checkout, must
-
-CONFIGURATION = Configuration(ROOT / "config")
+from made_imports import drafted, output, read, write
 
 
 def test_the_draft_of_numbered_files(tmp_path: Path) -> None:
-    for number, mapping in ((1, "core"), (1, "node"), (6, "core")):
-        (tmp_path / f"bcast{number}_{mapping}_thin.csv").write_text(
-            "Processes,Size,Avg Latency (ns),Notes\n2,1,200,x\n"
-        )
-    text, questions = draft(tmp_path, "theirs", "orfeo-thin", CONFIGURATION)
-    (entry,) = yaml.safe_load(text)["import"]["files"]
-    assert entry["path"] == f"{tmp_path}/bcast{{algorithm}}_{{mapping}}_thin.csv"
+    table = "Processes,Size,Avg Latency (ns),Notes\n2,1,200,x\n"
+    write(tmp_path, dict.fromkeys(("bcast1_core_thin.csv", "bcast1_node_thin.csv", "bcast6_core_thin.csv"), table))
+    (entry,), questions = drafted(tmp_path)
+    assert entry["path"] == "bcast{algorithm}_{mapping}_thin.csv"
     assert (entry["collective"], entry["unit"], entry["algorithms"]) == ("bcast", "ns", "numbers")
     assert entry["columns"] == {"processes": "Processes", "size_bytes": "Size", "latency_us": "Avg Latency (ns)"}
-    assert any("the meaning of the column 'Notes'" in question for question in questions)
-    assert any("whether the algorithms 1, 6 are Open MPI's numbers" in question for question in questions)
+    assert "the meaning of the column 'Notes'" in questions
+    assert "whether the algorithms 1, 6 are Open MPI's numbers" in questions
 
 
 def test_the_command_writes_the_draft_and_names_the_next_step(checkout: Checkout) -> None:
-    (checkout.folder / "measured").mkdir()
-    (checkout.folder / "measured" / "bcast_core.csv").write_text(
-        "Algorithm,Processes,Size,Latency (us)\nchain,2,1,0.2\n"
-    )
-    done = must(checkout.python("-m", "collstudy", "import", "measured", "--name", "theirs"))
-    assert (
-        (checkout.folder / "config" / "studies" / "theirs.yaml").read_text().startswith("# Drafted by ./study import")
-    )
+    checkout.write("measured/bcast_core.csv", "Algorithm,Processes,Size,Latency (us)\nchain,2,1,0.2\n")
+    done = must(checkout.collstudy("import", "measured", "--name", "theirs"))
+    assert (checkout.folder / "config/studies/theirs.yaml").read_text().startswith("# Drafted by ./study import")
     assert done.stdout.endswith("/config/studies/theirs.yaml\n")
     assert done.stderr.endswith("next: complete the study by hand, then ./study run theirs\n")
 
 
 def test_a_machine_that_has_no_import(checkout: Checkout) -> None:
     checkout.write("measured/bcast_core.csv", "Algorithm,Processes,Size,Latency (us)\nchain,2,1,0.2\n")
-    drafted = ("import", "measured", "--name", "theirs", "--machine")
-    done = checkout.collstudy(*drafted, "thin")
+    drafting = ("import", "measured", "--name", "theirs", "--machine")
+    done = checkout.collstudy(*drafting, "thin")
     assert done.returncode == 2 and not (checkout.folder / "config/studies/theirs.yaml").exists()
     assert done.stderr.startswith("error: --machine: thin is of kind simulated; an import needs kind imported; known: ")
-    done = must(checkout.collstudy(*drafted, "orfeo-thn"))
+    done = must(checkout.collstudy(*drafting, "orfeo-thn"))
     assert (
         "config/machines/orfeo-thn.yaml does not exist yet (did you mean 'orfeo-thin'?): kind: imported" in done.stderr
     )
 
 
 def test_the_draft_of_named_algorithms(tmp_path: Path) -> None:
-    header = "Algorithm,Allocation,Processes,MessageSize,Latency"
-    (tmp_path / "reduce_a.csv").write_text(
-        f"{header}\nBinomial,core,2,1,0.5\nIn-order binary,rack,2,1,0.5\nMine,core,2,1,0.5\n"
-    )
-    text, questions = draft(tmp_path, "theirs", None, CONFIGURATION)
-    (entry,) = yaml.safe_load(text)["import"]["files"]
+    rows = [("Binomial", "core", 2, 1, 0.5), ("In-order binary", "rack", 2, 1, 0.5), ("Mine", "core", 2, 1, 0.5)]
+    write(tmp_path, {"reduce_a.csv": joined(rows, "Algorithm,Allocation,Processes,MessageSize,Latency")})
+    (entry,), questions = drafted(tmp_path, None)
     assert entry["algorithms"] == {"Binomial": "binomial", "In-order binary": "in_order_binary", "Mine": "?"}
     assert entry["mappings"] == {"rack": "?"}
-    assert any("the algorithms Mine; known: " in question for question in questions)
-    assert any(question.startswith("machine: the machine of the measurements") for question in questions)
-
-
-TABLE = [("linear", "core", 2, 1, "0.21"), ("chain", "node", 4, 1024, "2.5")]
-
-
-WORDS = {"linear": "Basic Linear", "chain": "Chain"}
-
-
-def read(folder: Path, version: str | None = "4.1.5") -> list[tuple]:
-    """Return the rows of the study that is drafted for a folder, after its software was filled in."""
-    text, _ = draft(folder, "theirs", "orfeo-thin", CONFIGURATION)
-    document = yaml.safe_load(text)
-    document["question"] = "Which?"
-    document["import"] |= {"mpi_version": version} if version else {}
-    config = folder.parent / "config"
-    shutil.copytree(ROOT / "config", config)
-    (config / "studies" / "theirs.yaml").write_text(yaml.safe_dump(document))
-    rows, account = Project(config, folder.parent / "results").source("theirs").every
-    assert account["problems"] == {}
-    return [
-        tuple(row[name] for name in ("algorithm", "mapping", "processes", "size_bytes", "latency_us")) for row in rows
-    ]
-
-
-@pytest.mark.parametrize(
-    ("name", "separator", "header", "comma"),
-    [
-        ("bcast.csv", ";", "Algorithm;Mapping;Processes;Size;Latency (us)", False),
-        ("bcast.csv", ";", "Algorithm;Mapping;Processes;Size;Latency (us)", True),
-        ("bcast.tsv", "\t", "algo\tmap-by\tnp\tsize\tavg_us", False),
-        ("results_bcast.csv.gz", ",", "# measured on thin001\n\nAlgorithm,Allocation,#procs,Bytes,Time(us)", False),
-        ("bcast.dat", "   ", "# algorithm mapping processes size latency_us", False),
-    ],
-    ids=["semicolons", "decimal commas", "tabs", "gzip and comments", "blanks and a commented header"],
-)
-def test_tables_of_any_form_are_read(tmp_path: Path, name: str, separator: str, header: str, comma: bool) -> None:
-    words = dict.fromkeys(WORDS) if separator == "   " else WORDS
-    lines = [
-        separator.join(
-            (words[algorithm] or algorithm, mapping, str(ranks), str(size), us.replace(".", ",") if comma else us)
-        )
-        for algorithm, mapping, ranks, size, us in TABLE
-    ]
-    if separator == "   ":
-        header, lines = "# processes size latency_us", [line.split(separator, 2)[2] for line in lines]
-        for (algorithm, mapping, *_), line in zip(TABLE, lines, strict=True):
-            (tmp_path / "theirs" / mapping).mkdir(parents=True)
-            (tmp_path / "theirs" / mapping / f"bcast_{algorithm}.dat").write_text(f"{header}\n{line}\n")
-    else:
-        (tmp_path / "theirs").mkdir()
-        text = "\n".join([header, *lines]) + "\n"
-        (tmp_path / "theirs" / name).write_bytes(gzip.compress(text.encode()) if name.endswith("gz") else text.encode())
-    assert read(tmp_path / "theirs") == [(*row[:4], float(row[4])) for row in TABLE]
+    assert "the algorithms Mine; known: " in questions
+    assert "machine: the machine of the measurements" in questions
 
 
 GRID = [
@@ -148,9 +79,22 @@ def by_two(name: str, key: int) -> str:
 
 
 NUMBERS = {"linear": 1, "chain": 2}
-
-
+LABELS = {"linear": "Basic Linear", "chain": "Chain"}
 LAYOUTS = {
+    "semicolons and labels": {
+        "bcast.csv": joined([(LABELS[a], *rest) for a, *rest in GRID], "Algorithm;Mapping;Processes;Size;Latency (us)", ";")
+    },
+    "decimal commas": {
+        "bcast.csv": joined([(*row, us.replace(".", ",")) for *row, us in GRID], "Algorithm;Mapping;Processes;Size;Latency (us)", ";")
+    },
+    "tabs": {"bcast.tsv": joined(GRID, "algo\tmap-by\tnp\tsize\tavg_us", "\t")},
+    "gzip and comments": {
+        "results_bcast.csv.gz": joined(GRID, "# measured on thin001\n\nAlgorithm,Allocation,#procs,Bytes,Time(us)")
+    },
+    "blanks and a commented header": {
+        f"{m}/bcast_{a}.dat": joined([row[2:] for row in GRID if row[:2] == (a, m)], "# processes size latency_us", "   ")
+        for a in NUMBERS for m in ("core", "node")
+    },
     "no header": {"bcast.csv": joined(GRID)},
     "no header, minimum and maximum, a number": {
         "bcast.csv": joined([(NUMBERS[a], m, p, s, us, float(us) / 2, float(us) * 2) for a, m, p, s, us in GRID])
@@ -258,123 +202,81 @@ LAYOUTS = {
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_layouts(tmp_path: Path, layout: str) -> None:
-    (tmp_path / "theirs").mkdir()
-    for name, text in LAYOUTS[layout].items():
-        (tmp_path / "theirs" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "theirs" / name).write_text(text)
-    assert sorted(read(tmp_path / "theirs")) == sorted((*row[:4], float(row[4])) for row in GRID)
+    found = read(write(tmp_path / "theirs", LAYOUTS[layout]))
+    assert sorted(found) == sorted((*row[:4], float(row[4])) for row in GRID)
 
 
 def test_what_is_guessed_is_asked(tmp_path: Path) -> None:
-    (tmp_path / "bcast.csv").write_text(joined(GRID))
-    _, questions = draft(tmp_path, "theirs", "orfeo-thin", CONFIGURATION)
-    assert any("no header line; whether its columns are algorithm, mapping, processes" in text for text in questions)
-    (tmp_path / "bcast.csv").write_text(by_two("{}", 0))
-    _, questions = draft(tmp_path, "theirs", "orfeo-thin", CONFIGURATION)
-    assert any("whether the columns linear, chain are times by algorithm" in text for text in questions)
+    _, questions = drafted(write(tmp_path, {"bcast.csv": joined(GRID)}))
+    assert "no header line; whether its columns are algorithm, mapping, processes" in questions
+    _, questions = drafted(write(tmp_path, {"bcast.csv": by_two("{}", 0)}))
+    assert "whether the columns linear, chain are times by algorithm" in questions
 
 
 def test_a_column_of_another_collective_than_the_name_says(tmp_path: Path) -> None:
     """The column takes precedence over the file name; no question is asked about a column that was understood."""
-    (tmp_path / "bcast.csv").write_text(
-        joined([("MPI_Reduce", *row) for row in GRID], "Collective,algorithm,mapping,np,size,us")
-    )
-    text, questions = draft(tmp_path, "theirs", "orfeo-thin", CONFIGURATION)
-    assert yaml.safe_load(text)["import"]["files"][0]["collective"] == "reduce"
-    assert not any("'Collective'" in question for question in questions)
+    table = joined([("MPI_Reduce", *row) for row in GRID], "Collective,algorithm,mapping,np,size,us")
+    (entry,), questions = drafted(write(tmp_path, {"bcast.csv": table}))
+    assert entry["collective"] == "reduce" and "'Collective'" not in questions
     # A column without the name of a collective is asked about.
-    (tmp_path / "bcast.csv").write_text(joined([("short", *row) for row in GRID], "Test,algorithm,mapping,np,size,us"))
-    text, questions = draft(tmp_path, "theirs", "orfeo-thin", CONFIGURATION)
-    assert yaml.safe_load(text)["import"]["files"][0]["collective"] == "bcast"
-    assert any("the column 'Test' has short, which names no collective" in question for question in questions)
+    table = joined([("short", *row) for row in GRID], "Test,algorithm,mapping,np,size,us")
+    (entry,), questions = drafted(write(tmp_path, {"bcast.csv": table}))
+    assert entry["collective"] == "bcast"
+    assert "the column 'Test' has short, which names no collective" in questions
 
 
 def test_a_table_of_several_collectives(tmp_path: Path) -> None:
-    (tmp_path / "theirs").mkdir()
     rows = [(name, *row) for name in ("Broadcast", "Gather") for row in GRID if row[0] == "linear"]
-    (tmp_path / "theirs" / "results.csv").write_text(joined(rows, "Type,algorithm,mapping,NP,size,latency"))
-    text, _ = draft(tmp_path / "theirs", "theirs", "orfeo-thin", CONFIGURATION)
-    entries = yaml.safe_load(text)["import"]["files"]
+    folder = write(tmp_path / "theirs", {"results.csv": joined(rows, "Type,algorithm,mapping,NP,size,latency")})
+    entries, _ = drafted(folder)
     assert [entry["collective"] for entry in entries] == ["bcast", "gather"]
     assert {entry["columns"]["collective"] for entry in entries} == {"Type"}
     linear = [(*row[:4], float(row[4])) for row in GRID if row[0] == "linear"]
-    assert sorted(read(tmp_path / "theirs")) == sorted(linear + linear)
-
-
-def test_what_could_not_be_read_is_said(tmp_path: Path) -> None:
-    (tmp_path / "bcast.csv").write_bytes(joined(GRID).encode("utf-16"))
-    with pytest.raises(StudyError, match="contains no CSV file.*the file is UTF-16; convert it"):
-        draft(tmp_path, "theirs", None, CONFIGURATION)
+    assert sorted(read(folder)) == sorted(linear + linear)
 
 
 def test_raw_output_with_numbers_in_the_names(tmp_path: Path) -> None:
-    (tmp_path / "theirs").mkdir()
-    for number, mapping, ranks in ((1, "core", 2), (2, "node", 4)):
-        (tmp_path / "theirs" / f"bcast{number}_{mapping}_np{ranks}.out").write_text(
-            "# OSU MPI Broadcast Latency Test v7.3\n# Size       Avg Latency(us)\n1        0.25\n2        0.50\n"
-        )
-    assert read(tmp_path / "theirs") == [
+    names = ("bcast1_core_np2.out", "bcast2_node_np4.out")
+    assert read(write(tmp_path / "theirs", dict.fromkeys(names, output("Broadcast", 0.25, 0.5)))) == [
         ("linear", "core", 2, 1, 0.25), ("linear", "core", 2, 2, 0.5), ("chain", "node", 4, 1, 0.25), ("chain", "node", 4, 2, 0.5)
     ]  # fmt: skip
 
 
 def test_raw_output_of_jobs(tmp_path: Path) -> None:
     """Files without an ending, or with the job's number as ending, below the output of the job itself."""
-    job = "srun: job 4711 queued\nWARNING: No preset parameters\n\n"
-    (tmp_path / "theirs" / "np4").mkdir(parents=True)
-    for name, us in (
-        ("osu_bcast_linear_core.o4711", 0.25),
-        ("osu_bcast_linear_core.o4712", 0.27),
-        ("osu_bcast_chain_core", 0.5),
-    ):
-        (tmp_path / "theirs" / "np4" / name).write_text(
-            f"{job}# OSU MPI Broadcast Latency Test v7.3\n# Size       Avg Latency(us)\n1        {us}\n"
-        )
-    (tmp_path / "theirs" / "osu_bcast").write_bytes(b"\x7fELF\0\0")
-    _, questions = draft(tmp_path / "theirs", "theirs", "orfeo-thin", CONFIGURATION)
-    assert any(
-        "differ only in * (a date, the number of a job or a run) are launches of the same cells" in text
-        for text in questions
-    )
+    job = "srun: job 4711 queued\nWARNING: No preset parameters\n"
+    times = {"osu_bcast_linear_core.o4711": 0.25, "osu_bcast_linear_core.o4712": 0.27, "osu_bcast_chain_core": 0.5}
+    folder = write(tmp_path / "theirs", {f"np4/{name}": job + output("Broadcast", us) for name, us in times.items()})
+    (folder / "osu_bcast").write_bytes(b"\x7fELF\0\0")
+    _, questions = drafted(folder)
+    assert "differ only in * (a date, the number of a job or a run) are launches of the same cells" in questions
     found = [("chain", 0.5), ("linear", 0.25), ("linear", 0.27)]
-    assert sorted(read(tmp_path / "theirs")) == [(name, "core", 4, 1, us) for name, us in found]
-
-
-def output(title: str, *times: float) -> str:
-    """Return raw output of OSU Micro-Benchmarks for sizes from 1 on."""
-    rows = "".join(f"{2**k:<10d}{us:18.2f}\n" for k, us in enumerate(times))
-    return f"\n# OSU MPI {title} Latency Test v7.4\n# Datatype: MPI_CHAR.\n# Size       Avg Latency(us)\n{rows}"
+    assert sorted(read(folder)) == [(name, "core", 4, 1, us) for name, us in found]
 
 
 def test_the_title_of_raw_output_names_the_collective(tmp_path: Path) -> None:
     """Also of the outputs of several benchmarks that a job wrote to one file."""
-    folder = tmp_path / "theirs" / "linear" / "core_np4"
-    folder.mkdir(parents=True)
     titles = ("Broadcast", "All-to-All Personalized Exchange", "Reduce", "Multi-Broadcast of a friend")
-    (folder / "slurm-4711.out").write_text("".join(output(title, k + 0.25) for k, title in enumerate(titles)))
-    text, questions = draft(tmp_path / "theirs", "theirs", "orfeo-thin", CONFIGURATION)
-    assert [entry["collective"] for entry in yaml.safe_load(text)["import"]["files"]] == ["bcast", "alltoall", "reduce"]
-    assert questions == ["mpi, mpi_version, suite_version: the software of the measurements"]
-    found = read(tmp_path / "theirs")
-    assert sorted(found) == [("linear", "core", 4, 1, us) for us in (0.25, 1.25, 2.25)]
+    outputs = "".join(output(title, k + 0.25) for k, title in enumerate(titles))
+    folder = write(tmp_path / "theirs", {"linear/core_np4/slurm-4711.out": outputs})
+    entries, questions = drafted(folder)
+    assert [entry["collective"] for entry in entries] == ["bcast", "alltoall", "reduce"] and questions == ""
+    assert sorted(read(folder)) == [("linear", "core", 4, 1, us) for us in (0.25, 1.25, 2.25)]
     assert omb.titled("# OSU MPI-CUDA Non-blocking Allreduce Latency Test v7.4") == "iallreduce"
     assert omb.titled("# OSU MPI Bandwidth Test v7.4") == "bw"
 
 
 def test_raw_output_of_another_collective_than_the_name_says(tmp_path: Path) -> None:
     """A script for reductions called osu_allreduce."""
-    (tmp_path / "reduce_linear_core_np4.txt").write_text(output("Allreduce", 0.5, 0.6))
-    text, questions = draft(tmp_path, "theirs", "orfeo-thin", CONFIGURATION)
-    assert yaml.safe_load(text)["import"]["files"][0]["collective"] == "allreduce"
-    assert any("output of allreduce, although the names of the files say reduce" in text for text in questions)
+    (entry,), questions = drafted(write(tmp_path, {"reduce_linear_core_np4.txt": output("Allreduce", 0.5, 0.6)}))
+    assert entry["collective"] == "allreduce"
+    assert "output of allreduce, although the names of the files say reduce" in questions
 
 
 def test_numbers_in_names_are_asked_about(tmp_path: Path) -> None:
-    for name in ("4", "8"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "bcast_linear_core.csv").write_text("Size,Latency (us)\n1,0.2\n")
-    _, questions = draft(tmp_path, "theirs", "orfeo-thin", CONFIGURATION)
-    assert any(text.endswith("whether 4, 8 in the names are numbers of processes") for text in questions)
+    names = ("4/bcast_linear_core.csv", "8/bcast_linear_core.csv")
+    _, questions = drafted(write(tmp_path, dict.fromkeys(names, "Size,Latency (us)\n1,0.2\n")))
+    assert "whether 4, 8 in the names are numbers of processes" in questions
 
 
 @pytest.mark.parametrize(
@@ -386,25 +288,33 @@ def test_numbers_in_names_are_asked_about(tmp_path: Path) -> None:
     ],
 )
 def test_files_that_cannot_be_read_are_named(tmp_path: Path, name: str, message: str) -> None:
-    (tmp_path / name).parent.mkdir(exist_ok=True)
-    (tmp_path / name).write_text('"Algorithm,Processes,Size,Latency\nlinear,2,1,0.5\n')
+    write(tmp_path, {name: '"Algorithm,Processes,Size,Latency\nlinear,2,1,0.5\n'})
     with pytest.raises(StudyError, match=message):
-        draft(tmp_path, "theirs", "orfeo-thin", CONFIGURATION)
+        drafted(tmp_path)
+
+
+def test_a_folder_without_results(tmp_path: Path) -> None:
+    nothing = (
+        "contains no CSV file, no output of OSU Micro-Benchmarks, Intel MPI Benchmarks or nccl-tests, and no archive of"
+    )
+    with pytest.raises(StudyError, match=nothing):
+        drafted(tmp_path, None)
+    (tmp_path / "bcast.csv").write_bytes(joined(GRID).encode("utf-16"))
+    with pytest.raises(StudyError, match=f"{nothing}.*the file is UTF-16; convert it"):
+        drafted(tmp_path, None)
 
 
 def test_control_characters_of_a_damaged_file_are_not_written(tmp_path: Path) -> None:
-    (tmp_path / "bcast.csv").write_text("Algorithm,Mapping,np,Size,us,\x1b[1m\x07\nlinear,core,2,1,0.5,x\n")
-    text, questions = draft(tmp_path, "theirs", "orfeo-thin", CONFIGURATION)
-    assert yaml.safe_load(text)["import"]["files"] and "\x1b" not in "".join(questions)
+    table = "Algorithm,Mapping,np,Size,us,\x1b[1m\x07\nlinear,core,2,1,0.5,x\n"
+    entries, questions = drafted(write(tmp_path, {"bcast.csv": table}))
+    assert entries and "\x1b" not in questions
 
 
 def test_commas_of_thousands_are_asked_about(tmp_path: Path) -> None:
-    (tmp_path / "bcast.csv").write_text(
-        'Algorithm,Mapping,np,Size,us\nlinear,core,2,1,0.5\nlinear,core,2,8,"1,234.5"\n'
-    )
-    text, questions = draft(tmp_path, "theirs", "orfeo-thin", CONFIGURATION)
-    assert "decimal" not in text
-    assert any("the commas in '1,234.5'; numbers must not have separators of thousands" in text for text in questions)
+    table = 'Algorithm,Mapping,np,Size,us\nlinear,core,2,1,0.5\nlinear,core,2,8,"1,234.5"\n'
+    (entry,), questions = drafted(write(tmp_path, {"bcast.csv": table}))
+    assert "decimal" not in entry
+    assert "the commas in '1,234.5'; numbers must not have separators of thousands" in questions
 
 
 def test_the_name_of_a_drafted_study(checkout: Checkout) -> None:
@@ -419,25 +329,21 @@ def test_the_name_of_a_drafted_study(checkout: Checkout) -> None:
 
 def test_files_of_several_machines_are_asked_about(tmp_path: Path) -> None:
     for names, asked in ((("bcastEPYC", "bcast_core"), False), (("barrierTHIN",), True)):
-        for name in names:
-            (tmp_path / f"{name}.csv").write_text(joined(GRID, "algorithm,mapping,np,size,latency"))
-        _, questions = draft(tmp_path, "theirs", "orfeo-thin", CONFIGURATION)
+        tables = {f"{name}.csv": joined(GRID, "algorithm,mapping,np,size,latency") for name in names}
+        _, questions = drafted(write(tmp_path, tables))
         assert ("files: their names say epyc and thin; give each machine a study of its own" in questions) is asked
 
 
 def test_several_outputs_in_a_file_are_asked_about(tmp_path: Path) -> None:
     """A script that appends the outputs of a loop to one file; point-to-point tests have no algorithm."""
-    output = "# OSU MPI Latency Test v7.4\n# Size       Avg Latency(us)\n2        0.14\n4        0.15\n"
-    (tmp_path / "latency.txt").write_text(output + "Testing with cores: 0 and 4\n" + output)
-    _, questions = draft(tmp_path, "theirs", "orfeo-thin", CONFIGURATION)
-    asked = "\n".join(questions)
-    assert "whether the 2 outputs in a file are launches of the same cells" in asked
-    assert "algorithm" not in asked and "processes" not in asked and "mapping; it can be set" in asked
+    loop = output("", 0.14, 0.15) + "Testing with cores: 0 and 4\n" + output("", 0.14, 0.15)
+    _, questions = drafted(write(tmp_path, {"latency.txt": loop}))
+    assert "whether the 2 outputs in a file are launches of the same cells" in questions
+    assert "algorithm" not in questions and "processes" not in questions and "mapping; it can be set" in questions
 
 
 def test_an_algorithm_that_nothing_names_is_not_the_default(tmp_path: Path) -> None:
-    (tmp_path / "theirs").mkdir()
-    (tmp_path / "theirs" / "bcast_mine_core.csv").write_text("Processes,Size,Latency (us)\n2,1,0.2\n")
+    write(tmp_path / "theirs", {"bcast_mine_core.csv": "Processes,Size,Latency (us)\n2,1,0.2\n"})
     with pytest.raises(StudyError, match="files.0.constants.algorithm: still '\\?', as drafted; replace it$"):
         read(tmp_path / "theirs")
 
@@ -454,84 +360,65 @@ def test_what_a_draft_leaves_open_is_named_when_it_is_run(tmp_path: Path) -> Non
 
 
 def test_numbers_of_algorithms_need_a_version(tmp_path: Path) -> None:
-    (tmp_path / "theirs").mkdir()
-    (tmp_path / "theirs" / "bcast1_core.csv").write_text("Processes,Size,Latency\n2,1,0.2\n")
+    write(tmp_path / "theirs", {"bcast1_core.csv": "Processes,Size,Latency\n2,1,0.2\n"})
     with pytest.raises(StudyError, match="`algorithms: numbers` needs import.mpi_version"):
         read(tmp_path / "theirs", version=None)
 
 
-def test_a_folder_without_results(tmp_path: Path) -> None:
-    with pytest.raises(
-        StudyError,
-        match="contains no CSV file, no output of OSU Micro-Benchmarks, Intel MPI Benchmarks or nccl-tests, and no archive of",
-    ):
-        draft(tmp_path, "theirs", None, CONFIGURATION)
-
-
 def test_a_collective_in_a_folder_s_name_is_asked_about(tmp_path: Path) -> None:
-    for name in ("gather_data/output.csv", "gather_data/bcast_all.csv"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(joined(GRID, "algorithm,mapping,np,size,latency"))
-    text, questions = draft(tmp_path, "theirs", "orfeo-thin", CONFIGURATION)
-    found = {Path(entry["path"]).name: entry["collective"] for entry in yaml.safe_load(text)["import"]["files"]}
-    assert found == {"output.csv": "gather", "bcast_all.csv": "bcast"}
-    (asked,) = (question for question in questions if "whether the collective is" in question)
+    names = ("gather_data/output.csv", "gather_data/bcast_all.csv")
+    write(tmp_path, dict.fromkeys(names, joined(GRID, "algorithm,mapping,np,size,latency")))
+    entries, questions = drafted(tmp_path)
+    assert {entry["path"]: entry["collective"] for entry in entries} == dict(
+        zip(names, ("gather", "bcast"), strict=True)
+    )
+    (asked,) = (line for line in questions.splitlines() if "whether the collective is" in line)
     assert asked == "gather_data/output.csv (1 file): whether the collective is gather, as a folder's name says"
 
 
 def test_probable_algorithms_are_asked_about(tmp_path: Path) -> None:
     rows = [(name, "core", 2, 0.5) for name in ("ring", "ignore", "basic", "tree")]
-    (tmp_path / "barrier.csv").write_text(joined(rows, "algorithm,mapping,np,latency"))
-    text, questions = draft(tmp_path, "theirs", "orfeo-thin", CONFIGURATION)
-    (entry,) = yaml.safe_load(text)["import"]["files"]
+    (entry,), questions = drafted(write(tmp_path, {"barrier.csv": joined(rows, "algorithm,mapping,np,latency")}))
     assert entry["algorithms"] == {"ring": "double_ring", "ignore": "default", "basic": "basic", "tree": "tree"}
-    asked = "\n".join(questions)
-    assert "whether the algorithm ring is double_ring" in asked and "whether the algorithm ignore is default" in asked
-    assert "whether basic is Open MPI's component of that name" in asked and "tree" not in asked
+    for text in (
+        "the algorithm ring is double_ring",
+        "the algorithm ignore is default",
+        "basic is Open MPI's component",
+    ):
+        assert f"whether {text}" in questions
+    assert "tree" not in questions
 
 
 def test_sizes_and_rows_that_are_missing_are_asked_about(tmp_path: Path) -> None:
-    (tmp_path / "bcast_linear_core.csv").write_text("Processes,Latency,Notes\n2,0.5,\n4,0.7\n")
-    (tmp_path / "notes.txt").write_text("measured on a Sunday\n")
-    _, questions = draft(tmp_path, "theirs", "orfeo-thin", CONFIGURATION)
-    asked = "\n".join(questions)
-    assert "size_bytes; it can be set in `constants` or `by_row`" in asked
-    assert "1 of 2 rows has another number of fields than the header" in asked
-    assert "1 file without a table of times that is recognised: notes.txt" in asked
+    table = "Processes,Latency,Notes\n2,0.5,\n4,0.7\n"
+    _, questions = drafted(write(tmp_path, {"bcast_linear_core.csv": table, "notes.txt": "measured on a Sunday\n"}))
+    assert "size_bytes; it can be set in `constants` or `by_row`" in questions
+    assert "1 of 2 rows has another number of fields than the header" in questions
+    assert "1 file without a table of times that is recognised: notes.txt" in questions
 
 
 def test_ranks_behind_the_mapping_by_node(tmp_path: Path) -> None:
     """chain_node_16 beside chain_core_16 is the mapping and 16 ranks; without the latter, 16 nodes."""
-    for mapping in ("core", "node"):
-        for ranks in (2, 16):
-            (tmp_path / f"bcast_chain_{mapping}_{ranks}.out").write_text(
-                "# OSU MPI Broadcast Latency Test v7.3\n# Size       Avg Latency(us)\n1                       0.21\n"
-            )
-    text, questions = draft(tmp_path, "theirs", "orfeo-thin", CONFIGURATION)
-    (entry,) = yaml.safe_load(text)["import"]["files"]
-    assert entry["path"] == f"{tmp_path}/bcast_{{algorithm}}_{{mapping}}_{{processes}}.out"
-    assert any("whether 2, 16 in the names are numbers of processes" in question for question in questions)
+    names = [f"bcast_chain_{mapping}_{ranks}.out" for mapping in ("core", "node") for ranks in (2, 16)]
+    (entry,), questions = drafted(write(tmp_path, dict.fromkeys(names, output("Broadcast", 0.21))))
+    assert entry["path"] == "bcast_{algorithm}_{mapping}_{processes}.out"
+    assert "whether 2, 16 in the names are numbers of processes" in questions
 
 
 def test_joined_files_repeat_their_header(tmp_path: Path) -> None:
     """As of `cat *.csv`; a header whose columns have another order would exchange them."""
-    folder = tmp_path / "theirs"
-    folder.mkdir()
     header = "algorithm,mapping,np,size,latency"
-    (folder / "bcast.csv").write_text(joined(GRID[:20], header) + joined(GRID[20:], header))
+    folder = write(tmp_path / "theirs", {"bcast.csv": joined(GRID[:20], header) + joined(GRID[20:], header)})
     assert len(read(folder)) == len(GRID)
-    (folder / "bcast.csv").write_text(
-        joined(GRID[:20], header) + joined(GRID[20:], "algorithm,mapping,size,np,latency")
-    )
+    other = joined(GRID[20:], "algorithm,mapping,size,np,latency")
+    write(folder, {"bcast.csv": joined(GRID[:20], header) + other})
     with pytest.raises(StudyError, match="line 22: a second header, whose columns have another order; split the file"):
-        read(folder)
+        drafted(folder)
 
 
 def test_ranks_of_a_node_need_the_number_of_nodes(tmp_path: Path) -> None:
-    folder = tmp_path / "theirs"
-    folder.mkdir()
-    (folder / "bcast.csv").write_text(joined(GRID, "algorithm,mapping,ppn,size,latency"))
-    _, questions = draft(folder, "theirs", "orfeo-thin", CONFIGURATION)
+    folder = write(tmp_path / "theirs", {"bcast.csv": joined(GRID, "algorithm,mapping,ppn,size,latency")})
+    _, questions = drafted(folder)
     assert "bcast.csv (1 file): nodes; it can be set in `constants`" in questions
     with pytest.raises(StudyError, match="no column, constant or part of the file's name gives nodes"):
         read(folder)

@@ -9,7 +9,7 @@ from collstudy.base.errors import StudyError
 from collstudy.sources.importing import imb
 from collstudy.sources.importing.draft import draft
 from collstudy.sources.importing.strict import Problems
-from test_import_draft import CONFIGURATION, read
+from made_imports import CONFIGURATION, drafted, read, write
 
 HEAD = """\
 #----------------------------------------------------------------
@@ -78,13 +78,12 @@ def test_blocks_of_one_collective(tmp_path: Path) -> None:
 
 
 def test_a_draft_has_an_entry_for_each_collective(tmp_path: Path) -> None:
-    (tmp_path / "theirs").mkdir()
-    (tmp_path / "theirs" / "binomial_core.out").write_text(HEAD + BLOCKS.replace("Barrier", "Allreduce", 1) + END)
-    (tmp_path / "theirs" / "linear_node.out").write_text(HEAD + BLOCKS.partition("# Benchmarking Barrier")[0] + END)
-    text, questions = draft(tmp_path / "theirs", "theirs", "orfeo-thin", CONFIGURATION)
+    one = HEAD + BLOCKS.partition("# Benchmarking Barrier")[0] + END
+    several = HEAD + BLOCKS.replace("Barrier", "Allreduce", 1) + END
+    folder = write(tmp_path / "theirs", {"binomial_core.out": several, "linear_node.out": one})
+    text, questions = draft(folder, "theirs", "orfeo-thin", CONFIGURATION)
     assert "suite: Intel MPI Benchmarks" in text and not any("latency_us" in question for question in questions)
-    (tmp_path / "theirs" / "binomial_core.out").write_text(HEAD + BLOCKS.partition("# Benchmarking Barrier")[0] + END)
-    assert read(tmp_path / "theirs") == [
+    assert read(write(folder, {"binomial_core.out": one})) == [
         (algorithm, mapping, *row)
         for algorithm, mapping in (("binomial", "core"), ("linear", "node"))
         for row in ((2, 8, 2.41), (2, 16, 0.41), (4, 8, 3.41))
@@ -93,13 +92,11 @@ def test_a_draft_has_an_entry_for_each_collective(tmp_path: Path) -> None:
 
 def test_a_number_in_the_name_is_the_process_count_of_the_file(tmp_path: Path) -> None:
     one = HEAD + BLOCKS.partition("# Benchmarking Bcast\n# #processes = 4")[0] + END
-    (tmp_path / "bcast_linear_core_2.out").write_text(one)
-    assert "bcast_{algorithm}_{mapping}_{processes}.out" in draft(tmp_path, "theirs", "orfeo-thin", CONFIGURATION)[0]
-    (tmp_path / "bcast_linear_core_2.out").unlink()
-    (tmp_path / "bcast_core_6.out").write_text(HEAD + BLOCKS + END)
-    text, questions = draft(tmp_path, "theirs", "orfeo-thin", CONFIGURATION)
-    assert "bcast_{mapping}_{algorithm}.out" in text
-    assert any("whether the algorithms 6 are Open MPI's numbers" in question for question in questions)
+    (entry,), _ = drafted(write(tmp_path / "one", {"bcast_linear_core_2.out": one}))
+    assert entry["path"] == "bcast_{algorithm}_{mapping}_{processes}.out"
+    (entry, *_), questions = drafted(write(tmp_path / "several", {"bcast_core_6.out": HEAD + BLOCKS + END}))
+    assert entry["path"] == "bcast_{mapping}_{algorithm}.out"
+    assert "whether the algorithms 6 are Open MPI's numbers" in questions
 
 
 def test_faults(tmp_path: Path) -> None:

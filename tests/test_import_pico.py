@@ -12,12 +12,9 @@ from collstudy.sources.importing import pico
 from collstudy.sources.importing.reading import read_all, used_of
 from collstudy.study import allocations
 from conftest import csv_rows, reference_data
-from test_import_strict import Import
+from made_imports import Import
 
 STUDY = """
-title: Theirs
-question: q
-machine: leonardo
 import:
   mpi: Open MPI
   files:
@@ -34,7 +31,7 @@ CALLS = "highest\n9000000\n1000\n3000\n2000\n4000\n"
 
 @pytest.fixture
 def theirs(tmp_path: Path) -> Import:
-    return Import(tmp_path)
+    return Import(tmp_path, "leonardo")
 
 
 def write_run(theirs: Import, archive: bool = True, hosts: int = 4, **files: str) -> Path:

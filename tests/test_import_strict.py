@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 from pathlib import Path
 
 import pytest
-from collstudy.base.errors import StudyError
-from collstudy.base.files import write_atomically
-from collstudy.base.paths import ROOT
-from collstudy.project.studies import Project
-from conftest import csv_rows
+from made_imports import RAW, Import, output
 
 HEADER = "Algorithm,Mapping,P,Size,Avg,Min,Max"
 SOUND = "0,core,4,8,1.5,1.0,2.0"
+TABLE = f"{HEADER}\n{SOUND}\n"
 STUDY = """
-title: Theirs
-question: q
-machine: orfeo-thin
 import:
   mpi_version: 4.1.6
   files:
@@ -28,37 +20,6 @@ import:
         processes: P, size_bytes: Size, latency_us: Avg, min_latency_us: Min, max_latency_us: Max}}
       algorithms: numbers
 """
-
-
-class Import:
-    """A configuration folder with a study `theirs`, and a folder for its data."""
-
-    def __init__(self, folder: Path):
-        self.folder, self.data = folder, folder / "data"
-        self.data.mkdir()
-        # Leave out the other studies: the imported ones would be read for comparison.
-        shutil.copytree(ROOT / "config", folder / "config", ignore=shutil.ignore_patterns("studies"))
-        (folder / "config" / "studies").mkdir()
-
-    def collect(self, study: str = STUDY) -> None:
-        (self.folder / "config" / "studies" / "theirs.yaml").write_text(study.format(folder=self.data))
-        source = Project(self.folder / "config", self.folder / "results").source("theirs")
-        source.check()
-        for name, content in source.files().items():
-            write_atomically(source.folder / name, content)
-        source.collect()
-
-    def refused(self, study: str = STUDY) -> str:
-        with pytest.raises(StudyError) as caught:
-            self.collect(study)
-        return str(caught.value)
-
-    def rows(self, name: str = "measurements") -> list[dict[str, str]]:
-        return csv_rows(self.folder / "results" / "theirs" / f"{name}.csv")
-
-    @property
-    def account(self) -> dict:
-        return json.loads((self.folder / "results" / "theirs" / "study.json").read_text(encoding="utf-8"))["import"]
 
 
 @pytest.fixture
@@ -71,29 +32,27 @@ def theirs(tmp_path: Path) -> Import:
     [
         (b"\x89PNG\r\n\x1a\n\0\0\0", 3, "binary"),
         (f"{HEADER}\n0,co\xe9r,4,8,1,1,1\n".encode("latin-1"), 2, "Latin-1"),
-        (f"{HEADER}\n{SOUND}\n".encode("utf-16"), 1, "UTF-16"),
-        (f"{HEADER}\n{SOUND}\n".encode("utf-16-le"), 1, "binary (or UTF-16)"),
+        (TABLE.encode("utf-16"), 1, "UTF-16"),
+        (TABLE.encode("utf-16-le"), 1, "binary (or UTF-16)"),
         (f"{HEADER},Size\n{SOUND},8\n".encode(), 1, "column 'Size' appears twice in the header"),
         (f'{HEADER}\n{SOUND}\n0,"core,4,8,1,1,1\n{SOUND}\n'.encode(), 3, "unclosed quote"),
         (f'{HEADER}\n0,"co\nre",4,8,1,1,1\n'.encode(), 2, "a quoted field continues to line 3"),
         (f"{HEADER}\n".encode(), 1, "a header but no rows"),
         (HEADER.replace("Size", "Bytes").encode() + b"\n", 1, "no column 'Size' for size_bytes"),
         (HEADER.replace("P,", "N,").encode() + b"\n", 1, "no column 'P' for processes"),
-        (HEADER.replace("Avg", "Mean").encode() + b"\n", 1, "no column 'Avg' for latency_us"),
+        (HEADER.replace("Avg", "Mean").encode() + b"\n", 1, "no column 'Avg' for latency_us; known: Algorithm, "),
     ],
 )
 def test_files_that_are_not_what_they_should_be(theirs: Import, content: bytes, line: int, reason: str) -> None:
-    (theirs.data / "a.csv").write_bytes(content)
-    said = theirs.refused()
+    said = theirs.refused(STUDY, {"a.csv": content})
     assert f"a.csv: line {line}: " in said and reason in said
 
 
 def test_optional_files_that_are_not_there_are_counted(theirs: Import, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("THEIR_DATA", str(theirs.data))
-    (theirs.data / "a.csv").write_text(f"{HEADER}\n{SOUND}\n")
     entry = STUDY[STUDY.index("    - path") :]
     more = entry.replace("{folder}/*.csv", "${{THEIR_DATA}}/b/*.csv") + "      optional: true\n"
-    theirs.collect(STUDY + more)
+    theirs.collect(STUDY + more, {"a.csv": TABLE})
     ((reason, count),) = theirs.account["problems"].items()
     assert "optional patterns that match no file" in reason and count == 1 and "(first: b/*.csv)" in reason, reason
 
@@ -126,24 +85,21 @@ def test_optional_files_that_are_not_there_are_counted(theirs: Import, monkeypat
     ],
 )
 def test_rows_that_are_no_numbers_are_counted_by_reason(theirs: Import, row: str, reason: str) -> None:
-    (theirs.data / "a.csv").write_text(f"{HEADER}\n{SOUND}\n{row}\n{row}\n", encoding="utf-8")
-    theirs.collect()
+    theirs.collect(STUDY, {"a.csv": f"{TABLE}{row}\n{row}\n"})
     assert [r["latency_us"] for r in theirs.rows()] == ["1.5"]
     (told,) = [text for text in theirs.account["problems"] if reason in text]
     assert theirs.account["problems"][told] == 2 and "a.csv, line 3" in told
 
 
 def test_an_import_without_a_row_is_an_error_with_the_reasons(theirs: Import) -> None:
-    (theirs.data / "a.csv").write_text(f"{HEADER}\n0,core,4,8,0,1,2\n")
-    assert "none of 1 rows can be used: 1 rows whose latency_us is zero (first: a.csv, line 2)" in theirs.refused()
+    said = theirs.refused(STUDY, {"a.csv": f"{HEADER}\n0,core,4,8,0,1,2\n"})
+    assert "none of 1 rows can be used: 1 rows whose latency_us is zero (first: a.csv, line 2)" in said
 
 
 @pytest.mark.parametrize("name", ["processes: P, ", "size_bytes: Size, ", "latency_us: Avg, "])
 def test_a_study_that_names_too_few_columns(theirs: Import, name: str) -> None:
-    (theirs.data / "a.csv").write_text(f"{HEADER}\n{SOUND}\n")
-    assert f"no column, constant or part of the file's name gives {name.split(':')[0]}" in theirs.refused(
-        STUDY.replace(name, "")
-    )
+    said = theirs.refused(STUDY.replace(name, ""), {"a.csv": TABLE})
+    assert f"no column, constant or part of the file's name gives {name.split(':')[0]}" in said
 
 
 @pytest.mark.parametrize("text", ["latency: Avg, ", "speed: Avg, "])
@@ -160,20 +116,9 @@ def test_unknown_fields_of_columns(theirs: Import, text: str) -> None:
     ],
 )
 def test_numbers_that_open_mpi_does_not_have(theirs: Import, algorithm: str, reason: str) -> None:
-    (theirs.data / "a.csv").write_text(f"{HEADER}\n{algorithm},core,4,8,1.5,1,2\n")
-    assert reason in theirs.refused()
+    assert reason in theirs.refused(STUDY, {"a.csv": f"{HEADER}\n{algorithm},core,4,8,1.5,1,2\n"})
 
 
-RAW = """
-title: Theirs
-question: q
-machine: orfeo-thin
-import:
-  files:
-    - path: {folder}/{{algorithm}}_{{mapping}}_{{processes}}.txt
-      collective: bcast
-      format: omb
-"""
 OMB = """
 # OSU MPI Broadcast Latency Test v7.4
 # Datatype: MPI_CHAR.
@@ -197,15 +142,13 @@ OMB = """
     ],
 )
 def test_raw_output_that_is_cut_or_of_a_run_that_crashed(theirs: Import, text: str, reason: str) -> None:
-    (theirs.data / "linear_core_4.txt").write_text(text)
-    said = theirs.refused(RAW)
+    said = theirs.refused(RAW, {"linear_core_4.txt": text})
     assert "linear_core_4.txt" in said and reason in said
 
 
 def test_raw_output_that_lacks_its_last_sizes_is_counted(theirs: Import) -> None:
-    (theirs.data / "linear_core_4.txt").write_text(OMB)
-    (theirs.data / "linear_core_8.txt").write_text("\n".join(OMB.splitlines()[:-1]) + "\n")
-    theirs.collect(RAW)
+    cut = "\n".join(OMB.splitlines()[:-1]) + "\n"
+    theirs.collect(RAW, {"linear_core_4.txt": OMB, "linear_core_8.txt": cut})
     assert theirs.account["problems"] == {
         "raw outputs whose last sizes are missing (first: linear_core_8.txt ends at 2 bytes)": 1
     }
@@ -213,8 +156,7 @@ def test_raw_output_that_lacks_its_last_sizes_is_counted(theirs: Import) -> None
 
 
 def test_raw_output_whose_minimum_is_above_its_maximum(theirs: Import) -> None:
-    (theirs.data / "linear_core_4.txt").write_text(OMB.replace("1.70", "0.10"))
-    theirs.collect(RAW)
+    theirs.collect(RAW, {"linear_core_4.txt": OMB.replace("1.70", "0.10")})
     assert [row["size_bytes"] for row in theirs.rows()] == ["1", "2"]
     assert list(theirs.account["problems"]) == [
         "rows whose minimum is above the maximum (first: linear_core_4.txt, line 7)"
@@ -222,9 +164,6 @@ def test_raw_output_whose_minimum_is_above_its_maximum(theirs: Import) -> None:
 
 
 LAYOUTS = """
-title: Theirs
-question: q
-machine: orfeo-thin
 import:
   mpi_version: 5.0.7
   files:
@@ -251,11 +190,13 @@ analysis:
 
 
 def test_layouts_units_numbers_rows_and_single_calls(theirs: Import) -> None:
-    (theirs.data / "bcast2_core_thin.csv").write_text("Size,Latency\n2,0.001\n4,0.002\n2,0.003\n4,0.004\n")
-    (theirs.data / "bcast6_core_thin.csv").write_text("Avg,Size\n0.005,2\n0.006,4\n")
-    calls = [f"6,2,{time}" for time in (1000, 4000, 2000, 3000, 5000, 7000, 7000, 7000, 7000, 7000)]
-    (theirs.data / "calls.csv").write_text("number,ranks,time\n" + "\n".join(calls) + "\n")
-    theirs.collect(LAYOUTS)
+    calls = [f"6,2,{time}\n" for time in (1000, 4000, 2000, 3000, 5000, 7000, 7000, 7000, 7000, 7000)]
+    files = {
+        "bcast2_core_thin.csv": "Size,Latency\n2,0.001\n4,0.002\n2,0.003\n4,0.004\n",
+        "bcast6_core_thin.csv": "Avg,Size\n0.005,2\n0.006,4\n",
+        "calls.csv": "number,ranks,time\n" + "".join(calls),
+    }
+    theirs.collect(LAYOUTS, files)
     found = {
         (r["source"], r["algorithm"], r["processes"], r["size_bytes"], r["launch"]): float(r["latency_us"])
         for r in theirs.rows()
@@ -272,23 +213,18 @@ def test_layouts_units_numbers_rows_and_single_calls(theirs: Import) -> None:
 
 
 def test_leaving_out_what_is_not_there_is_an_error(theirs: Import) -> None:
-    (theirs.data / "a.csv").write_text(f"{HEADER}\n{SOUND}\n")
-    said = theirs.refused(STUDY + "analysis: {{leave_out: [{{algorithm: chain, reason: why}}]}}\n")
+    study = STUDY + "analysis: {{leave_out: [{{algorithm: chain, reason: why}}]}}\n"
+    said = theirs.refused(study, {"a.csv": TABLE})
     assert "analysis.leave_out: no row has algorithm: chain" in said
 
 
 def test_the_mean_over_ranks_and_the_slowest_rank_are_not_mixed(theirs: Import) -> None:
-    (theirs.data / "a.csv").write_text(f"{HEADER}\n{SOUND}\n")
-    other = STUDY + STUDY[STUDY.index("    - path") :].replace(
-        "collective", "statistic: slowest_rank\n      collective", 1
-    )
-    assert "cannot be compared; split them into two studies" in theirs.refused(other)
+    entry = STUDY[STUDY.index("    - path") :] + "      statistic: slowest_rank\n"
+    said = theirs.refused(STUDY + entry, {"a.csv": TABLE})
+    assert "cannot be compared; split them into two studies" in said
 
 
 SHEET = """
-title: Theirs
-question: q
-machine: orfeo-thin
 import:
   files:
     - path: {folder}/*.csv
@@ -309,8 +245,7 @@ import:
     ids=["sep=; and points between thousands", "empty columns and rows", "blanks in names of columns"],
 )
 def test_tables_of_spreadsheets(theirs: Import, content: str) -> None:
-    (theirs.data / "a.csv").write_text(content, encoding="utf-8", newline="")
-    theirs.collect(SHEET)
+    theirs.collect(SHEET, {"a.csv": content})
     assert [(row["size_bytes"], row["latency_us"]) for row in theirs.rows()] == [("2", "0.5"), ("1048576", "1234.5")]
     assert theirs.account["problems"] == {}
 
@@ -318,56 +253,34 @@ def test_tables_of_spreadsheets(theirs: Import, content: str) -> None:
 def test_barriers_that_a_loop_wrote_to_one_file(theirs: Import) -> None:
     output = "# OSU MPI Barrier Latency Test v7.3\n# Avg Latency(us)   Min Latency(us)   Max Latency(us)  Iterations\n"
     text = "".join(f"np={2**k}\n\n{output}        {k}.25     {k}.00     {k}.50      1000\n" for k in (1, 2, 3))
-    (theirs.data / "linear_core.txt").write_text(text)
-    theirs.collect(
-        RAW.replace("_{{processes}}", "").replace("bcast", "barrier")
-        + "      by_row: {{processes: {{from: 2, factor: 2}}}}\n"
-    )
-    assert [(row["processes"], row["latency_us"]) for row in theirs.rows()] == [
-        ("2", "1.25"),
-        ("4", "2.25"),
-        ("8", "3.25"),
-    ]
+    study = RAW.replace("_{{processes}}", "").replace("bcast", "barrier")
+    study += "      by_row: {{processes: {{from: 2, factor: 2}}}}\n"
+    theirs.collect(study, {"linear_core.txt": text})
+    assert {row["processes"]: row["latency_us"] for row in theirs.rows()} == {"2": "1.25", "4": "2.25", "8": "3.25"}
 
 
 def test_equal_times_of_single_calls_are_kept(theirs: Import) -> None:
-    (theirs.data / "linear_core_4.csv").write_text("us\n" + "0.5\n0.6\n0.5\n0.7\n" * 50)
-    study = (
-        RAW.replace(".txt", ".csv").replace("omb", "csv")
-        + "      columns: {{latency_us: us}}\n      constants: {{size_bytes: 4}}\n"
-    )
-    theirs.collect(study)
+    study = RAW.replace(".txt", ".csv").replace("omb", "csv")
+    study += "      columns: {{latency_us: us}}\n      constants: {{size_bytes: 4}}\n"
+    theirs.collect(study, {"linear_core_4.csv": "us\n" + "0.5\n0.6\n0.5\n0.7\n" * 50})
     assert len(theirs.rows()) == 200 and theirs.account["exact_duplicates_dropped"] == 0
     theirs.collect(study + "      rows: iterations\n")
     (row,) = theirs.rows()
     assert (row["latency_us"], row["iterations"]) == ("0.55", "200")
 
 
-COMMANDED = """
-title: Theirs
-question: q
-machine: orfeo-thin
-import:
-  mpi_version: 4.1.6
-  files: [{{path: "{folder}/bcast_{{algorithm}}_{{mapping}}_{{processes}}.out", format: omb, collective: bcast}}]
-"""
-
-
 @pytest.mark.parametrize(
     "ranks, number, found",
     [
         (16, 2, []),
-        (8, 2, [("processes", "bcast_chain_core_16.out: 8, not 16", "1 raw output whose command has another number of ranks")]),
-        (16, 6, [("wrong algorithm", "bcast_chain_core_16.out: binomial, not chain", "1 raw output whose command has another algorithm")]),
+        (8, 2, [("processes", "chain_core_16.txt: 8, not 16", "1 raw output whose command has another number of ranks")]),
+        (16, 6, [("wrong algorithm", "chain_core_16.txt: binomial, not chain", "1 raw output whose command has another algorithm")]),
         (16, 99, []),
     ],
 )  # fmt: skip
 def test_the_command_in_raw_output(theirs: Import, ranks: int, number: int, found: list[tuple[str, str, str]]) -> None:
     """Scripts print the command; it says what ran. Commands of other benchmarks do not."""
-    (theirs.data / "bcast_chain_core_16.out").write_text(
-        "mpirun -np 4 osu_reduce\n"
-        f"mpirun -np {ranks} --map-by core --mca coll_tuned_bcast_algorithm {number} ./osu_bcast -f\n\n"
-        "# OSU MPI Broadcast Latency Test v7.3\n# Size       Avg Latency(us)\n1        0.25\n2        0.50\n"
-    )
-    theirs.collect(COMMANDED)
+    script = f"mpirun -np 4 osu_reduce\nmpirun -np {ranks} --mca coll_tuned_bcast_algorithm {number} ./osu_bcast -f\n"
+    study = RAW.replace("import:\n", "import:\n  mpi_version: 4.1.6\n")
+    theirs.collect(study, {"chain_core_16.txt": script + output("Broadcast", 0.25, 0.5)})
     assert [(row["check"], row["where"], row["found"]) for row in theirs.rows("import-checks")] == found

@@ -11,84 +11,78 @@ from collstudy.sources.importing import checks
 from collstudy.sources.importing.labels import agreement_of
 from collstudy.sources.importing.outliers import flag_outliers
 from collstudy.sources.importing.series import Launches
-from made_rows import MACHINE, changed, found, scaled, sound
+from made_rows import ALGORITHMS, MACHINE, Rows, accused, changed, found, given, only, scaled, series, sound
 
 
 @pytest.mark.parametrize("factor", [1e3, 1e-3])
 def test_units_where_only_large_messages_were_measured(factor: float) -> None:
     rows = [row | scaled(factor)(row) for row in sound() if row["size_bytes"] >= 65536 and row["mapping"] == "core"]
-    assert {finding.where for finding in found(rows).get("unit of the times", [])} == {
-        f"bcast {name}, by core" for name in ("linear", "chain", "binomial", "binary_tree")
-    }
+    assert accused(rows, "unit of the times").keys() == series(*ALGORITHMS, mappings=("core",))
+
+
+def place(rows: Rows, **values: Any) -> int:
+    """Return the number of the first row with these values."""
+    return next(number for number, row in enumerate(rows) if only(**values)(row))
 
 
 def test_one_algorithm_in_another_unit() -> None:
     rows = [row for row in sound() if row["processes"] >= 40]
-    faulty = changed(rows, lambda row: row["algorithm"] == "chain", scaled(1e3))
-    assert {finding.where for finding in found(faulty)["unit of the times"]} == {
-        f"bcast chain, by {mapping}" for mapping in ("core", "node")
-    }
+    faulty = changed(rows, only(algorithm="chain"), scaled(1e3))
+    assert accused(faulty, "unit of the times").keys() == series("chain")
 
 
 def test_large_messages_that_take_no_longer_than_larger_ones() -> None:
     rng = random.Random(3)
     large = [row for row in sound() if row["size_bytes"] >= 65536]
-    faulty = changed(large, lambda row: row["algorithm"] == "chain", lambda row: {
+    faulty = changed(large, only(algorithm="chain"), lambda row: {
         "latency_us": (us := 400 * rng.gauss(1, 0.05)), "min_latency_us": us / 2, "max_latency_us": us * 1.5,
     })  # fmt: skip
-    assert "bcast chain, by node" in {finding.where for finding in found(faulty)["times do not depend on size"]}
+    assert "bcast chain, by node" in accused(faulty, "times do not depend on size")
     assert found(large) == {}
 
 
 @pytest.mark.parametrize(("ranks", "size"), [(2, 1), (2, 2**20), (48, 1), (48, 2**20)])
 def test_an_outlier_at_the_edge_of_the_grid(ranks: int, size: int) -> None:
     rows = [row for row in sound() if row["processes"] in (2, 8, 16, 24, 32, 48)]
-    at = next(i for i, row in enumerate(rows) if (row["processes"], row["size_bytes"]) == (ranks, size))
-    rows[at] = rows[at] | scaled(1000)(rows[at])
+    at = place(rows, processes=ranks, size_bytes=size)
+    rows[at] |= scaled(1000)(rows[at])
     assert [finding.check for finding in checks.check(rows, {}, MACHINE, {})] == ["outlier"]
     assert [row for row in rows if row.get("flag")] == [rows[at]]
 
 
 @pytest.mark.parametrize("factor", [1e3, 1e-3])
 def test_units(factor: float) -> None:
-    faulty = changed(sound(), lambda row: row["algorithm"] == "chain", scaled(factor))
-    assert {finding.where for finding in found(faulty)["unit of the times"]} == {
-        "bcast chain, by core",
-        "bcast chain, by node",
-    }
+    faulty = changed(sound(), only(algorithm="chain"), scaled(factor))
+    assert accused(faulty, "unit of the times").keys() == series("chain")
     other = sound("one", 1) + [row | scaled(factor)(row) for row in sound("two", 2)]
     assert any(finding.confidence == "certain" for finding in found(other)["unit of the times"])
 
 
 def test_sizes_of_another_unit() -> None:
-    faulty = changed(
-        sound(), lambda row: row["algorithm"] == "chain", lambda row: {"size_bytes": row["size_bytes"] / 1024}
-    )
+    faulty = changed(sound(), only(algorithm="chain"), lambda row: {"size_bytes": row["size_bytes"] / 1024})
     (one, two) = found(faulty)["sizes"]
     assert one.where == "bcast chain, by core" and "multiplied by 1024 they are the sizes of the others" in two.found
 
 
-@pytest.mark.parametrize("algorithms", [("chain",), ("linear", "chain", "binomial", "binary_tree")], ids=["one", "all"])
+@pytest.mark.parametrize("algorithms", [("chain",), ALGORITHMS], ids=["one", "all"])
 def test_sizes_in_kilobytes(algorithms: tuple[str, ...]) -> None:
     rows = [row for row in sound() if row["algorithm"] not in algorithms or row["size_bytes"] >= 1024]
     faulty = changed(
         rows, lambda row: row["algorithm"] in algorithms, lambda row: {"size_bytes": row["size_bytes"] // 1024}
     )
-    findings = [finding for finding in found(faulty)["sizes"] if "not in bytes" in finding.found]
-    assert {finding.where for finding in findings} == {
-        f"bcast {name}, by {mapping}" for name in algorithms for mapping in ("core", "node")
-    }
+    texts = accused(faulty, "sizes")
+    assert {where for where, text in texts.items() if "not in bytes" in text} == series(*algorithms)
 
 
 def test_one_fast_size_is_not_a_unit() -> None:
     """Single bytes take a special path that is five times as fast as all other small messages."""
-    fast = changed(sound(), lambda row: row["size_bytes"] == 1, scaled(0.2))
+    fast = changed(sound(), only(size_bytes=1), scaled(0.2))
     assert "sizes" not in found(fast)
 
 
 def test_sizes_that_nothing_shares_are_not_accused() -> None:
     rng = random.Random(4)
-    sizes = {name: rng.sample(range(1, 2**18), 5) for name in ("linear", "chain", "binomial", "binary_tree")}
+    sizes = {name: rng.sample(range(1, 2**18), 5) for name in ALGORITHMS}
     rows = [row | {"size_bytes": sizes[row["algorithm"]][int(math.log2(row["size_bytes"])) // 4]} for row in sound()
             if math.log2(row["size_bytes"]) % 4 == 0 and row["size_bytes"] < 2**20]  # fmt: skip
     assert "sizes" not in found(rows)
@@ -96,13 +90,11 @@ def test_sizes_that_nothing_shares_are_not_accused() -> None:
 
 def test_outliers_are_kept_and_flagged() -> None:
     rows = sound()
-    index = next(
-        i for i, row in enumerate(rows) if (row["processes"], row["size_bytes"], row["mapping"]) == (20, 64, "core")
-    )
-    rows[index] = rows[index] | scaled(1000)(rows[index])
+    at = place(rows, processes=20, size_bytes=64, mapping="core")
+    rows[at] |= scaled(1000)(rows[at])
     findings = found(rows)
     assert list(findings) == ["outlier"] and "kept and flagged" in findings["outlier"][0].action
-    assert [row for row in rows if row.get("flag")] == [rows[index]]
+    assert [row for row in rows if row.get("flag")] == [rows[at]]
     assert max(row["median_abs_difference_pct"] for row in agreement_of(rows + sound("two", 2))) < 5
 
 
@@ -139,9 +131,7 @@ def test_few_ranks_that_were_disturbed_are_no_other_unit() -> None:
 def test_a_cell_that_is_slow_in_every_launch_is_not_an_outlier() -> None:
     """An effect of the library or the machine, such as a protocol at one number of ranks."""
     rows = [row | {"launch": launch} for launch in (1, 2, 3) for row in sound(seed=launch)]
-    faulty = changed(
-        rows, lambda row: (row["algorithm"], row["processes"], row["size_bytes"]) == ("chain", 20, 64), scaled(1000)
-    )
+    faulty = changed(rows, only(algorithm="chain", processes=20, size_bytes=64), scaled(1000))
     assert "outlier" not in found(faulty)
     faulty[0] = faulty[0] | scaled(1000)(faulty[0])
     assert len(found(faulty)["outlier"]) == 1
@@ -150,11 +140,9 @@ def test_a_cell_that_is_slow_in_every_launch_is_not_an_outlier() -> None:
 @pytest.mark.parametrize("factor", [1e3, 1e-3])
 @pytest.mark.parametrize("field, value", [("processes", 2), ("processes", 16), ("processes", 48), ("size_bytes", 4096)])
 def test_one_number_of_ranks_or_bytes_in_another_unit(factor: float, field: str, value: int) -> None:
-    faulty = changed(
-        sound(), lambda row: (row["algorithm"], row["mapping"], row[field]) == ("chain", "core", value), scaled(factor)
-    )
+    faulty = changed(sound(), only(algorithm="chain", mapping="core", **{field: value}), scaled(factor))
     what = "ranks" if field == "processes" else "bytes"
-    assert [finding for finding in found(faulty)["unit of the times"] if f"at {value:,} {what}" in finding.found]
+    assert any(f"at {value:,} {what}" in text for text in accused(faulty, "unit of the times").values())
 
 
 def test_an_outlier_in_a_small_table() -> None:
@@ -168,10 +156,8 @@ def test_an_outlier_in_a_small_table() -> None:
 @pytest.mark.parametrize("factor, flagged", [(20, False), (80, True), (1 / 20, False), (1 / 80, True)])
 def test_single_launches_in_a_quiet_series(factor: float, flagged: bool) -> None:
     rows = sound()
-    at = next(
-        i for i, row in enumerate(rows) if (row["processes"], row["size_bytes"], row["mapping"]) == (20, 2**16, "core")
-    )
-    rows[at] = rows[at] | scaled(factor)(rows[at])
+    at = place(rows, processes=20, size_bytes=2**16, mapping="core")
+    rows[at] |= scaled(factor)(rows[at])
     (finding,) = found(rows)["outlier"]
     assert ("excluded from means" in finding.action) == flagged
     assert [row for row in rows if row.get("flag")] == ([rows[at]] if flagged else [])
@@ -195,21 +181,16 @@ def test_a_number_of_ranks_that_was_disturbed_is_no_other_unit() -> None:
     assert any("at 16 ranks" in finding.found for finding in findings["noise"])
 
 
+#: Without the minimum and maximum over ranks.
+UNBOUNDED = {"min_latency_us": None, "max_latency_us": None}
+
+
 @pytest.mark.parametrize("limit", [max, min])
 def test_times_that_were_cut_to_a_limit(limit: Any) -> None:
-    cut = [
-        row | {"latency_us": limit(10.0, row["latency_us"]), "min_latency_us": None, "max_latency_us": None}
-        for row in sound()
-    ]
-    assert {finding.where for finding in found(cut)["times clamped"]} >= {
-        "bcast linear, by core",
-        "bcast chain, by node",
-    }
+    cut = given([row | {"latency_us": limit(10.0, row["latency_us"])} for row in sound()], **UNBOUNDED)
+    assert accused(cut, "times clamped").keys() >= {"bcast linear, by core", "bcast chain, by node"}
 
 
 def test_a_timer_of_whole_microseconds() -> None:
-    coarse = [
-        row | {"latency_us": max(1.0, float(round(row["latency_us"]))), "min_latency_us": None, "max_latency_us": None}
-        for row in sound()
-    ]
-    assert "multiples of 1 us" in found(coarse)["timer resolution"][0].found
+    whole = [row | {"latency_us": max(1.0, float(round(row["latency_us"])))} for row in sound()]
+    assert "multiples of 1 us" in found(given(whole, **UNBOUNDED))["timer resolution"][0].found

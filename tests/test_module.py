@@ -61,9 +61,8 @@ def test_the_catalogues_folder_and_snakemakes_report(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_an_executor_of_another_queue_measures_it(checkout: Checkout) -> None:
     """As on a cluster whose queue has a submit command but no plugin of its own."""
-    submit = checkout.write("submit.sh", '#!/bin/sh\necho "$1" >> jobs.txt\nsh "$1" > /dev/null 2>&1 &\necho $!\n')
-    submit.chmod(0o755)
-    generic = ("--executor", "cluster-generic", "--cluster-generic-submit-cmd", "./submit.sh", "--jobs", "2")
+    checkout.program("submit.sh", '#!/bin/sh\necho "$1" >> jobs.txt\nsh "$1" > /dev/null 2>&1 &\necho $!\n')
+    generic = ("--executor", "cluster-generic", "--cluster-generic-submit-cmd", "bin/submit.sh", "--jobs", "2")
     must(checkout.snakemake(*generic, "--latency-wait", "20", "--", "results/tiny/measurements.csv"))
     assert "snakejob.measure_block" in (checkout.folder / "jobs.txt").read_text()
     assert len((checkout.folder / "results/tiny/measurements.csv").read_text().splitlines()) == 1 + 4 * 11

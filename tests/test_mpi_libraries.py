@@ -31,7 +31,7 @@ from collstudy.tuning.readers.dispatch import read
 from collstudy.tuning.readers.known import Known
 from collstudy.tuning.rules import Placement, Rule, placements
 from collstudy.tuning.writers import intel_variables
-from conftest import ROOT, Checkout, csv_rows, finish, must
+from conftest import ROOT, Checkout, csv_rows, executable, finish, must
 from test_tuning import decisions
 
 LIBRARIES = ("openmpi", "mpich", "impi")
@@ -242,7 +242,7 @@ def test_intel_mpi_applies_its_variables_as_they_are_read(tmp_path: Path) -> Non
         file = read(path, Known(catalogue, "5.0.11"))
         for ranks, size in ((2, 500), (2, 2500), (3, 1500)):
             chosen = file.at("allreduce", ranks, size)[0].word
-            assert names[int(chosen)] in library.probe(path, "allreduce", ranks, size), (value, ranks, size)
+            assert names[int(chosen)] in library.probe(path, "allreduce", ranks, [size])[size], (value, ranks, size)
 
 
 def test_the_check_of_intel_mpis_variables_notices_a_wrong_limit(tmp_path: Path) -> None:
@@ -310,7 +310,7 @@ def test_mpich_does_what_its_selection_file_says(tmp_path: Path) -> None:
     }
     # A file with other rules is noticed.
     path.write_text(path.read_text().replace("avg_msg_size<=511", "avg_msg_size<=512"))
-    assert set(library.probe(path, "bcast", 4, 512)) == check.PATTERNS["pipeline"](4, {})
+    assert set(library.probe(path, "bcast", 4, [512])[512]) == check.PATTERNS["pipeline"](4, {})
 
 
 def test_mpich_splits_by_node_where_nothing_was_decided_and_only_there(tmp_path: Path) -> None:
@@ -428,8 +428,7 @@ def test_an_mpi_without_headers_is_passed_over(tmp_path: Path) -> None:
         "mpicc": "echo 'fatal error: mpi.h: No such file' >&2; exit 1",
     }
     for name, answer in answers.items():
-        (tmp_path / name).write_text(f"#!/bin/sh\n{answer}\n")
-        (tmp_path / name).chmod(0o755)
+        executable(tmp_path / name, f"#!/bin/sh\n{answer}\n")
     code = "from collstudy.launch.toolchain import mpis; print(mpis()['openmpi'].bin)"
     environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     done = must(finish([sys.executable, "-c", code], env=environment))

@@ -13,7 +13,7 @@ from collstudy.launch.openmpi import AS_NODE
 from collstudy.study.cells import Cell
 from collstudy.study.patterns import PATTERNS
 from collstudy.study.selection import Default, Switch
-from conftest import Checkout, finish
+from conftest import Checkout, executable, finish
 from made_cells import cells_of
 
 # Recorded by the monitoring component of Open MPI 5.0.11 for 7 ranks (coll_tuned_<op>_algorithm forced).
@@ -120,9 +120,7 @@ def test_numbers_come_from_the_installed_library() -> None:
 
 def test_an_ompi_info_that_fails_is_an_error(tmp_path: Path) -> None:
     """An empty answer would look like a library without algorithms."""
-    broken = tmp_path / "ompi_info"
-    broken.write_text("#!/bin/sh\nexit 3\n")
-    broken.chmod(0o755)
+    broken = executable(tmp_path / "ompi_info", "#!/bin/sh\nexit 3\n")
     for program in (broken, tmp_path / "missing"):
         with pytest.raises(StudyError, match="failed or did not answer"):
             openmpi.algorithm_numbers(program, "bcast")
@@ -136,9 +134,7 @@ def test_the_launch_agent_of_a_checkout_whose_path_has_blanks(tmp_path: Path) ->
     agent = root / "workflow" / "scripts" / AS_NODE.name
     agent.parent.mkdir(parents=True)
     shutil.copy(AS_NODE, agent)
-    program = root / "program"
-    program.write_text('#!/bin/sh\necho "$PREFIX: $1 on $(hostname)"\n')
-    program.chmod(0o755)
+    executable(root / "program", '#!/bin/sh\necho "$PREFIX: $1 on $(hostname)"\n')
     linked = tmp_path / "agent.sh"
     linked.symlink_to(agent)
     command = [linked, "nodeb", f"PREFIX={root};export PREFIX;", f"{root}/program", "started"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import signal
 import subprocess
 import sys
@@ -16,7 +15,6 @@ import pytest
 from collstudy.base.errors import StudyError
 from collstudy.launch.execute import LaunchFailed, Started, execute
 from collstudy.launch.runner import run_block
-from collstudy.launch.toolchain import installed
 from collstudy.plan.blocks import Block, Task, block_bytes, pending, read_block, write_blocks
 from collstudy.project.studies import Project
 from collstudy.store.records import Summary
@@ -27,6 +25,7 @@ from collstudy.study.description import Policy
 from collstudy.study.selection import Library
 from conftest import TINY, Checkout, local_study, must
 from made_cells import cells_of
+from made_runs import with_mpirun
 
 SWEEP = TINY.partition("sweeps:\n")[2]
 
@@ -113,23 +112,18 @@ def test_cells_of_two_studies_get_the_launches_that_both_need(checkout: Checkout
 RECORDING = """\
 #!/bin/bash
 case "$*" in *--version*) exec {real} "$@" ;; esac
-echo begin >> {record}
+echo begin >> {folder}/record
 sleep 0.3
 {real} "$@"; status=$?
-echo end >> {record}
+echo end >> {folder}/record
 exit $status
 """
 
 
-def with_mpirun(checkout: Checkout, script: str) -> dict[str, str]:
-    """Put an mpirun on PATH; return the environment."""
-    mpi = installed("openmpi")
-    for program in (mpi.mpicc, mpi.ompi_info):
-        checkout.write(f"bin/{program.name}", f'#!/bin/sh\nexec {shlex.quote(str(program))} "$@"\n').chmod(0o755)
-    quoted = {"record": shlex.quote(str(checkout.folder / "record")), "real": shlex.quote(str(mpi.mpirun))}
-    checkout.write("bin/mpirun", script.format(**quoted)).chmod(0o755)
-    path = f"{checkout.folder / 'bin'}:{os.environ['PATH']}"
-    return {**os.environ, "PATH": path, "PYTHONPATH": str(checkout.folder / "workflow")}
+def environment_with(checkout: Checkout, mpirun: str) -> dict[str, str]:
+    """Write an mpirun; return the environment in which blocks run with it."""
+    with_mpirun(checkout, mpirun)
+    return {**os.environ, **checkout.first_on_path, "PYTHONPATH": str(checkout.folder / "workflow")}
 
 
 def blocks_of(checkout: Checkout, sweeps: list[str]) -> list[Path]:
@@ -145,7 +139,7 @@ def blocks_of(checkout: Checkout, sweeps: list[str]) -> list[Path]:
 
 
 def test_launches_of_two_blocks_on_the_same_cores_take_turns(checkout: Checkout) -> None:
-    environment = with_mpirun(checkout, RECORDING)
+    environment = environment_with(checkout, RECORDING)
     barriers = [f"collective: barrier, algorithms: [linear], iterations: {n}, warmup: 0" for n in (5, 6)]
     runs = [
         subprocess.Popen(
@@ -157,14 +151,14 @@ def test_launches_of_two_blocks_on_the_same_cores_take_turns(checkout: Checkout)
     said = "".join(run.communicate(timeout=120)[0] for run in runs)
     assert [run.returncode for run in runs] == [0, 0]
     assert said.count("takes turns with another block or run on the same cores (/tmp/") in (1, 2), said
-    assert (checkout.folder / "record").read_text().split() == ["begin", "end"] * 4
+    assert (checkout.folder / "bin" / "record").read_text().split() == ["begin", "end"] * 4
 
 
 #: An mpirun that hangs and needs some time to end its ranks.
 HANGING = """\
 #!/bin/bash
 case "$*" in *--version*) exec {real} "$@" ;; esac
-record={record}
+record={folder}/record
 trap 'sleep 1; echo ended >> "$record"; exit 143' TERM
 echo begun >> "$record"
 sleep 60 & wait
@@ -174,7 +168,7 @@ sleep 60 & wait
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupted_block_ends_its_launch(checkout: Checkout, number: signal.Signals) -> None:
     """A launch that continues, for example after a terminal was closed, would disturb those of the next run."""
-    environment, record = with_mpirun(checkout, HANGING), checkout.folder / "record"
+    environment, record = environment_with(checkout, HANGING), checkout.folder / "bin" / "record"
     (path,) = blocks_of(checkout, ["collective: barrier, algorithms: [linear], iterations: 5, warmup: 0"])
     runner = subprocess.Popen(
         [sys.executable, "-m", "collstudy", "--results", "results", "measure", path, "--log", "log"],

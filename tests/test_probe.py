@@ -1,43 +1,49 @@
-"""The drafted machine file: hwloc's topologies, sinfo's lines, and validity of the draft."""
+"""The drafted machine file: lscpu's topologies, sinfo's lines, and validity of the draft."""
 
 from __future__ import annotations
 
-import os
-import shutil
-import stat
 from pathlib import Path
 
 import pytest
 from collstudy.base.errors import StudyError
 from collstudy.cli import probe
 from collstudy.study.config import Configuration
-from conftest import Checkout, finish, must
+from conftest import Checkout
 
 
-def xml_of(synthetic: str) -> str:
-    program = shutil.which("lstopo-no-graphics") or shutil.which("lstopo")
-    if program is None:
-        pytest.skip("no lstopo (hwloc)")
-    environment = {**os.environ, "HWLOC_SYNTHETIC": synthetic}
-    return must(finish([program, "--of", "xml"], env=environment)).stdout
+def printed(sockets: int, numa: int, caches: int, cores: int, threads: int, between: str = ",") -> str:
+    """Return lscpu's output for *cores* in each of so many caches in each of so many NUMA domains in each socket."""
+    lines = [f"# Socket,Node,{between.join(('L1d', 'L1i', 'L2', 'L3'))},Core"]
+    for core in range(sockets * numa * caches * cores):
+        cache = core // cores
+        numbers = (cache // caches // numa, cache // caches, between.join(map(str, (core, core, core, cache))), core)
+        lines += [",".join(map(str, numbers))] * threads
+    return "# The following is the parsable format\n" + "\n".join(lines) + "\n"
 
 
 @pytest.mark.parametrize(
-    ("synthetic", "levels"),
+    ("units", "levels"),
     [
-        ("pack:2 numa:1 l3:1 core:12 pu:1", [("socket", 2), ("core", 12)]),
-        ("pack:2 numa:4 l3:4 core:4 pu:2", [("socket", 2), ("numa", 4), ("ccx", 4), ("core", 4)]),
-        ("pack:1 l3:2 core:4 pu:1", [("socket", 1), ("ccx", 2), ("core", 4)]),
+        ((2, 1, 1, 12, 1), [("socket", 2), ("core", 12)]),
+        ((2, 4, 4, 4, 2, ":"), [("socket", 2), ("numa", 4), ("ccx", 4), ("core", 4)]),
+        ((1, 1, 2, 4, 1), [("socket", 1), ("ccx", 2), ("core", 4)]),
+        ((2, 4, 1, 16, 1), [("socket", 2), ("numa", 4), ("core", 16)]),
     ],
 )
-def test_levels_of_hwloc(synthetic: str, levels: list[tuple[str, int]]) -> None:
-    assert probe.topology(xml_of(synthetic)) == levels
+def test_levels_of_lscpu(units: tuple, levels: list[tuple[str, int]]) -> None:
+    assert probe.topology(printed(*units)) == levels
 
 
-def test_levels_of_lscpu_without_hwloc() -> None:
-    text = """{"lscpu": [{"field": "CPU(s):", "data": "128", "children": [{"field": "Socket(s):", "data": "2"},
-      {"field": "Core(s) per socket:", "data": "64"}]}, {"field": "NUMA node(s):", "data": "8"}]}"""
-    assert probe.topology_of_lscpu(text) == [("socket", 2), ("numa", 4), ("core", 16)]
+def test_caches_that_lscpu_does_not_know_are_no_level() -> None:
+    assert probe.topology("# Socket,Node,,L1d,L1i,L2,Core\n0,0,,0,0,0,0\n0,0,,1,1,1,1\n") == [
+        ("socket", 1),
+        ("core", 2),
+    ]
+
+
+def test_sockets_with_other_numbers_of_cores_are_no_level() -> None:
+    with pytest.raises(StudyError, match="not regular: 3 of core in 2"):
+        probe.topology("# Socket,Node,,L1d,L1i,L2,L3,Core\n0,0,,0,0,0,0,0\n0,0,,1,1,1,0,1\n1,1,,2,2,2,1,2\n")
 
 
 def test_the_default_partition_is_first() -> None:
@@ -45,21 +51,13 @@ def test_the_default_partition_is_first() -> None:
     assert [(p.name, p.nodes, p.cores, p.features) for p in found] == [("THIN", 12, 12, ""), ("EPYC", 8, 64, "epyc,ib")]
 
 
-def fake(folder: Path, name: str, text: str) -> None:
-    path = folder / name
-    path.write_text(f"#!/bin/sh\n{text}\n")
-    path.chmod(path.stat().st_mode | stat.S_IEXEC)
-
-
-def test_a_draft_is_a_valid_machine(checkout: Checkout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_draft_is_a_valid_machine(checkout: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
     machines = checkout.folder / "config" / "machines"
-    programs = tmp_path / "bin"
-    programs.mkdir()
-    fake(programs, "sinfo", "exit 1")
-    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    checkout.program("sinfo", "#!/bin/sh\nexit 1\n")
+    monkeypatch.setenv("PATH", checkout.first_on_path["PATH"])
     probe.write("plain", machines)
-    fake(programs, "sinfo", "echo 'THIN*|2|2|12|1|(null)|1-00:00:00'")
-    monkeypatch.setenv("HWLOC_SYNTHETIC", "pack:2 numa:2 l3:1 core:6 pu:1")
+    checkout.program("sinfo", "#!/bin/sh\necho 'THIN*|2|2|12|1|(null)|1-00:00:00'\n")
+    checkout.program("lscpu", f"#!/bin/sh\ncat <<'END'\n{printed(2, 2, 1, 6, 1)}END\n")
     probe.write("cluster", machines)
     configuration = Configuration(checkout.folder / "config")
     assert configuration.machine("plain").kind == "local"
@@ -72,7 +70,7 @@ def test_a_draft_is_a_valid_machine(checkout: Checkout, tmp_path: Path, monkeypa
 
 def test_a_failed_draft_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probe, "run", lambda command: "")
-    with pytest.raises(StudyError, match="neither lstopo"):
+    with pytest.raises(StudyError, match="lscpu .* is not available"):
         probe.write("mine", tmp_path)
     assert not list(tmp_path.iterdir())
 

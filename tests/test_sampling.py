@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import shutil
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from collstudy.sources.source import Context
 from collstudy.study.config import Configuration
 from conftest import TINY, Checkout
 from made_cells import VERSIONS
-from made_runs import FAULTY, cell_files, kill_midway, rows, run
+from made_runs import cell_files, kill_midway, rows, run, with_faulty_simulator
 
 SAMPLED = TINY.replace("[default, linear]", "[default, linear, chain]").replace("[2, 4]", "[4, 8, 12]") + (
     "sampling: {rounds: 2, first_pct: 20, round_pct: 30, target_regret_pct: 0}\n"
@@ -95,11 +94,10 @@ def test_rounds_killed_and_started_again(sampled: Checkout) -> None:
 
 
 def test_a_cell_that_fails_is_named_and_tried_again(sampled: Checkout) -> None:
-    launcher = sampled.write("bin/smpirun", FAULTY.format(real=shutil.which("smpirun")))
-    launcher.chmod(0o755)
+    with_faulty_simulator(sampled)
     text = SAMPLED.replace("[4, 8, 12]", "[4, 8]").replace("rounds: 2, first_pct: 20", "rounds: 1, first_pct: 60")
     sampled.write("config/studies/tiny.yaml", text)
-    path = {"PATH": f"{sampled.folder / 'bin'}:{os.environ['PATH']}"}
+    path = sampled.first_on_path
     measured = "results/tiny/measurements.csv"
     run(sampled, measured, environment={**path, "FAULT": "crash"})
     status = {row["processes"]: row["status"] for row in rows(sampled, "results/tiny/cells.csv")}

@@ -34,11 +34,11 @@ def spacked(tmp_path: Path) -> tuple[Checkout, dict[str, str]]:
         source = ROOT / name
         copy = shutil.copytree if source.is_dir() else shutil.copy2
         copy(source, checkout.folder / name)
-    checkout.write("bin/spack", SPACK).chmod(0o755)
+    checkout.program("spack", SPACK)
     real = os.environ.get("MPIRUN") or shutil.which("mpirun")
     assert real
     environment = {
-        **os.environ, "PATH": f"{checkout.folder / 'bin'}:{os.environ['PATH']}", "CALLS": str(checkout.folder / "calls"),
+        **os.environ, **checkout.first_on_path, "CALLS": str(checkout.folder / "calls"),
         "REAL": str(Path(real).parent), "LOCK": str(checkout.write("lock", json.dumps(LOCK))),
     }  # fmt: skip
     return checkout, environment

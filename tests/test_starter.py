@@ -19,6 +19,7 @@ from collstudy.launch.execute import Crashed, LaunchFailed, execute
 from collstudy.launch.starter import Starter
 from collstudy.project.studies import Project
 from collstudy.study.cells import Cell
+from conftest import executable
 
 pytestmark = pytest.mark.skipif(shutil.which("smpirun") is None, reason="smpirun (SimGrid SMPI) is not on PATH")
 PROJECT = Project(config=ROOT / "config")
@@ -103,11 +104,9 @@ def test_a_failure_is_that_of_one_simulation(starter: Starter, tmp_path: Path) -
 
 def test_another_smpirun_starts_each_simulation_itself(starter: Starter, tmp_path: Path) -> None:
     """For a version of SimGrid whose script calls smpimain with an additional option."""
-    other = tmp_path / "bin" / "smpirun"
-    other.parent.mkdir()
     script = Path(shutil.which("smpirun") or "").read_text()
-    other.write_text(script.replace('SIMOPTS="--cfg', 'SIMOPTS="--cfg=smpi/reduce:default --cfg', 1))
-    other.chmod(0o755)
+    script = script.replace('SIMOPTS="--cfg', 'SIMOPTS="--cfg=smpi/reduce:default --cfg', 1)
+    other = executable(tmp_path / "bin" / "smpirun", script)
     command, environment = prepared(a_cell("barrier", "tree", 4), tmp_path, "-f", "-i", "1")
     path = f"{other.parent}:{os.environ['PATH']}"
     assert execute(command, 60, io.StringIO(), environment | {"PATH": path}, tmp_path, starter.start).status == 0

@@ -19,7 +19,7 @@ from collstudy.tuning import check, emission, intel, rules, trees, writers
 from collstudy.tuning.findings import complain
 from collstudy.tuning.library import launch, library_of, on_two_nodes
 from collstudy.tuning.rules import Decision, placements, selected
-from conftest import finish, must
+from conftest import executable, finish, must
 
 CONFIG = Configuration(ROOT / "config")
 CATALOGUE = CONFIG.catalogue
@@ -211,10 +211,7 @@ def pasted(folder, word):
 
 def run_pasted(tmp_path, mpi, word, *more):
     """Paste the lines in a copy of the folder, then start a broadcast of 64 bytes with four ranks in another folder."""
-    (tmp_path / "else where").mkdir()
-    program = tmp_path / "else where" / "program"
-    program.write_text(f'#!/bin/sh\nexec "{mpis()[mpi].build}/probe/collprobe" bcast 64\n')
-    program.chmod(0o755)
+    executable(tmp_path / "else where" / "program", f'#!/bin/sh\nexec "{mpis()[mpi].build}/probe/collprobe" bcast 64\n')
     *exports, command = pasted(tmp_path / "a copy", word)
     command = command.replace("mpirun", " ".join(["mpirun", "-n", "4", *more]), 1)
     # With monitoring enabled, Open MPI crashes if the monitoring component is excluded.

@@ -24,10 +24,13 @@ def test_boundaries_are_one_below_at_and_one_above():
 def obedient(table):
     """Return a library that follows the given table (the file's content is ignored)."""
 
-    def probe(path, collective, processes, size):
+    def seen(path, collective, processes, size):
         rule = selected(table, processes, size) if path else Rule(0, "default")
         pairs = check.expected_pairs(CATALOGUE, collective, rule, processes, "openmpi") or {(0, 99)}
         return dict.fromkeys(pairs, check.expected_number(CATALOGUE, collective, rule, size, "openmpi") or 1)
+
+    def probe(path, collective, processes, sizes):
+        return {size: seen(path, collective, processes, size) for size in sizes}
 
     return Library("Open MPI x", "openmpi", probe, lambda placement, path: None)
 
@@ -36,10 +39,13 @@ def test_messages_of_no_known_pattern_are_compared_with_those_of_the_forced_algo
     (found,) = placements(decisions({4: {1: "linear", 8: "rabenseifner"}}, collective="reduce"))
     asked = []
 
-    def probe(choice, collective, processes, size):
-        asked.append(choice)
+    def seen(choice, processes, size):
         rule = selected(found.tables["reduce"], processes, size) if isinstance(choice, Path) else choice
         return {(0, hash(rule.text if rule and rule.algorithm != "default" else None)): 1}
+
+    def probe(choice, collective, processes, sizes):
+        asked.append(choice)
+        return {size: seen(choice, processes, size) for size in sizes}
 
     library = Library("Open MPI x", "openmpi", probe, lambda placement, path: None)
     complain(check.check_placement(found, tmp_path / "a.rules", CATALOGUE, library))
@@ -163,9 +169,9 @@ def test_few_entries_are_started_where_the_library_answers(tmp_path):
     table, started = found.tables["bcast"], set()
     silent = obedient(table)
 
-    def probe(choice, collective, processes, size):
+    def probe(choice, collective, processes, sizes):
         started.add(processes)
-        return silent.probe(choice, collective, processes, size)
+        return silent.probe(choice, collective, processes, sizes)
 
     def ask(choice, collective, calls):
         return {

@@ -6,7 +6,6 @@ import base64
 import html
 import json
 import logging
-import os
 import re
 import shlex
 import shutil
@@ -17,7 +16,7 @@ import pytest
 import snakemake_logger_plugin_collstudy
 from collstudy.base.clock import clock
 from conftest import IMPORTED, TINY, Checkout, finish, local_study, must
-from made_runs import FAULTY, MEASURED, cell_files, rows, run
+from made_runs import MEASURED, cell_files, rows, run, with_faulty_simulator
 from snakemake_interface_logger_plugins.common import LogEvent
 from snakemake_logger_plugin_collstudy import LogHandler
 
@@ -276,14 +275,12 @@ def test_from_the_question_to_the_report(checkout: Checkout) -> None:
         assert html.unescape(re.sub("<[^>]+>", "", figure["caption"])).strip() == captions[Path(name).stem]
     assert list(categories) == ["tiny"]
     # A failing cell is in the report with its reason; other results remain, and the run ends with the cell's name.
-    launcher = checkout.write("bin/smpirun", FAULTY.format(real=shutil.which("smpirun")))
-    launcher.chmod(0o755)
+    with_faulty_simulator(checkout)
     checkout.write(
         "config/studies/tiny.yaml",
         TINY.replace("[2, 4]", "[2, 4, 6]").replace("iterations: 3", "iterations: 4") + barrier,
     )
-    path = f"{checkout.folder / 'bin'}:{os.environ['PATH']}"
-    done = checkout.snakemake(environment={"PATH": path, "FAULT": "crash"})
+    done = checkout.snakemake(environment={**checkout.first_on_path, "FAULT": "crash"})
     assert done.returncode != 0
     assert "failed: tiny: bcast linear mapping core processes 4: crash" in done.stdout + done.stderr
     pages = "".join(page.read_text() for page in (checkout.folder / "results" / "report").glob("*.html"))
@@ -315,13 +312,11 @@ exec "$@"
 
 
 def test_analysis_and_report_run_in_an_image(checkout: Checkout, tmp_path: Path) -> None:
-    checkout.write("bin/apptainer", APPTAINER).chmod(0o755)
+    checkout.program("apptainer", APPTAINER)
     checkout.write("collstudy.sif", "")
-    path, said = f"{checkout.folder / 'bin'}:{os.environ['PATH']}", tmp_path / "said"
-    must(checkout.snakemake(
-        "--sdm", "apptainer", "--config", "image=collstudy.sif",
-        environment={"PATH": path, "SAID": str(said)},
-    ))  # fmt: skip
+    said = tmp_path / "said"
+    environment = {**checkout.first_on_path, "SAID": str(said)}
+    must(checkout.snakemake("--sdm", "apptainer", "--config", "image=collstudy.sif", environment=environment))
     calls = [line.split(" ", 3) for line in said.read_text().splitlines()]
     assert [Path(image).name for image, *_ in calls] == ["collstudy.sif", "collstudy.sif"]
     assert {(python, r) for _, python, r, _ in calls} == {("/collstudy/.study/venv/bin", "/collstudy/.study/R")}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import re
-import shlex
 import shutil
 import signal
 import subprocess
@@ -15,9 +14,8 @@ import time
 from pathlib import Path
 
 import pytest
-from collstudy.launch.toolchain import installed
 from conftest import ROOT, TINY, Checkout, finish, local_study, must
-from made_runs import FAULTY, MEASURED, cell_files, kill_midway, rows, run
+from made_runs import MEASURED, cell_files, kill_midway, rows, run, with_faulty_simulator, with_mpirun
 from snakemake_interface_logger_plugins.common import LogEvent
 from snakemake_logger_plugin_collstudy import LogHandler
 
@@ -35,20 +33,16 @@ def test_a_damaged_cell_is_set_aside_and_measured_again(checkout: Checkout) -> N
 
 
 def test_a_full_disk_is_named_by_the_rules_that_copy(checkout: Checkout) -> None:
-    copy = checkout.write(
-        "bin/cp", "#!/bin/bash\necho \"cp: error writing '${@: -1}': No space left on device\" >&2\nexit 1\n"
-    )
-    copy.chmod(0o755)
-    path = {"PATH": f"{checkout.folder / 'bin'}:{os.environ['PATH']}"}
-    done = checkout.snakemake("--", MEASURED, environment=path)
+    full = "#!/bin/bash\necho \"cp: error writing '${@: -1}': No space left on device\" >&2\nexit 1\n"
+    checkout.program("cp", full)
+    done = checkout.snakemake("--", MEASURED, environment=checkout.first_on_path)
     assert done.returncode != 0
     assert "cp: error writing 'results/tiny/pending.txt': No space left on device" in done.stdout + done.stderr
 
 
 @pytest.fixture
 def faulty(checkout: Checkout) -> Checkout:
-    launcher = checkout.write("bin/smpirun", FAULTY.format(real=shutil.which("smpirun")))
-    launcher.chmod(0o755)
+    with_faulty_simulator(checkout)
     machine = checkout.folder / "config" / "machines" / "thin.yaml"
     machine.write_text(machine.read_text() + "\nlaunch_time_limit_s: 4\n")
     return checkout
@@ -64,7 +58,7 @@ def faulty(checkout: Checkout) -> Checkout:
     ],
 )
 def test_a_launch_that_fails_fails_its_cell_alone(faulty: Checkout, fault: str, reason: str) -> None:
-    path = {"PATH": f"{faulty.folder / 'bin'}:{os.environ['PATH']}"}
+    path = faulty.first_on_path
     run(faulty, MEASURED, environment={**path, "FAULT": fault})
     status = {(row["algorithm"], row["processes"]): row for row in rows(faulty, "results/tiny/cells.csv")}
     assert [status[a, "2"]["status"] for a in ("default", "linear")] == ["measured"] * 2
@@ -88,7 +82,7 @@ def test_a_launch_that_fails_fails_its_cell_alone(faulty: Checkout, fault: str, 
 def test_a_launch_that_cannot_verify_tuning_files_is_named_and_retried(faulty: Checkout) -> None:
     faulty.write("config/studies/tiny.yaml", TINY + "analysis: {tuning: {}}\n")
     target = "results/tiny/tuning/index.csv"
-    path = {"PATH": f"{faulty.folder / 'bin'}:{os.environ['PATH']}"}
+    path = faulty.first_on_path
     # Three ranks are not in the study: the tuning files are verified there, because they are between two and four.
     printed = run(faulty, target, environment={**path, "FAULT": "crash", "FAULTY_RANKS": "3"})
     assert "verified" in printed
@@ -126,15 +120,11 @@ exec {real} "$@"
 def test_a_cell_that_crashed_is_launched_once_more(checkout: Checkout, crashes: int, status: str) -> None:
     programs = checkout.folder / "bin"
     checkout.write("bin/crashes", "x\n" * crashes)
-    mpi = installed("openmpi")
-    for program in (mpi.mpicc, mpi.ompi_info):
-        checkout.write(f"bin/{program.name}", f'#!/bin/sh\nexec {shlex.quote(str(program))} "$@"\n').chmod(0o755)
-    quoted = {"folder": shlex.quote(str(programs)), "real": shlex.quote(str(mpi.mpirun))}
-    checkout.write("bin/mpirun", CRASHING.format(**quoted)).chmod(0o755)
+    with_mpirun(checkout, CRASHING)
     checkout.write(
         "config/studies/tiny.yaml", local_study("collective: barrier, algorithms: [linear], iterations: 5, warmup: 1")
     )
-    done = must(checkout.snakemake("--", MEASURED, environment={"PATH": f"{programs}:{os.environ['PATH']}"}))
+    done = must(checkout.snakemake("--", MEASURED, environment=checkout.first_on_path))
     (cell,) = rows(checkout, "results/tiny/cells.csv")
     assert cell["status"] == status and not (programs / "crashes").read_text()
     assert (done.stdout + done.stderr).count("relaunching once") == 1
@@ -144,8 +134,8 @@ def test_a_cell_that_crashed_is_launched_once_more(checkout: Checkout, crashes: 
 
 
 def test_a_run_by_study_says_what_failed_and_nothing_around_it(faulty: Checkout) -> None:
-    path = {"PATH": f"{faulty.folder / 'bin'}:{os.environ['PATH']}", "FAULT": "crash"}
-    done = faulty.snakemake("--logger", "collstudy", "--", "measure", environment=path)
+    environment = {**faulty.first_on_path, "FAULT": "crash"}
+    done = faulty.snakemake("--logger", "collstudy", "--", "measure", environment=environment)
     printed = done.stdout + done.stderr
     assert done.returncode == 1
     assert printed.count("failed: tiny: bcast linear mapping core processes 4: crash") == 1

@@ -1,21 +1,22 @@
-"""`./study probe`: draft a machine file from the output of lscpu, hwloc, sinfo and ompi_info on this computer."""
+"""`./study probe`: draft a machine file from the output of lscpu, sinfo and ompi_info on this computer."""
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import platform
 import re
-import xml.etree.ElementTree as ElementTree
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
 from collstudy.base.commands import ask
 from collstudy.base.errors import StudyError
+from collstudy.launch.execute import processor_state
+from collstudy.launch.toolchain import host, version_of
 
-#: hwloc's objects that correspond to levels of a machine file, outermost first -> name of the level.
-OBJECTS = {"Package": "socket", "NUMANode": "numa", "L3Cache": "ccx", "Core": "core"}
+#: lscpu's columns that correspond to levels of a machine file, outermost first -> name of the level.
+COLUMNS = {"Socket": "socket", "Node": "numa", "L3": "ccx", "Core": "core"}
 
 
 @dataclass(frozen=True)
@@ -38,43 +39,25 @@ def run(command: list[str]) -> str:
     return done.stdout if done.returncode == 0 else ""
 
 
-def topology(xml: str) -> list[tuple[str, int]]:
-    """Return the levels inside a node as (name, count per enclosing unit), from hwloc's XML. Raises StudyError if irregular."""
-    counts = Counter(element.get("type") for element in ElementTree.fromstring(xml).iter("object"))
-    if not counts["Core"]:
-        raise StudyError("hwloc reports no cores")
+def topology(text: str) -> list[tuple[str, int]]:
+    """Return the levels inside a node as (name, count per enclosing unit), from the output of `lscpu -p=SOCKET,NODE,CACHE,CORE`: a line
+    of numbers per processor. Raises StudyError if they are irregular.
+    """
+    # Older versions separate caches by colons.
+    lines = [re.split("[,:]", line.removeprefix("# ")) for line in text.splitlines()]
+    header = next((fields for fields in lines if fields[0] == "Socket"), [])
+    units = {name: {row[at] for row in lines if row[0].isdecimal()} for at, name in enumerate(header)}
     levels, outside = [], 1
-    for kind, name in OBJECTS.items():
-        number = counts[kind]
+    for column, name in COLUMNS.items():
+        number = max(len(units.get(column, ())), 1)
         # A level that is missing, or has as many units as its parent, carries no information; one that spans several parents is no level.
-        if kind not in ("Package", "Core") and number <= outside:
+        if name not in ("socket", "core") and number <= outside:
             continue
-        number = max(number, 1)
         if number % outside:
-            raise StudyError(f"the topology is not regular: {number} {kind} in {outside} of the enclosing level")
+            raise StudyError(f"the topology is not regular: {number} of {name} in {outside} of the enclosing level")
         levels.append((name, number // outside))
         outside = number
     return levels
-
-
-def topology_of_lscpu(text: str) -> list[tuple[str, int]]:
-    """Return the levels from `lscpu -J`, used if hwloc is missing: sockets, NUMA domains and cores."""
-    fields: dict[str, str] = {}
-
-    def read(entries: list[dict]) -> None:
-        for entry in entries:
-            fields[entry["field"].rstrip(":")] = str(entry.get("data") or "")
-            read(entry.get("children", []))
-
-    read(json.loads(text)["lscpu"])
-    sockets = int(re.sub(r"\D", "", fields.get("Socket(s)", "1")) or 1)
-    cores = int(re.sub(r"\D", "", fields.get("Core(s) per socket", "1")) or 1)
-    numa = int(re.sub(r"\D", "", fields.get("NUMA node(s)", "1")) or 1)
-    inside = numa // sockets if numa > sockets and numa % sockets == 0 and cores % (numa // sockets) == 0 else 1
-    levels = [("socket", sockets)]
-    if inside > 1:
-        levels.append(("numa", inside))
-    return [*levels, ("core", cores // inside)]
 
 
 def partitions(text: str) -> list[Partition]:
@@ -91,34 +74,23 @@ def partitions(text: str) -> list[Partition]:
     return sorted(found, key=lambda p: not p.default)
 
 
-def governor() -> str:
-    """Return the frequency governor of the first processor; "" if the kernel does not report it."""
-    try:
-        return Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").read_text().strip()
-    except OSError:
-        return ""
-
-
 def draft() -> str:
     """Return the text of the machine file; unknown values are marked with TODO."""
-    xml = run(["lstopo-no-graphics", "--of", "xml"]) or run(["lstopo", "--of", "xml"])
-    lscpu = run(["lscpu", "-J"])
-    if not xml and not lscpu:
-        raise StudyError("neither lstopo (hwloc) nor lscpu is available; one of them is needed for a draft")
-    levels = topology(xml) if xml else topology_of_lscpu(lscpu)
+    printed = run(["lscpu", "-p=SOCKET,NODE,CACHE,CORE"])
+    if not printed:
+        raise StudyError("lscpu (util-linux) is not available; it is needed for a draft")
+    levels = topology(printed)
     slurm = partitions(run(["sinfo", "-h", "-e", "-o", "%P|%D|%X|%Y|%Z|%f|%l"]))
-    model = re.search(r"model name\s*:\s*(.+)", run(["cat", "/proc/cpuinfo"]))
-    mpi = re.search(r"Open MPI v?(\S+)", run(["ompi_info", "--version"]))
+    mpi = version_of(["ompi_info", "--version"], r"Open MPI v?(\S+)")
+    governor = processor_state().get("governor", "performance")
     lines = [
         f"# Drafted by ./study probe on {platform.node()}; check every line, above all those with TODO.",
-        f"# Processor: {model.group(1).strip() if model else 'unknown'}. Topology from {'hwloc' if xml else 'lscpu'}.",
-    ]
-    if mpi:
-        lines.append(f"# Open MPI {mpi.group(1)} is on PATH.")
-    else:
-        lines.append("# TODO: no Open MPI (ompi_info) on PATH; load its module before ./study run.")
-    if governor() not in ("", "performance"):
-        lines.append(f"# The frequency governor is {governor()}: results vary more than with the governor performance.")
+        f"# Processor: {host()['processor']}. Topology from lscpu.",
+        f"# Open MPI {mpi} is on PATH." if mpi
+        else "# TODO: no Open MPI (ompi_info) on PATH; load its module before ./study run.",
+    ]  # fmt: skip
+    if governor != "performance":
+        lines.append(f"# The frequency governor is {governor}: results vary more than with the governor performance.")
     lines += _slurm_lines(slurm, levels) if slurm else _local_lines(levels)
     return "\n".join(lines) + "\n"
 
@@ -138,7 +110,7 @@ def _slurm_lines(slurm: list[Partition], levels: list[tuple[str, int]]) -> list[
             f"#   {p.name}: {p.nodes} x {p.sockets} x {p.cores}, {p.features or 'no features'}, {p.time_limit}"
         )
     chosen = slurm[0]
-    here = (dict(levels)["socket"], _cores_of_socket(levels))
+    here = (dict(levels)["socket"], math.prod(count for name, count in levels if name != "socket"))
     lines += [f"kind: slurm\nlabel: Partition {chosen.name}", "mpi: openmpi", "levels:"]
     lines.append(f"  - {{name: node, count: {chosen.nodes}}}")
     if (chosen.sockets, chosen.cores) == here:
@@ -160,13 +132,6 @@ def _slurm_lines(slurm: list[Partition], levels: list[tuple[str, int]]) -> list[
         "launch_time_limit_s: 120",
     ]
     return lines
-
-
-def _cores_of_socket(levels: list[tuple[str, int]]) -> int:
-    cores = 1
-    for name, count in levels:
-        cores *= 1 if name == "socket" else count
-    return cores
 
 
 def write(name: str, folder: Path) -> Path:

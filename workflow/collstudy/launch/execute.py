@@ -59,7 +59,7 @@ class Allocation:
 def allocation(machine: Machine, nodes: int) -> Allocation:
     """Return this computer, or the nodes of the Slurm job of this process. Raises StudyError if they are unsuitable."""
     here = platform.node()
-    state = {here: {"kernel": platform.release(), **_processor_state()}}
+    state = {here: {"kernel": platform.release(), **processor_state()}}
     if machine.kind != "slurm":
         hosts = [here] if machine.emulated_nodes == 1 else [f"emulated{i}" for i in range(machine.emulated_nodes)]
         return Allocation(hosts[:nodes], mpi_environment(), {"nodes": state})
@@ -180,7 +180,7 @@ def _terminate(started: Started) -> Ended | None:
     return None
 
 
-def _processor_state() -> dict[str, str]:
+def processor_state() -> dict[str, str]:
     """Return frequency governor and SMT state, which affect timings, as far as the kernel reports them."""
     state = {}
     for name, path in (("governor", "cpu0/cpufreq/scaling_governor"), ("smt", "smt/control")):

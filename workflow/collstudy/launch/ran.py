@@ -239,7 +239,7 @@ def rows_of(files: Iterable[RankFile], mpi: str) -> list[dict[str, Any]]:
         for call in file.calls():
             if call.operation == "communicator":
                 communicators.created(call.communicator, call.numbers)
-            if call.operation in ("init", "finalize") or not is_collective(call.operation):
+            if not is_collective(call.operation):
                 continue
             component, function, ranks, algorithms = call.ran.split("|") if call.ran else ("", "", "0", "")
             verdict = judged(call.operation, component, function, algorithms, mpi)

@@ -57,8 +57,4 @@ def run_once(run: Run, place: Allocation, shared: Path, log: TextIO) -> Timed:
 
 def in_collectives_ns(file: RankFile) -> int:
     """Return the time (ns) that one rank spends in collective calls."""
-    return sum(
-        call.end - call.start
-        for call in file.calls()
-        if call.operation not in ("init", "finalize", "communicator") and is_collective(call.operation)
-    )
+    return sum(call.end - call.start for call in file.calls() if is_collective(call.operation))

@@ -232,7 +232,7 @@ def _lines(file: RankFile, communicators: Communicators, order: dict[int, dict[i
         if call.operation == "communicator":
             communicators.created(call.communicator, call.numbers)
         at = communicators.number(call.communicator, file.path)
-        if at >= 0 and call.operation not in ("init", "finalize", "communicator") and is_collective(call.operation):
+        if at >= 0 and is_collective(call.operation):
             seen = order.setdefault(at, {})
             seen[file.rank] = zlib.crc32(call.operation.encode(), seen.get(file.rank, 0))
         compute = 0 if before is None else max(0, call.cpu_start - before)

@@ -63,7 +63,7 @@ class Tuner:
         found = rules.placements(self.decisions, self.withdrawn, self.source.judged_by_runs)
         if self.mpi == "impi":
             found = list(map(intel.as_intel_reads, found))
-        if self.source.judged_by_runs and not any(map(rules.changes, found)):
+        if self.source.judged_by_runs and not any(placement.changes for placement in found):
             return []
         folder = self.folder / "tuning"
         emission.emit(

@@ -147,7 +147,7 @@ def _start_entry(
     processes = min(MOST_RANKS, max(entry, 2))
     chosen = {size: selected(table, processes, size) for size in sizes}
     _add_references(references, chosen, collective, processes, catalogue, library)
-    all_seen = library.seen(file, collective, processes, sizes)
+    all_seen = library.probe(file, collective, processes, sizes)
     limited = library.requests and any("max_requests" in dict(rule.parameters) for rule in chosen.values())
     limits = library.requests(file, collective, processes, sizes) if limited and library.requests else []
     limit_at = dict(zip(sizes, limits, strict=False))
@@ -220,7 +220,7 @@ def _add_references(
             lacking.setdefault(rule.text, (rule, []))[1].append(size)
     for text, (rule, sizes) in lacking.items():
         forced = None if rule.algorithm == "default" else rule
-        for size, seen in library.seen(forced, collective, processes, sizes).items():
+        for size, seen in library.probe(forced, collective, processes, sizes).items():
             references[collective, processes, size, text] = frozenset(seen)
 
 

@@ -219,7 +219,7 @@ def readme(
         "",
     ]  # fmt: skip
     for placement in found:
-        rules = [rule for table in placement.tables.values() for rules in table.values() for rule in rules]
+        rules = placement.rules
         changed = sum(rule.algorithm != "default" for rule in rules)
         lines += [
             f"## Mapping {placement.label}",

@@ -36,70 +36,55 @@ LAUNCH_LIMIT_S = 60
 
 #: Number of messages per pair of ranks (sender, receiver); of Intel MPI, number of calls per function.
 Messages = dict[Any, int]
-#: Function that runs the probe: (selection, collective, processes, bytes) -> messages. The selection is a rules file, a rule
-#: to be forced, or None for the library's own choice.
-Probe = Callable[[Path | Rule | None, str, int, int], Messages]
+#: Function that runs the probe: (selection, collective, processes, sizes in bytes) -> messages of a call of each size. The
+#: selection is a rules file, a rule to be forced, or None for the library's own choice.
+Probe = Callable[[Path | Rule | None, str, int, Sequence[int]], dict[int, Messages]]
 #: Function that asks the library which algorithm it selects: (selection, collective, (processes, bytes)...) -> algorithm with
 #: its parameters, for calls with an answer.
 Ask = Callable[[Path | Rule | None, str, Iterable[Question]], dict[Question, str]]
-#: A probe for several sizes in one launch.
-ProbeOfSizes = Callable[[Path | Rule | None, str, int, Sequence[int]], dict[int, Messages]]
 
 
 @dataclass(frozen=True)
 class Library:
     """An installed library to be checked: its label, name in the catalogue, probe, and writer for its files.
 
-    *probe_sizes* probes several sizes in one launch, because starting the processes takes nearly all the time. *requests* returns
-    the limit of requests that a file sets at each size, which messages do not show; it is None if the limit cannot be seen.
+    *requests* returns the limit of requests that a file sets at each size, which messages do not show; it is None if the limit cannot
+    be seen.
     """
 
     label: str
     mpi: str
     probe: Probe
     write: Callable[[Placement, Path], None]
-    probe_sizes: ProbeOfSizes | None = None
     requests: Callable[[Path, str, int, Sequence[int]], list[int | None]] | None = None
     ask: Ask | None = None
-
-    def seen(
-        self, choice: Path | Rule | None, collective: str, processes: int, sizes: Sequence[int]
-    ) -> dict[int, Messages]:
-        """Return the messages of a call of each size."""
-        if self.probe_sizes and sizes:
-            return self.probe_sizes(choice, collective, processes, sizes)
-        return {size: self.probe(choice, collective, processes, size) for size in sizes}
 
 
 def library_of(mpi: Mpi, catalogue: Catalogue, numbers: dict[str, dict[str, int]]) -> Library:
     """Return the installed MPI library, prepared for checks; *numbers* are Open MPI's algorithm numbers."""
+    label = f"{mpi.label} {mpi.version}"
     if mpi.name == "impi":
 
         def write_variables(placement: Placement, path: Path) -> None:
             path.write_text(intel_variables(placement, catalogue, []), encoding="utf-8")
 
-        return Library(f"Intel MPI {mpi.version}", "impi", _impi_probe(mpi, catalogue), write_variables)
+        return Library(label, "impi", functools.partial(_impi_probe, mpi, catalogue), write_variables)
     if mpi.name == "mpich":
         own = trees.own_trees(mpi.shared_library)
 
         def write(placement: Placement, path: Path) -> None:
             trees.write(placement, catalogue, own, path)
 
-        return Library(f"MPICH {mpi.version}", "mpich", _mpich_probe(mpi, catalogue), write)
+        return Library(label, "mpich", functools.partial(_mpich_probe, mpi, catalogue), write)
 
     def write_classic(placement: Placement, path: Path) -> None:
         version = own_version(placement, mpi.version)
         path.write_text(openmpi_rules(placement, catalogue, [], numbers, version), encoding="utf-8")
 
-    probe_sizes = _openmpi_probe(mpi, catalogue)
-
-    def probe(choice: Path | Rule | None, collective: str, processes: int, size: int) -> Messages:
-        return probe_sizes(choice, collective, processes, [size])[size]
-
     traces = (mpi.build / "trace" / "libcolltrace.so").exists()
     requests = functools.partial(_requests, mpi) if traces else None
     asks = functools.partial(_openmpi_ask, mpi, catalogue)
-    return Library(f"Open MPI {mpi.version}", "openmpi", probe, write_classic, probe_sizes, requests, asks)
+    return Library(label, "openmpi", functools.partial(_openmpi_probe, mpi, catalogue), write_classic, requests, asks)
 
 
 def _requests(mpi: Mpi, path: Path, collective: str, processes: int, sizes: Sequence[int]) -> list[int | None]:
@@ -133,12 +118,11 @@ def _openmpi_ask(
     return ask(mpi, _arguments(mpi, catalogue, choice, collective), collective, questions)
 
 
-def _openmpi_probe(mpi: Mpi, catalogue: Catalogue) -> ProbeOfSizes:
-    def probe(choice: Path | Rule | None, collective: str, processes: int, sizes: Sequence[int]) -> dict[int, Messages]:
-        arguments = _arguments(mpi, catalogue, choice, collective)
-        return _monitored(mpi, ["--map-by", "core:OVERSUBSCRIBE", *arguments], collective, processes, sizes)
-
-    return probe
+def _openmpi_probe(
+    mpi: Mpi, catalogue: Catalogue, choice: Path | Rule | None, collective: str, processes: int, sizes: Sequence[int]
+) -> dict[int, Messages]:
+    arguments = _arguments(mpi, catalogue, choice, collective)
+    return _monitored(mpi, ["--map-by", "core:OVERSUBSCRIBE", *arguments], collective, processes, sizes)
 
 
 def forcing(mpi: Mpi, catalogue: Catalogue, collective: str, rule: Rule) -> list[str]:
@@ -168,43 +152,45 @@ def _monitored(
         return {size: messages(Path(folder), f"messages-{size}" if parts else "messages") for size in sizes}
 
 
-def _mpich_probe(mpi: Mpi, catalogue: Catalogue) -> Probe:
-    def probe(choice: Path | Rule | None, collective: str, processes: int, size: int) -> Messages:
-        with tempfile.TemporaryDirectory(prefix="rulescheck-") as folder:
-            environment = without_choices(mpi)
-            if isinstance(choice, Path):
-                environment |= mpich.environment(choice)
-            elif choice:
-                environment |= mpich.forcing_environment(
-                    collective, settings_of(catalogue, collective, choice, "mpich")
-                )
-            command = [
-                mpi.mpirun, "-n", processes, *hydra.watching(mpi.build / "probe", Path(folder)),
-                mpi.build / "probe" / "collprobe", collective, size,
-            ]  # fmt: skip
-            launch(command, environment, Path(folder))
-            return messages(Path(folder))
-
-    return probe
+def _mpich_probe(
+    mpi: Mpi, catalogue: Catalogue, choice: Path | Rule | None, collective: str, processes: int, sizes: Sequence[int]
+) -> dict[int, Messages]:
+    environment = without_choices(mpi)
+    if isinstance(choice, Path):
+        environment |= mpich.environment(choice)
+    elif choice:
+        environment |= mpich.forcing_environment(collective, settings_of(catalogue, collective, choice, "mpich"))
+    watching = functools.partial(hydra.watching, mpi.build / "probe")
+    return {size: _watched(mpi, environment, watching, messages, collective, processes, size) for size in sizes}
 
 
-def _impi_probe(mpi: Mpi, catalogue: Catalogue) -> Probe:
-    def probe(choice: Path | Rule | None, collective: str, processes: int, size: int) -> Messages:
-        with tempfile.TemporaryDirectory(prefix="rulescheck-") as folder:
-            environment = without_choices(mpi) | {"I_MPI_PIN": "0"}
-            if isinstance(choice, Path):
-                environment |= exported(choice.read_text(encoding="utf-8"))
-            elif choice:
-                number = settings_of(catalogue, collective, choice, "impi")["algorithm"]
-                environment[f"I_MPI_ADJUST_{collective.upper()}"] = number
-            command = [
-                mpi.mpirun, "-n", processes, *hydra.tracing(mpi.build / "trace", Path(folder)),
-                mpi.build / "probe" / "collprobe", collective, size,
-            ]  # fmt: skip
-            launch(command, environment, Path(folder))
-            return Counter(itertools.chain(*hydra.functions_ran(collective, processes, Path(folder))))
+def _impi_probe(
+    mpi: Mpi, catalogue: Catalogue, choice: Path | Rule | None, collective: str, processes: int, sizes: Sequence[int]
+) -> dict[int, Messages]:
+    environment = without_choices(mpi) | {"I_MPI_PIN": "0"}
+    if isinstance(choice, Path):
+        environment |= exported(choice.read_text(encoding="utf-8"))
+    elif choice:
+        number = settings_of(catalogue, collective, choice, "impi")["algorithm"]
+        environment[f"I_MPI_ADJUST_{collective.upper()}"] = number
+    tracing = functools.partial(hydra.tracing, mpi.build / "trace")
 
-    return probe
+    def functions(folder: Path) -> Messages:
+        return Counter(itertools.chain(*hydra.functions_ran(collective, processes, folder)))
+
+    return {size: _watched(mpi, environment, tracing, functions, collective, processes, size) for size in sizes}
+
+
+def _watched(
+    mpi: Mpi, environment: dict[str, str], watching: Callable[[Path], list[Any]], seen: Callable[[Path], Messages],
+    collective: str, processes: int, size: int,
+) -> Messages:  # fmt: skip
+    """Start a call with Hydra's mpirun and the arguments that *watching* returns for a folder; return what was *seen* in the folder."""
+    with tempfile.TemporaryDirectory(prefix="rulescheck-") as name:
+        folder = Path(name)
+        command = [mpi.mpirun, "-n", processes, *watching(folder), mpi.build / "probe" / "collprobe", collective, size]
+        launch(command, environment, folder)
+        return seen(folder)
 
 
 def launch(command: list[Any], environment: dict[str, str], folder: Path) -> None:

@@ -112,6 +112,16 @@ class Placement:
         counts = sorted({nodes for own in self.used.values() for nodes in own.values()})
         return f"{self.mapping}, {' or '.join(map(str, counts))} node{'s' * (counts != [1])}"
 
+    @property
+    def rules(self) -> list[Rule]:
+        """Return the rules of all collectives and numbers of processes."""
+        return [rule for table in self.tables.values() for rules in table.values() for rule in rules]
+
+    @property
+    def changes(self) -> bool:
+        """Return whether any rule is not the default."""
+        return any(rule.algorithm != "default" for rule in self.rules)
+
     def grid(self, study: dict[str, Any]) -> dict[str, list[tuple[int, int]]]:
         """Return, by collective, the numbers of ranks of the study's grid and the nodes that they use, in ascending order."""
         counts = {name: study["collectives"][name]["processes"] for name in self.tables}
@@ -178,13 +188,6 @@ def placements(
     return found
 
 
-def changes(placement: Placement) -> bool:
-    """Return whether a placement has any rule other than the default."""
-    return any(
-        rule.algorithm != "default" for table in placement.tables.values() for rules in table.values() for rule in rules
-    )
-
-
 def _merge_sizes(rows: list[Decision], withdrawn: set[tuple], classes: bool) -> tuple[Rule, ...]:
     """Return the rules of one process count in ascending order, from size 0 on; from twice the largest measured size on, the default.
     With *classes*, each rule starts at the power of two up to its size, and the default applies between classes.
@@ -247,8 +250,7 @@ def own_version(placement: Placement, version: str) -> int:
 
 def _parameter_values(placement: Placement, name: str) -> list[int]:
     """Return the values of a parameter in a placement's rules."""
-    rules = [rule for table in placement.tables.values() for rules in table.values() for rule in rules]
-    return [value for rule in rules for key, value in rule.parameters if key == name]
+    return [value for rule in placement.rules for key, value in rule.parameters if key == name]
 
 
 def radix_of(placement: Placement) -> int | None:

@@ -171,7 +171,7 @@ def _flat(table: Table) -> Iterator[Finding]:
         judged: list[bool] = []
         alone: list[tuple[int, float]] = []
         growths: list[tuple[int, float]] = []
-        for ranks, sizes, times in _by_ranks(table, np.where(table.sizes > 0, values, np.nan)):
+        for ranks, sizes, times in _by_ranks(table, values):
             # Require sizes from small to large, or only large ones, whose times are proportional to the size.
             if len(sizes) < 3 or sizes[-1] < 65536 or sizes[-1] < (8 if sizes[0] >= 32768 else 256) * sizes[0]:
                 continue
@@ -203,7 +203,7 @@ def _capped(table: Table) -> Iterator[Finding]:
     """Find series whose times stop growing at the largest sizes, as if messages had been limited to a smaller one."""
     for series, values in table.columns():
         capped = judged = 0
-        for _, sizes, times in _by_ranks(table, np.where(table.sizes > 0, values, np.nan)):
+        for _, sizes, times in _by_ranks(table, values):
             of = dict(zip(sizes.tolist(), times.tolist(), strict=True))
             top = sizes[-1]
             if top < LARGEST or not {top / 8, top / 64} <= of.keys():
@@ -219,8 +219,10 @@ def _capped(table: Table) -> Iterator[Finding]:
 
 
 def _by_ranks(table: Table, values: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-    """Yield rank count, sizes and times of each number of nodes and ranks of a series; without single ranks and unknown values."""
-    used = np.flatnonzero((table.processes > 1) & ~np.isnan(values))
+    """Yield rank count, sizes and times of each number of nodes and ranks of a series; without single ranks, calls without a size and
+    unknown values.
+    """
+    used = np.flatnonzero((table.processes > 1) & (table.sizes > 0) & ~np.isnan(values))
     # Rows are sorted by nodes, processes and size; split them where nodes or processes change.
     ends = np.flatnonzero((np.diff(table.cells[used, :2], axis=0) != 0).any(axis=1)) + 1
     for rows in np.split(used, ends) if len(used) else []:
@@ -313,7 +315,7 @@ def _steep(table: Table) -> Iterator[Finding]:
     """Find times of a few bytes that grow as if the sizes were kilobytes, and keep growing: the sizes have another unit."""
     for series, values in table.columns():
         growths = []
-        for _, sizes, times in _by_ranks(table, np.where(table.sizes > 0, values, np.nan)):
+        for _, sizes, times in _by_ranks(table, values):
             few = (sizes >= 8 * sizes[0]) & (sizes <= FEW_BYTES)
             more = (sizes >= 8 * FEW_BYTES) & (sizes <= 64 * FEW_BYTES)
             if few.any() and more.any():
@@ -350,7 +352,7 @@ def _first(table: Table) -> Iterator[Finding]:
     """Find series whose smallest size takes longer than the next ones: it contains the start of the job, or had no warm-up calls."""
     for series, values in table.columns():
         found = []
-        for _, sizes, times in _by_ranks(table, np.where(table.sizes > 0, values, np.nan)):
+        for _, sizes, times in _by_ranks(table, values):
             if len(sizes) >= 3:
                 found.append(times[0] / np.median(times[1:3]))
         if len(found) >= 3 and np.median(found) > FIRST:

@@ -67,25 +67,17 @@ def grid_of(table: Table, series: Series) -> Grid:
 
 def displaced(table: Table, studies: Mapping[str, Table]) -> Iterator[Finding]:
     """Find series whose rank counts or sizes fit another source, or another study of the machine, only if moved."""
-    for mine in _by_name(table.series).values():
+    for mine in table.by_name.values():
         for one, two in itertools.combinations(mine, 2):
             for check, words in _moved(grid_of(table, one), grid_of(table, two), two[0] or "the other source"):
                 yield Finding(check, (one, two), words, "certain")
     for study, theirs in studies.items():
         for one in table.series:
-            for two in _by_name(theirs.series).get(one[1:], []):
+            for two in theirs.by_name.get(one[1:], []):
                 found = list(_moved(grid_of(table, one), grid_of(theirs, two), named(two, study)))
                 yield from (Finding(check, (one,), words, "likely") for check, words in found)
                 if found:
                     break
-
-
-def _by_name(series: list[Series]) -> dict[tuple, list[Series]]:
-    """Group series by their name without the source."""
-    groups: dict[tuple, list[Series]] = {}
-    for name in series:
-        groups.setdefault(name[1:], []).append(name)
-    return groups
 
 
 def _moved(a: Grid, b: Grid, reference: str) -> Iterator[tuple[str, str]]:

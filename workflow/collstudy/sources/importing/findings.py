@@ -43,9 +43,8 @@ def rows_of(findings: list[Finding]) -> list[dict[str, Any]]:
 
 def series_name(series: Series) -> str:
     """Return the name of a series for the text of a finding."""
-    source, collective, algorithm, parameters, mapping = series
-    text = f"{collective} {algorithm}" + (f" [{parameters}]" if parameters else "")
-    return (f"{source}: " if source else "") + f"{text}, by {mapping}"
+    *whole, parameters, mapping = series
+    return whole_series(*whole) + (f" [{parameters}]" if parameters else "") + f", by {mapping}"
 
 
 def whole_series(source: str, collective: str, algorithm: str) -> str:

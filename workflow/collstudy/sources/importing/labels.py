@@ -12,7 +12,7 @@ from typing import Any
 
 from collstudy.base.lazy import lazy
 from collstudy.sources.decisions import decisions
-from collstudy.sources.importing.findings import Finding, named, percent, whole_series
+from collstudy.sources.importing.findings import Finding, common, named, percent, whole_series
 from collstudy.sources.importing.series import Launches, Series, Table, series_of
 from collstudy.study.machines import Machine
 
@@ -53,11 +53,11 @@ CONSTANT, CONSTANT_PART, CONSTANT_CELLS, CONSTANT_RANGE = 0.07, 0.95, 40, 0.12
 
 def _compared(a: np.ndarray, b: np.ndarray) -> tuple[int, float, float]:
     """Return the number of common cells, and the median and 90th percentile of |a / b - 1|."""
-    known = ~(np.isnan(a) | np.isnan(b))
-    if not known.any():
+    a, b = common(a, b)
+    if not len(a):
         return 0, np.nan, np.nan
-    difference = np.abs(a[known] / b[known] - 1)
-    return int(known.sum()), float(np.median(difference)), float(np.quantile(difference, 0.9))
+    difference = np.abs(a / b - 1)
+    return len(a), float(np.median(difference)), float(np.quantile(difference, 0.9))
 
 
 @dataclass(frozen=True)
@@ -286,10 +286,10 @@ def disagreement(table: Table) -> Iterator[Finding]:
 
 def _constant_factor(a: np.ndarray, b: np.ndarray) -> float | None:
     """Return the factor by which almost all values of *a* differ from those of *b*; None if they do not, or it is near one."""
-    known = ~np.isnan(a + b)
-    if known.sum() < CONSTANT_CELLS:
+    a, b = common(a, b)
+    if len(a) < CONSTANT_CELLS:
         return None
-    apart = np.log(a[known] / b[known])
+    apart = np.log(a / b)
     low, middle, high = np.quantile(apart, [0.25, 0.5, 0.75])
     same = max((apart > 0).mean(), (apart < 0).mean())
     constant = abs(middle) >= CONSTANT and same >= CONSTANT_PART and high - low <= max(CONSTANT_RANGE, abs(middle) / 2)
@@ -304,7 +304,7 @@ def other_studies(table: Table, studies: Mapping[str, Table]) -> Iterator[Findin
         theirs = reference.at(table.cells)
         for one in table.series:
             found = [
-                finding for two in _by_name(theirs).get(one[1:], [])
+                finding for two in theirs.by_name.get(one[1:], [])
                 if one[2] != "default" and (finding := _beside_study(table, one, theirs, two, study))
             ]  # fmt: skip
             yield from found[:1]
@@ -395,14 +395,6 @@ def _run_name(path: str, number: str, several: bool) -> str:
     return f"launch {number} in {Path(path).name}" if several else Path(path).name
 
 
-def _by_name(table: Table) -> dict[tuple, list[Series]]:
-    """Group the series of all sources by the rest of their name."""
-    groups: dict[tuple, list[Series]] = {}
-    for series in table.series:
-        groups.setdefault(series[1:], []).append(series)
-    return groups
-
-
 def agreement_of(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the differences |a / b - 1| (percent) between sources of one machine in common cells, without flagged rows."""
     timed = Launches([row for row in rows if not row.get("flag")]).timed()
@@ -418,7 +410,7 @@ def agreement_of(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _agreeing(table: Table) -> Iterator[tuple[Series, Series, int, float, float]]:
     """Yield series that two sources have, the number of common cells, and median and 90th percentile of the difference (%)."""
-    for mine in _by_name(table).values():
+    for mine in table.by_name.values():
         for one, two in itertools.combinations(mine, 2):
             cells, middle, high = _compared(table[one], table[two])
             if cells:

@@ -121,6 +121,14 @@ class Table:
         """Return the column number of each series."""
         return {name: index for index, name in enumerate(self.series)}
 
+    @functools.cached_property
+    def by_name(self) -> dict[tuple[str, ...], list[Series]]:
+        """Return the series of all sources by the rest of their name."""
+        groups: dict[tuple[str, ...], list[Series]] = {}
+        for name in self.series:
+            groups.setdefault(name[1:], []).append(name)
+        return groups
+
     @property
     def processes(self) -> np.ndarray:
         """Return the process count of each row."""
