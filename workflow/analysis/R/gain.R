@@ -205,8 +205,9 @@ tables_of_gain <- function(results) {
       if (several_traces(gain)) "Values are medians over the traces of an application; low and high are their range."
     ))),
     list(listed("gain", "cells", cells, paste(
-      "Collectives of the replays", if (several_traces(gain)) "of the first traces", "by communicator size and message size. Shares are in percent of the makespan; spread",
-      "(from the first to the last arrival) and transfer are medians over the operations, the other times are sums.",
+      "Collectives of the replays", if (several_traces(gain)) "of the first traces", "by communicator size and message",
+      "size. Shares are in percent of the makespan; spread (from the first to the last arrival) and transfer are",
+      "medians over the operations, the other times are sums.",
       gain_columns
     )))
   )
