@@ -260,7 +260,9 @@ def test_cells_without_numbers_are_listed_with_reasons(made):
         assert reason in made["text"]
     assert "3 of 4 grid cells have no usable number. Section" in made["text"]
     assert "not verified" in made["text"] and "unproved" not in made["text"].lower()
-    lacking = re.search(r"number of processes\) without a usable number at some or all sizes: (.*?); the appendix", made["text"])[1]
+    lacking = re.search(
+        r"number of processes\) without a usable number at some or all sizes: (.*?); the appendix", made["text"]
+    )[1]
     assert sum(int(number) for number in re.findall(r"(\d+) of \d+ on", lacking)) == 6
 
 
