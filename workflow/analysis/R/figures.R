@@ -235,12 +235,11 @@ figures_slowdown <- function(results, collective) {
   if (n_distinct(rows_to_fit(results, collective)$processes) < 2) return(NULL)
   rows <- rows_of_slowdown(results, collective)
   if (n_distinct(rows$size_bytes) < 2) return(NULL)
+  found <- if (results$study$simulated) "simulated" else "measured"
   list(figure(
     collective, "slowdown", plot_slowdown(results, collective, rows), paste0(
       "Slow-down of each algorithm against the fastest one of the same cell, geometric mean over the process counts ",
-      "above two at which it was ", if (results$study$simulated) "simulated. White: not simulated" else {
-        "measured. White: not measured"
-      }, ", or the only algorithm.",
+      "above two at which it was ", found, ". White: not ", found, ", or the only algorithm.",
       excluded_note(results, collective)
     ), 9.5, 1.9 + 0.23 * n_distinct(rows$algorithm) * ceiling(n_distinct(rows$mapping) / 3), part = "wins"
   ))

@@ -115,10 +115,9 @@ boundary_note <- function(results, collective, mappings, most) {
 }
 
 interval_note <- function(rows) {
-  single <- all(rows$launches == 1)
+  medians <- " Points are medians over launches, bars their intervals;"
   paste0(
-    if (single) " Points are single launches;" else " Points are medians over launches, bars their intervals;",
-    " lines only guide the eye.",
+    if (all(rows$launches == 1)) " Points are single launches;" else medians, " lines only guide the eye.",
     if (n_distinct(rows[["source"]]) > 1) paste(
       " Line type: the author of a cell, or the one of its authors with the most measurements."
     )

@@ -212,14 +212,15 @@ caption_default_vs_best <- function(results, collective) {
   )
 }
 
-#' " Processes: Few is 2 to 16, Many is 18 to 48.": the ranges of classes, for captions; empty where the labels are the
+#' " Processes: Few is up to 16 and Many up to 48.": the ends of classes, for captions; empty where the labels are the
 #' ranges
 #' @noRd
 class_note <- function(what, classes, label) {
   if (NROW(classes) == 0) return("")
   range <- ifelse(classes$from == classes$to, label(classes$from), paste(label(classes$from), "to", label(classes$to)))
   if (all(range == classes$label)) return("")
-  paste0(" ", what, ": ", and_list(paste(classes$label, "is", range)), ".")
+  verb <- rep(c(" is", ""), c(1, nrow(classes) - 1))
+  paste0(" ", what, ": ", and_list(paste0(classes$label, verb, " up to ", label(classes$to))), ".")
 }
 
 caption_optimal <- function(results, collective) {

@@ -165,7 +165,7 @@ test_that("a ladder from one core says how many pairs each level has, and which 
   levels <- list(list(name = "node", count = 2), list(name = "core", count = 4))
   rows <- toy_rows(
     "pairs", "default", 8, rep(c(1, 2, 4, 64), each = 6), rep(c(0.2, 0.2, 0.2, 2, 2, 2), 4), from_rank = 0,
-    to_rank = c(1:3, 4:6), bandwidth_mb_s = NA_real_
+    to_rank = rep(1:6, 4), bandwidth_mb_s = NA_real_
   )
   results <- read_results(make_study(rows, levels = levels))
   expect_match(

@@ -91,7 +91,7 @@ test_that("the ranges of classes are in the caption, unless their names say them
   )
   rows <- toy_rows("bcast", rep(c("default", "linear"), each = 2), 4, c(1, 1024, 1, 1024), c(2, 2, 1, 2))
   caption <- caption_default_vs_best(read_results(make_study(rows, classes)), "bcast")
-  expect_match(caption, " Processes: Few is 2 to 8 and Many is 16 to 1,024.", fixed = TRUE)
+  expect_match(caption, " Processes: Few is up to 8 and Many up to 1,024.", fixed = TRUE)
   expect_no_match(caption, "Message size:")
 })
 
