@@ -98,8 +98,8 @@ JOBS = [
     ("collect_measurements", "rounds"), ("analyse_study", "tiny"),
     ("analyse_study", "theirs"), ("analyse_study", "all"), ("select_points", "rounds"), ("collect_round", "rounds"),
     ("decide_tuning", "rounds"), ("decide_tuning", "theirs"), ("replay_sampling", "tiny"), ("emit_tuning", "rounds"),
-    ("keep_tuning", "rounds"), ("tell_tuning", "rounds"), ("render_report", "report"), ("give_verdict", "complete.txt"),
-    ("measure", "measured.txt"), ("calibrate", "calibration"), ("account_program", "program"),
+    ("keep_tuning", "rounds"), ("tell_tuning", "rounds"), ("write_front", "front"), ("render_report", "report"),
+    ("give_verdict", "complete.txt"), ("measure", "measured.txt"), ("calibrate", "calibration"), ("account_program", "program"),
 ]  # fmt: skip
 #: Jobs of the short suite: those that read most from other studies and rules.
 QUICK = (("analyse_study", "all"), ("tell_tuning", "rounds"))

@@ -72,10 +72,12 @@ def made(request, tmp_path_factory) -> dict:
     texts = results.parent / "texts"
     texts.mkdir()
     (texts / "measured-one.qmd").write_text(OWN, encoding="utf-8")
+    studies = ["two-ranks", "simulated-one", "not-yet", "measured-one"]
     output = ["--output", str(results / "report"), "--single-file", "--texts", str(texts)]
-    command = [sys.executable, "-m", "collstudy", "--results", str(results), "render", "--renderer", request.param,
-               "--studies", "two-ranks", "simulated-one", "not-yet", "measured-one", *output]  # fmt: skip
+    collstudy = [sys.executable, "-m", "collstudy", "--results", str(results)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "workflow")}
+    must(finish([*collstudy, "front", *studies], env=environment, cwd=results.parent))
+    command = [*collstudy, "render", "--renderer", request.param, "--studies", *studies, *output]
     done = must(finish(command, env=environment, timeout=900, cwd=results.parent))
     page = (results / "report" / "report.html").read_text(encoding="utf-8")
     parser = Loaded()
@@ -401,6 +403,17 @@ def test_broken_study_file_is_named_not_fatal(made, tmp_path):
     )
 
 
+def test_front_page_of_other_studies_is_refused(made, tmp_path, capsys):
+    for name in ("two-ranks", "front"):
+        shutil.copytree(made["results"] / name, tmp_path / name)
+    arguments = ["--results", str(tmp_path), "render", "--studies", "two-ranks", "--renderer", "fallback"]
+    assert main(arguments) == 1
+    assert "front is not the front page of these studies; first: python -m collstudy front two-ranks" in (
+        capsys.readouterr().out
+    )
+    assert not (tmp_path / "report").exists()
+
+
 def kept_pages(results: Path) -> dict[str, list[str]]:
     """Return the cached chapters (rds) and pages (json)."""
     names = sorted(path.name for path in (results / ".pages").iterdir())
@@ -411,6 +424,7 @@ def test_only_what_changed_is_made_again(made, tmp_path, capsys):
     results = tmp_path / "results"
     for name in ("measured-one", "simulated-one"):
         shutil.copytree(made["results"] / name, results / name)
+    assert main(["--results", str(results), "front", "measured-one", "simulated-one"]) == 0
     arguments = ["--results", str(results), "render", "--studies", "measured-one", "simulated-one", "--renderer", "fallback",
                  "--texts", str(made["results"].parent / "texts")]  # fmt: skip
 
@@ -453,6 +467,7 @@ def test_reference_of_a_page_that_leads_nowhere_is_an_error(made, tmp_path, caps
     (tmp_path / "texts" / "two-ranks.qmd").write_text(f"---\ngenerated: none\n---\n{text}\n", encoding="utf-8")
     if made["renderer"] == "quarto" and "unnumbered" in text:
         pytest.skip("Quarto calls an unnumbered section by its title")
+    assert main(["--results", str(tmp_path / "results"), "front", "two-ranks"]) == 0
     arguments = ["--results", str(tmp_path / "results"), "render", "--studies", "two-ranks"]
     arguments += ["--renderer", made["renderer"], "--texts", str(tmp_path / "texts")]
     assert main(arguments) == 1

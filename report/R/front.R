@@ -1,31 +1,29 @@
-# The front page: question, answer, figure, table, what to do, how far to trust it, studies. Its content is computed in
-# collanalysis (describe_front()) and formatted here.
+# The front page: question, answer, figure, table, what to do, how far to trust it, studies (results/front/).
 
 show_question <- function(report) {
-  question <- report$front$question %or% "No study has results yet, so there is no question to answer."
+  question <- text_of(report$front, "question") %or% "No study has results yet, so there is no question to answer."
   emit("::: {.opening}")
   paragraph(md(question))
   emit(":::")
 }
 
 show_answer <- function(report) {
-  front <- report$front
-  if (is.null(front)) return(paragraph("There are no results to summarise yet."))
-  emit(paste0("- ", prose(front$answer), collapse = "\n"))
+  if (is.null(report$front)) return(paragraph("There are no results to summarise yet."))
+  emit_list(report, "answer")
   show_front_figure(Filter(has_results, report$studies))
-  show_front_table(front)
+  show_front_table(report$front)
 }
 
 show_front_table <- function(front) {
   if (NROW(front$table) == 0) return(invisible(NULL))
-  table <- as.data.frame(front$table)
+  table <- front$table
   table$machine <- paste0(md(table$machine), ", @sec-", collanalysis::slug(table$study))
   table$study <- NULL
   headers <- c(
     "Machine", "Collective", "Cells", "Default more than 5 % slower (% of cells)",
     "Slow-down of the default (%)", "Best single algorithm", "Its slow-down (%)"
   )
-  emit_table("tbl-answer", table, md(front$caption), raw = "machine", headers = headers)
+  emit_table("tbl-answer", table, md(text_of(front, "caption")), raw = "machine", headers = headers)
 }
 
 #' The figure of the study of all machines; without one, the decision map of the most informative study.
@@ -56,16 +54,20 @@ show_advice <- function(report) {
     found <- tail(said_in(study, "tuning"), 1)
     if (length(found)) paragraph("**", md(study$about$program$label), ".** ", found, " (@sec-", study$id, "-trial)")
   }
-  advice <- report$front$advice
-  if (!is.null(advice)) emit(paste0("- ", prose(c(advice$sentence, advice$others, advice$verified)), collapse = "\n"))
-  for (step in report$front$steps) {
-    paragraph(prose(step$text))
-    if (!is.null(step$command)) emit("```\n", step$command, "\n```")
+  emit_list(report, "advice")
+  sentences <- report$front$sentences
+  for (i in which(sentences$section %in% c("step", "command"))) {
+    text <- sentences$text[i]
+    if (sentences$section[i] == "command") emit("```\n", text, "\n```") else paragraph(prose(text))
   }
 }
 
-show_trust <- function(report) {
-  if (length(report$front$trust)) emit(paste0("- ", prose(report$front$trust), collapse = "\n"))
+show_trust <- function(report) emit_list(report, "trust")
+
+#' The sentences of a section of the front page as a list.
+emit_list <- function(report, section) {
+  found <- said_in(report$front, section)
+  if (length(found)) emit(paste0("- ", found, collapse = "\n"))
 }
 
 show_studies <- function(report) {
@@ -77,8 +79,9 @@ show_studies <- function(report) {
 
 #' "- **Title** (Section 2; measured, imported; 1,234 grid cells): what it found."
 study_line <- function(study, report) {
-  facts <- c(paste0("@sec-", study$id), report$front$facts[[study$name]] %or% "no results yet")
-  answer <- study$silent %or% report$front$findings[[study$name]]
+  row <- front_row(report, study)
+  facts <- c(paste0("@sec-", study$id), row$facts %or% "no results yet")
+  answer <- row$finding
   if (length(answer) == 1 && !is.na(answer)) answer <- without_title(study, answer)
   paste0(
     "- **", md(study_title(study)), "** (", paste(facts, collapse = "; "), ")",

@@ -11,22 +11,39 @@ read_report <- function() {
   studies <- lapply(report$studies, function(name) read_shown(report, name))
   ready <- Filter(has_results, studies)
   if (length(ready) > 0) {
-    report$front <- collanalysis::describe_front(vapply(ready, function(s) s$folder, ""), report$results_label)
+    report$front <- read_front(report$results)
+    if (!setequal(report$front$studies$study, names_of(ready))) {
+      first <- paste(c("python -m collstudy front", report$studies), collapse = " ")
+      stop(report$results_label, "/front is not the front page of these studies; first: ", first)
+    }
   }
   # Most informative first; those without results last, in the order in which they were selected.
-  names <- vapply(studies, function(s) s$name, "")
-  report$studies <- lapply(studies[order(match(names, report$front$order))], function(study) {
-    study$silent <- report$front$silent[[study$name]]
+  report$studies <- lapply(studies[order(match(names_of(studies), report$front$studies$study))], function(study) {
+    row <- front_row(report, study)
+    if (isTRUE(row$silent)) study$silent <- row$finding
     study
   })
   report
 }
 
+names_of <- function(studies) vapply(studies, function(study) study$name, "")
+
+#' The front page: its `sentences`, its `table`, and what it says of each of the `studies`.
+read_front <- function(results) {
+  # Names of studies may look like numbers.
+  read <- function(name) read_table(file.path(results, "front", paste0(name, ".csv")), colClasses = c(study = "character"))
+  list(sentences = read_index(results, "front/text.csv", sentence_columns), table = read("table"), studies = read("studies"))
+}
+
+#' What the front page says of a study; no row where the study has no results.
+front_row <- function(report, study) report$front$studies[report$front$studies$study %in% study$name, ]
+
 #' A CSV file as a data frame of texts and numbers, or NULL when there is none or it cannot be read.
-read_table <- function(path) {
+#' @param ... Further arguments of read.csv().
+read_table <- function(path, ...) {
   if (!file.exists(path) || file.size(path) == 0) return(NULL)
   table <- tryCatch(
-    utils::read.csv(path, check.names = FALSE, stringsAsFactors = FALSE, na.strings = c("NA", ""), encoding = "UTF-8"),
+    utils::read.csv(path, check.names = FALSE, stringsAsFactors = FALSE, na.strings = c("NA", ""), encoding = "UTF-8", ...),
     error = function(e) NULL
   )
   if (is.null(table) || ncol(table) == 0) NULL else table

@@ -214,6 +214,12 @@ class Plan:
         if name and not (RESULTS / name / "measurements.csv").exists():
             path = STAGE.trigger(f"{name}/changed-collect.txt", b"missing\n")
             self.changed[name, "collect"] = [path]
+        # reanalyse and publish write the front page of their own studies.
+        page = RESULTS / "front" / "studies.csv"
+        if not name and page.is_file():
+            if {row.get("study") for row in read_csv(page)} != set(self.sources):
+                path = STAGE.trigger("changed-front.txt", b"other studies\n")
+                self.changed[name, "front"] = [STAGE.make_newest(path, page.parent)]
         # Launches that failed to verify the tuning files are requested again with these files.
         if name and self.sources[name].unverified():
             path = STAGE.trigger(f"{name}/changed-emit.txt", b"not verified\n")

@@ -1,4 +1,4 @@
-# Render the report, and give the verdict on the run.
+# Write the front page, render the report, and give the verdict on the run.
 REPORT_SOURCES = stage_sources(
     "report",
     [
@@ -13,10 +13,33 @@ REPORT_SOURCES = stage_sources(
 )
 
 
+rule write_front:
+    input:
+        get_analysis,
+        get_products,
+        ANALYSIS_SOURCES,
+        lambda wildcards: PLAN.changed.get(("", "front"), []),
+    output:
+        text=RESULTS / "front" / "text.csv",
+        table=RESULTS / "front" / "table.csv",
+        studies=RESULTS / "front" / "studies.csv",
+    log:
+        "logs/report/front.log",
+    container:
+        IMAGE
+    params:
+        results=RESULTS,
+        studies=STUDIES,
+    shell:
+        "python -m collstudy --results {params.results:q} front {params.studies:q} > {log:q} 2>&1"
+        " || {{ tail -n 3 {log:q} >&2; exit 1; }}"
+
+
 rule render_report:
     input:
         get_analysis,
         get_products,
+        rules.write_front.output,
         REPORT_SOURCES,
         get_texts,
         lambda wildcards: PLAN.changed.get(("", "report"), []),

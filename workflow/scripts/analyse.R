@@ -5,6 +5,7 @@
 #   say     tuning/sentences.csv, tuning/index.csv and tables/tuning-verified.csv
 #   account sampling/cells.csv, the cells that a program uses
 #   select  the points that ROUND of a sampled study measures, sampling/round-<ROUND>/selected.csv
+#   front   the front page of a report, front/: Rscript analyse.R front results STUDY,STUDY
 suppressPackageStartupMessages(library(collanalysis))
 
 stages <- list(
@@ -13,11 +14,15 @@ stages <- list(
   sample = function(folder) write_sampling(read_results(folder)),
   say = write_tuning_sentences,
   account = write_account,
-  select = function(folder, round) write_selected(folder, as.integer(round))
+  select = function(folder, round) write_selected(folder, as.integer(round)),
+  front = function(results, studies) write_front(results, strsplit(studies, ",")[[1]])
 )
 arguments <- commandArgs(trailingOnly = TRUE)
 if (!arguments[1] %in% names(stages) || length(arguments) != 1 + length(formals(stages[[arguments[1]]]))) {
-  message("usage: Rscript analyse.R {", paste(names(stages), collapse = "|"), "} results/<study> [ROUND of select]")
+  message(
+    "usage: Rscript analyse.R {", paste(setdiff(names(stages), "front"), collapse = "|"),
+    "} results/<study> [ROUND of select], or front results STUDY,STUDY"
+  )
   quit(status = 2)
 }
 invisible(do.call(stages[[arguments[1]]], as.list(arguments[-1])))

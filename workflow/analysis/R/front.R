@@ -1,6 +1,37 @@
 # The front page of a report: a summary of all its studies. It reads the tables that the analyses of the studies wrote,
 # so its numbers are those of the chapters.
 
+#' Write the front page of a report: `front/text.csv`, `front/table.csv` and `front/studies.csv`
+#'
+#' @param results The results folder, named as readers see it: commands on the page contain it.
+#' @param studies Names of the report's studies. Those without results are left out; without any, nothing is written.
+#' @return The paths.
+#' @examples
+#' results <- tempfile()
+#' example <- system.file("extdata", "example", package = "collanalysis")
+#' dir.create(results)
+#' file.copy(example, results, recursive = TRUE)
+#' write_analysis(read_results(example), file.path(results, "example"))
+#' write_front(results, "example")
+#' @export
+write_front <- function(results, studies) {
+  has <- function(file) file.exists(file.path(results, studies, file))
+  folders <- file.path(results, studies)[has("study.json") & has("measurements.csv")]
+  if (length(folders) == 0) return(character())
+  front <- describe_front(folders, results)
+  text <- bind_rows(
+    said("question", front$question, claim = FALSE), said("answer", front$answer),
+    said("caption", front$caption, claim = FALSE),
+    said("advice", front$advice[c("sentence", "others", "verified")]),
+    map_dfr(front$steps, function(step) {
+      bind_rows(said("step", step$text, claim = FALSE), said("command", step$command, claim = FALSE))
+    }),
+    said("trust", front$trust)
+  )
+  tables <- list(text = in_order(text), table = front$table, studies = front$studies)
+  map_chr(names(tables), function(name) write_table(tables[[name]], file.path(results, "front", paste0(name, ".csv"))))
+}
+
 #' Content of a report's front page
 #'
 #' @param folders Folders `results/<study>` of the studies with results.
@@ -9,15 +40,8 @@
 #'   (tibble, at most 12 rows: machine, study, collective, cells, slower_pct, geometric_mean_pct, best_other,
 #'   best_other_geometric_mean_pct; rows with few cells last), `caption` (of the table), `advice` (list, see
 #'   [advise_front()]), `steps` (how to follow the advice: list of `text` and `command`, either may be missing),
-#'   `trust` (sentences), `silent` (list by study: the sentence on a study that does not compare algorithms),
-#'   `findings` (list by study: one sentence on its result), `facts` (list by study: kind of its numbers and count of
-#'   its grid cells), `order` (names of the studies, most informative first).
-#' @examples
-#' folder <- tempfile()
-#' write_analysis(read_results(system.file("extdata", "example", package = "collanalysis")), folder)
-#' file.copy(system.file("extdata", "example", "study.json", package = "collanalysis"), folder)
-#' describe_front(folder)$answer
-#' @export
+#'   `trust` (sentences), `studies` (tibble from [front_studies()]).
+#' @noRd
 describe_front <- function(folders, label = "results") {
   studies <- map(folders, read_front_study)
   rows <- bind_rows(no_front_rows(), map_dfr(studies, front_rows))
@@ -28,13 +52,11 @@ describe_front <- function(folders, label = "results") {
     arrange(.data$simulated, .data$cells < few_cells, desc(.data$geometric_mean_pct))
   shown <- head(rows, 12)
   advice <- advise_front(studies, rows)
-  by_study <- function(describe) purrr::compact(setNames(map(studies, describe), map_chr(studies, "name")))
   list(
     question = front_question(studies), answer = front_answer(rows, studies), table = front_table(shown),
     caption = front_caption(rows[-seq_len(nrow(shown)), ]), advice = advice,
     steps = front_steps(studies, rows, advice, label), trust = front_trust(studies, rows),
-    silent = by_study(describe_two_ranks), findings = by_study(front_finding), facts = by_study(front_facts),
-    order = front_order(studies)
+    studies = front_studies(studies)
   )
 }
 
@@ -95,14 +117,14 @@ front_numbers <- function(study) {
   if (identical(study$about$machine$kind, "imported")) "measured, imported" else "measured here"
 }
 
-#' "measured here" and "1,234 grid cells": what the list of studies says of each
+#' "measured here; 1,234 grid cells": what the list of studies says of each
 #' @noRd
 front_facts <- function(study) {
   cells <- study$cells
   replayed <- length(study$about$replay) > 0
   measured <- sum(cells$status == "measured")
   traces <- sum(cells$algorithm %in% "traced")
-  c(
+  facts <- c(
     if (replayed) "measured here and simulated" else front_numbers(study),
     if (replayed && !is.null(cells)) {
       paste(count_of(traces, "trace"), "and", count_of(nrow(cells) - traces, "replay"))
@@ -110,6 +132,7 @@ front_facts <- function(study) {
       paste0(if (measured < nrow(cells)) paste(format_count(measured), "of "), count_of(nrow(cells), "grid cell"))
     }
   )
+  paste(facts, collapse = "; ")
 }
 
 front_caption <- function(left_out) {
@@ -209,14 +232,21 @@ front_finding <- function(study) {
   )
 }
 
-#' Names of the studies, most informative first: all machines together, then measured before simulated studies, each by
-#' its number of compared cells; last those that cannot distinguish algorithms
+#' The studies, most informative first: all machines together, then measured before simulated studies, each by its
+#' number of compared cells; last those that cannot distinguish algorithms
+#'
+#' @param studies List from [read_front_study()].
+#' @return Tibble: study, facts (kind of its numbers and count of its grid cells), finding (one sentence, or NA), silent
+#'   (TRUE: it does not compare algorithms, and the finding says why).
 #' @noRd
-front_order <- function(studies) {
-  if (length(studies) == 0) return(character())
+front_studies <- function(studies) {
   compared <- map_dbl(studies, function(study) sum(study$by_collective$cells))
   together <- map_lgl(studies, function(study) identical(study$about$chapter, "atlas"))
-  silent <- map_lgl(studies, has_two_ranks)
+  two_ranks <- map_lgl(studies, has_two_ranks)
   simulated <- map_lgl(studies, "simulated")
-  map_chr(studies, "name")[order(silent, !together, simulated, compared == 0, -compared)]
+  map_dfr(studies[order(two_ranks, !together, simulated, compared == 0, -compared)], function(one) {
+    silent <- describe_two_ranks(one)
+    finding <- c(silent, front_finding(one), NA_character_)[1]
+    tibble(study = one$name, facts = front_facts(one), finding = finding, silent = !is.null(silent))
+  })
 }

@@ -1,4 +1,4 @@
-"""Commands for reports and data packages: render, publish, reanalyse, compare."""
+"""Commands for reports and data packages: front, render, publish, reanalyse, compare."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from typing import Any
 
 from collstudy.base.errors import StudyError
 from collstudy.cli.commands import add, typed_path
-from collstudy.project import made
+from collstudy.project import made, needs
 from collstudy.project.studies import Project
 from collstudy.publish.building import BUILD, SINGLE_FILE, Job
-from collstudy.publish.render import REPORT_SOURCE
+from collstudy.publish.render import REPORT_SOURCE, write_front
 from collstudy.publish.render import render as render_job
 
 
 def add_commands(commands: Any) -> None:
     """Add the commands of this module to the parser."""
+    page = add(commands, "front", front, "write the tables of the report's front page")
+    page.add_argument("studies", nargs="+", help="the studies of the report")
     report = add(commands, "render", render, "render the report (HTML and PDF) of the analysed studies")
     report.add_argument("--studies", nargs="+", required=True, help="studies, in the order of their chapters")
     report.add_argument("--output", type=Path, help="folder of index.html and report.pdf (default: RESULTS/report)")
@@ -36,6 +38,18 @@ def add_commands(commands: Any) -> None:
     comparing = add(commands, "compare", compare, "compare repeated measurements with published ones")
     comparing.add_argument("published", type=typed_path, help="results folder of the published measurements")
     comparing.add_argument("again", type=typed_path, help="results folder of the repeated measurements")
+
+
+def front(arguments: argparse.Namespace) -> None:
+    """Write the tables of the front page of a report of these studies."""
+    needs.check_analysis()
+    _front(Project(results=arguments.results).results, arguments.studies)
+
+
+def _front(results: Path, studies: list[str]) -> None:
+    """Write the tables of the front page, and store their digests."""
+    write_front(results, studies)
+    made.note(results, "", "front")
 
 
 def render(arguments: argparse.Namespace) -> int:
@@ -77,6 +91,7 @@ def publish(arguments: argparse.Namespace) -> None:
         if name in arguments.studies or (project.folder(name) / "measurements.csv").exists()
     ]
     if arguments.single_file and not (project.results / "report" / SINGLE_FILE).exists():
+        _front(project.results, studies)
         _render(
             Job(
                 results=project.results.resolve(), studies=tuple(studies), single_file=True, source=REPORT_SOURCE,

@@ -1,6 +1,6 @@
 """Digests of the files that a run derives from measurements, so that a file changed by hand is detected and made again.
 
-`results/<study>/made.json` has the digests by part; those of the report are in `results/made.json`.
+`results/<study>/made.json` has the digests by part; those of the report and its front page are in `results/made.json`.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ PARTS = {
     "tell": ("tuning/sentences.csv", "tuning/index.csv", "tables/tuning-verified.csv", "tuning/pairs.svg"),
     "keep": ("tuning/*", "tables/tuning-*"),
     "analyse": ("tables/*", "models/*", "figures/*", "sentences.csv"),
+    "front": ("front/*",),
     "report": ("report/*",),
 }
 

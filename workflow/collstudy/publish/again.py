@@ -23,8 +23,9 @@ def analyse(folder: Path) -> None:
 
 def render(results: Path, studies: list[str]) -> None:
     """Create the report of analysed studies."""
-    command = [sys.executable, "-m", "collstudy", "--results", results, "render", "--studies", *studies]
-    _call([*command, "--output", results / "report"])
+    command = [sys.executable, "-m", "collstudy", "--results", results]
+    _call([*command, "front", *studies])
+    _call([*command, "render", "--studies", *studies, "--output", results / "report"])
     print(f"{results / 'report' / 'index.html'} and report.pdf")
 
 

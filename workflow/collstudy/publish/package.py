@@ -141,7 +141,10 @@ def _fill(stage: Path, results: Path, studies: list[str], inputs: Mapping[str, l
         shutil.copytree(config, stage / "config", dirs_exist_ok=True)
     # Studies may share cells.
     cells = len({path for name in studies for path in _copy_study(results, name, stage / "results")})
-    shutil.copytree(results / "report", stage / "results" / "report")
+    for name in ("front", "report"):
+        # Earlier versions wrote no tables of the front page.
+        if (results / name).exists():
+            shutil.copytree(results / name, stage / "results" / name)
     if (results / "made.json").exists():
         _copy(results / "made.json", stage / "results" / "made.json")
     _copy_spack(stage)

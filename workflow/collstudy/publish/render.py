@@ -5,16 +5,26 @@ The command is `python -m collstudy render` (cli/sharing.py).
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Sequence
+from pathlib import Path
 
 from collstudy.base.errors import StudyError
 from collstudy.base.paths import ROOT
-from collstudy.publish.building import Job, prepare, publish, refuse_foreign, say
+from collstudy.publish.building import Job, prepare, publish, refuse_foreign, run, say
 from collstudy.publish.fallback import render_fallback
 from collstudy.publish.quarto import render_quarto
 from collstudy.publish.renderers import choose_renderer
 
 REPORT_SOURCE = ROOT / "report"
+
+
+def write_front(results: Path, studies: Sequence[str]) -> None:
+    """Write the tables of the front page of a report of these studies, `results/front/`. Raises StudyError."""
+    script = ROOT / "workflow" / "scripts" / "analyse.R"
+    # The page names files in the results folder.
+    run(["Rscript", script, "front", os.path.relpath(results.resolve()), ",".join(studies)], Path.cwd(), "front page")
 
 
 def render(job: Job, wanted: str = "auto") -> None:

@@ -36,8 +36,8 @@ MPIS = {
 
 #: Folders and files of `results/` that do not belong to a study; a study cannot have these names.
 RESERVED = (
-    "applications", "blocks", "calibration", "cells", "complete.txt", "imports", "made.json", "measured.txt", "replays", "report",
-    "report-build", "runs", "sources", "spack.lock", "traces",
+    "applications", "blocks", "calibration", "cells", "complete.txt", "front", "imports", "made.json", "measured.txt", "replays",
+    "report", "report-build", "runs", "sources", "spack.lock", "traces",
 )  # fmt: skip
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 

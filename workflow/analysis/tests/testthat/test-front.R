@@ -42,14 +42,42 @@ test_that("the front page counts what the tables say", {
     )
   )
   expect_equal(front$answer[2], "Measured machine: real (1 node, up to 24 processes, 44 cells).")
-  expect_match(front$findings$real, "by 10 % for barrier and 10 % for broadcast")
+  expect_match(front$studies$finding, "by 10 % for barrier and 10 % for broadcast")
   expect_match(front$trust, "^Grid cells .* without a usable number at some or all sizes: 1 of 2 on real;", all = FALSE)
+})
+
+test_that("the front page is written as tables, without studies that have no results", {
+  folder <- front_study("real", counts = many_counts)
+  decided <- tibble::tibble(
+    collective = "bcast", mapping = "core", nodes = 2, processes = 8, size_bytes = 4, algorithm = "linear",
+    basis = "measured", gain_pct = 20
+  )
+  write_table(decided, file.path(folder, "tuning", "decisions.csv"))
+  file.create(file.path(folder, "tuning", "mpirun-tuned"))
+  results <- dirname(folder)
+  written <- write_front(results, c("waiting", "real"))
+  expect_equal(basename(written), c("text.csv", "table.csv", "studies.csv"))
+  found <- lapply(written, readr::read_csv, show_col_types = FALSE)
+  front <- describe_front(folder, results)
+  text <- function(section) found[[1]]$text[found[[1]]$section == section]
+  expect_equal(text("answer"), front$answer)
+  expect_equal(text("advice"), unlist(front$advice[c("sentence", "others", "verified")], use.names = FALSE))
+  # Each command is in the row after its step.
+  steps <- found[[1]][found[[1]]$section %in% c("step", "command"), ]
+  expect_equal(steps$text, unlist(front$steps, use.names = FALSE))
+  expect_equal(steps$section, c("step", "command", "step", "step", "command", "step"))
+  expect_equal(found[[2]]$geometric_mean_pct, front$table$geometric_mean_pct)
+  expect_equal(found[[3]]$study, "real")
+  expect_equal(found[[3]]$facts, "measured here; 1 of 2 grid cells")
+  unlink(dirname(written[1]), recursive = TRUE)
+  expect_length(write_front(results, "waiting"), 0)
+  expect_false(file.exists(dirname(written[1])))
 })
 
 test_that("measured machines come first, simulated ones are labelled", {
   front <- describe_front(c(front_study("model", simulated = TRUE), front_study("real")))
   expect_equal(unique(front$table$machine), c("real", "model (simulated)"))
-  expect_equal(front$order, c("real", "model"))
+  expect_equal(front$studies$study, c("real", "model"))
   expect_match(front$answer[1], "default takes 10 % longer .* on real ")
   expect_match(
     utils::tail(front$answer, 1),
@@ -77,8 +105,9 @@ test_that("the answer begins with a verdict, and says what the nodes are", {
 test_that("two ranks are a sentence and no row", {
   front <- describe_front(c(front_study("pair", counts = 2), front_study("real")))
   expect_equal(unique(front$table$study), "real")
-  expect_match(front$silent[["pair"]], "with two ranks, most algorithms send the same messages")
-  expect_equal(front$order, c("real", "pair"))
+  expect_equal(front$studies$study, c("real", "pair"))
+  expect_equal(front$studies$silent, c(FALSE, TRUE))
+  expect_match(front$studies$finding[2], "with two ranks, most algorithms send the same messages")
   alone <- describe_front(front_study("pair", counts = 2))
   expect_equal(nrow(alone$table), 0)
   expect_null(alone$advice)
@@ -88,8 +117,8 @@ test_that("two ranks are a sentence and no row", {
   write_table(tibble::tibble(collective = "bcast", algorithm = "linear"), file.path(decided, "tuning", "decisions.csv"))
   front <- describe_front(c(decided, front_study("real")))
   expect_equal(unique(front$table$study), "real")
-  expect_null(front$silent[["decided"]])
-  expect_equal(front$order, c("real", "decided"))
+  expect_equal(front$studies$study, c("real", "decided"))
+  expect_equal(front$studies$silent, c(FALSE, FALSE))
 })
 
 test_that("advice has the gain with its interval, and a command for a cell that was measured", {
