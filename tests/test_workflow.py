@@ -318,7 +318,7 @@ def test_analysis_and_report_run_in_an_image(checkout: Checkout, tmp_path: Path)
     environment = {**checkout.first_on_path, "SAID": str(said)}
     must(checkout.snakemake("--sdm", "apptainer", "--config", "image=collstudy.sif", environment=environment))
     calls = [line.split(" ", 3) for line in said.read_text().splitlines()]
-    assert [Path(image).name for image, *_ in calls] == ["collstudy.sif", "collstudy.sif"]
+    assert [Path(image).name for image, *_ in calls] == ["collstudy.sif"] * 3
     assert {(python, r) for _, python, r, _ in calls} == {("/collstudy/.study/venv/bin", "/collstudy/.study/R")}
     assert "analyse.R" in calls[0][3]
-    assert " render " in calls[1][3]
+    assert " front " in calls[1][3] and " render " in calls[2][3]
