@@ -161,7 +161,9 @@ def test_analysed_again_without_measuring(checkout: Checkout) -> None:
     (package / ".study").symlink_to(checkout.folder / ".study")
     for name in ("tables", "figures", "models"):
         assert (package / "results" / "tiny" / name / "index.csv").exists()
-    before = {p: p.read_bytes() for folder in ("tiny/tables", "front") for p in (package / "results" / folder).glob("*.csv")}
+    before = {
+        p: p.read_bytes() for folder in ("tiny/tables", "front") for p in (package / "results" / folder).glob("*.csv")
+    }
     for name in ("front/text.csv", "report/index.html"):
         (package / "results" / name).unlink()
     # Simulate another machine: another folder, user and locale.
