@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 import subprocess
+from collections import Counter
 from pathlib import Path
 
 import pytest
-from conftest import quick
+from conftest import must, quick
 from test_coll_library import ALGORITHMS, Run, agrees, built, launch, mpicc
 
 __all__ = ["built", "launch", "mpicc"]  # fixtures
@@ -160,3 +163,62 @@ def test_order_as_open_mpi_2_to_17_ranks(launch: Run, built: Path, row: dict[str
 def test_order_sees_a_difference(launch: Run, built: Path) -> None:
     done = launch(7, {"COLL_BCAST": "ompi_chain"}, *TUNED, *forced("bcast", "ompi_pipeline"), built / "test_order")
     assert done.returncode in (1, 77)
+
+
+# ---- the same pairs, bytes and messages, as seen by Open MPI's component `monitoring` ----
+
+MONITORED = re.compile(r"^([IE])\t(\d+)\t(\d+)\t(\d+) bytes\t(\d+) msgs sent\t?([\d,]*)", re.MULTILINE)
+
+
+def messages(launch: Run, program: Path, folder: Path, options: list[str], row: dict[str, str], times: tuple[int, ...]):
+    """Return what each pair of ranks sent: bytes, messages, and messages by size class (common to I and E)."""
+    ranks, own, theirs = times
+    output = folder / f"{own}-{theirs}"
+    monitor = ["pml_monitoring_enable 2", "pml_monitoring_enable_output 3", f"pml_monitoring_filename {output}"]
+    watched = [*monitor, "coll monitoring,tuned,basic,libnbc,self"]
+    command = [*TUNED, *itertools.chain.from_iterable(["--mca", *option.split()] for option in watched), *options]
+    must(known(launch(ranks, row, *command, program, own, theirs)))
+    seen, classes = {"E": Counter(), "I": Counter()}, {}
+    for file in folder.glob(f"{own}-{theirs}.*.prof"):
+        for kind, sender, receiver, size, number, histogram in MONITORED.findall(file.read_text()):
+            seen[kind][sender, receiver, "bytes"] += int(size)
+            seen[kind][sender, receiver, "messages"] += int(number)
+            if kind == "E":
+                classes[sender, receiver] = histogram
+    return seen["E"], seen["E"] + seen["I"], classes
+
+
+def same_messages(launch: Run, program: Path, folder: Path, ranks: int, row: dict[str, str]) -> None:
+    """Check that two calls of this library send the same as one call of this library and one of Open MPI."""
+    variables = {f"COLL_{collective.upper()}": text for collective, text in row.items()}
+    options = [option for item in row.items() for option in forced(*item)]
+    _, both, classes = messages(launch, program, folder, options, variables, (ranks, 1, 1))
+    own_twice, twice, classes_twice = messages(launch, program, folder, options, variables, (ranks, 2, 0))
+    # Alone: beside them, Open MPI's messages count as the program's where it starts persistent requests.
+    own, _, _ = messages(launch, program, folder, options, variables, (ranks, 1, 0))
+    assert own
+    assert own_twice == Counter({key: 2 * number for key, number in own.items()})
+    # From 5.0 on Open MPI's pairwise alltoalls send a rank its own block; here no rank sends to itself.
+    own_blocks = {key for key in both if key[0] == key[1]}
+    assert own_blocks.isdisjoint(twice)
+    assert Counter({key: number for key, number in both.items() if key not in own_blocks}) == twice
+    assert {pair: number for pair, number in classes.items() if pair[0] != pair[1]} == classes_twice
+
+
+@pytest.fixture(scope="session")
+def monitored(launch: Run, built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder, program = tmp_path_factory.mktemp("monitoring"), built / "test_trace"
+    try:
+        own, _, _ = messages(launch, program, folder, [], {"COLL_BCAST": "ompi_linear"}, (2, 1, 0))
+    except AssertionError:
+        own = None
+    if not own:
+        pytest.skip("this MPI library has no working component `monitoring`")
+    return program
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("ranks", [2, 7, 12])
+@pytest.mark.parametrize("row", compared(), ids=name_row)
+def test_messages_as_open_mpi(launch: Run, monitored: Path, tmp_path: Path, row: dict[str, str], ranks: int) -> None:
+    same_messages(launch, monitored, tmp_path, ranks, row)

@@ -203,7 +203,7 @@ def launch(mpicc: str) -> Run:
 
 @pytest.fixture(scope="session")
 def built(mpicc: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    programs = [f"test_{name}" for name in ("coll", "order", "errors", "threads")]
+    programs = [f"test_{name}" for name in ("coll", "order", "errors", "threads", "trace")]
     return build(tmp_path_factory.mktemp("coll-mpi"), mpicc, "all", *programs)
 
 
