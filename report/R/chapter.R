@@ -132,12 +132,13 @@ show_study_answer <- function(study) {
   )))
 }
 
-#' Sentences without the study's title at their beginning, for places that already show the title.
-without_title <- function(study, text) {
+#' Sentences without the study's title at their beginning, for places that already show the title; `begin` changes their
+#' first letter.
+without_title <- function(study, text, begin = collanalysis::capitalised) {
   text <- as.character(text)
   titled <- startsWith(text, study_title(study))
   rest <- sub("^( [(]simulated[)])?[,:] *", "", substring(text, nchar(study_title(study)) + 1))
-  ifelse(titled, collanalysis::capitalised(rest), text)
+  ifelse(titled, begin(rest), text)
 }
 
 show_how_measured <- function(study) {

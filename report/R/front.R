@@ -82,7 +82,7 @@ study_line <- function(study, report) {
   row <- front_row(report, study)
   facts <- c(paste0("@sec-", study$id), row$facts %or% "no results yet")
   answer <- row$finding
-  if (length(answer) == 1 && !is.na(answer)) answer <- without_title(study, answer)
+  if (length(answer) == 1 && !is.na(answer)) answer <- without_title(study, answer, identity)
   paste0(
     "- **", md(study_title(study)), "** (", paste(facts, collapse = "; "), ")",
     if (length(answer) == 1 && !is.na(answer)) paste0(": ", prose(answer)) else "."

@@ -141,7 +141,7 @@ def _after_verification(folder: Path, row: dict[str, str]) -> dict[str, str]:
 def _expectation(
     folder: Path, question: Question, row: dict[str, str], size: int | None, kind: str, cells: set[tuple], sampled: bool
 ) -> list[str]:
-    """Return lines about the expected latency with its interval, the gain, and the underlying cells (all, for a sampled study).
+    """Return lines about the expected latency with its interval, that of the default, and the underlying cells (all, for a sampled study).
 
     *cells* has (processes, nodes as in measurements.csv) of the file's decisions for the collective.
     """
@@ -176,7 +176,8 @@ def _expectation(
         expected = f"{float(row['expected_us']):.4g} us, {row['basis']}" if row["expected_us"] else "not known"
         lines.append(f"  expected latency: {expected}{spread}")
     if row["algorithm"] != "default":
-        lines.append(f"  gain over the default ({float(row['default_us']):.4g} us): {float(row['gain_pct']):.1f} %")
+        longer = f"{abs(float(row['gain_pct'])):.1f} % {'longer' if float(row['gain_pct']) >= 0 else 'less'}"
+        lines.append(f"  the default takes {longer} ({float(row['default_us']):.4g} us)")
         lines += _verified(folder, question, size)
     lines.append(
         f"  based on: a model of {len(points)} points {kind} in rounds"
