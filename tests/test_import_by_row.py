@@ -68,7 +68,7 @@ LAYOUTS = {
     "outputs in one file": (
         {
             f"bcast_{a}_{m}.log": "".join(
-                f"np={p}\n\n# OSU MPI Broadcast Latency Test v7.3\n# Size       Avg Latency(us)\n"
+                "next launch\n\n# OSU MPI Broadcast Latency Test v7.3\n# Size       Avg Latency(us)\n"
                 + column(f"{s:<10d}{us(a, m, p, s):18.2f}" for s in SIZES) for p in DOUBLED)
             for a, m in NAMES
         },

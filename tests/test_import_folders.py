@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 from collstudy.base.errors import StudyError
-from collstudy.sources.importing import nccl_tests
+from collstudy.sources.importing import nccl_tests, omb
 from collstudy.sources.importing.reading import read_all
 from collstudy.sources.importing.strict import Problems
 from collstudy.sources.importing.words import collective_in
@@ -22,6 +22,9 @@ from test_import_nccl import TIMES, printed
         ("all_reduce-4-64.out", "allreduce"), ("osu-all-reduce.out", "allreduce"), ("AllGather.csv", "allgather"),
         ("MPI_Alltoall", "alltoall"), ("all_to_all.txt", "alltoall"), ("ReduceScatter.csv", "reduce_scatter"),
         ("reduce-scatter.csv", "reduce_scatter"), ("small_reduce.csv", "reduce"), ("Bcast", "bcast"), ("call_reduce.c", "reduce"),
+        ("bcast_scatter_allgather_core.csv", "bcast"), ("broadcast-scatter-allgather-ring.txt", "bcast"),
+        ("scatter_allgather_bcast.csv", "bcast"), ("reduce_scatter_ring.csv", "reduce_scatter"),
+        ("allreduce_reduce_scatter_allgather.csv", "allreduce"), ("reduce_scatter_gather.csv", "reduce"),
     ],
 )  # fmt: skip
 def test_spellings_of_collectives(name: str, collective: str) -> None:
@@ -206,3 +209,123 @@ def test_formats_that_are_not_read_are_named(tmp_path: Path) -> None:
         StudyError, match=r"bcast0.json, .*, bcast4.json, ...: this format is not read; write a CSV table"
     ):
         drafted(tmp_path)
+
+
+def test_numbers_of_ranks_between_outputs(tmp_path: Path) -> None:
+    """A script that prints the number of ranks, and appends the outputs of its loops to one file."""
+    run = "".join(f"Processes: {ranks}\n{output('Broadcast', ranks / 10)}" for ranks in (2, 3, 4))
+    folder = write(tmp_path / "theirs", {"linear_core.txt": f"Run number: 1\n{run}Run number: 2\n{run}Processes: 5\n"})
+    (entry,), questions = drafted(folder)
+    assert entry["path"] == "{algorithm}_{mapping}.txt" and "by_row" not in entry
+    assert (
+        "whether the 2 outputs of a number of ranks in a file are launches" in questions
+        and "processes;" not in questions
+    )
+    assert [row[2::2] for row in read(folder)] == [(2, 0.2), (3, 0.3), (4, 0.4)] * 2
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("Processes: 4", "4"), ("number of processes = 16", "16"), ("running with 8 MPI ranks", "8"), ("NP=32", "32"), ("64 tasks", "64"),
+        ("srun --ntasks=12 ./osu_bcast -f", "12"), ("mpirun -n 6 ./osu_bcast", "6"), ("2 nodes, 24 processes per node", ""),
+        ("# Processes: 4", "4"), ("Run number: 3", ""), ("4 processes and 8 ranks", ""), ("processes: 2.5", ""),
+        ("mpirun -n 6 ./osu_reduce", ""),
+    ],
+)  # fmt: skip
+def test_lines_with_a_number_of_ranks(line: str, said: str) -> None:
+    assert omb.ranks_said(f"{line}\n{output('Broadcast', 0.5)}", "bcast") == ([said] if said else [])
+
+
+def test_numbers_of_ranks_that_not_all_outputs_have(tmp_path: Path) -> None:
+    texts = output("Broadcast", 0.5) + "Processes: 4\n" + output("Broadcast", 0.6)
+    (entry,), questions = drafted(write(tmp_path, {"linear_core.txt": texts}))
+    assert "processes; it can be set in `constants` or `by_row`" in questions
+
+
+def test_the_number_of_ranks_of_a_name_is_kept(tmp_path: Path) -> None:
+    folder = write(tmp_path / "theirs", {"linear_core_np8.txt": "Processes: 4\n" + output("Broadcast", 0.5)})
+    assert [row[2] for row in read(folder)] == [8]
+
+
+SAME = "whether the files of a collective are launches of the same cells"
+
+
+def test_files_that_differ_in_what_no_field_tells(tmp_path: Path) -> None:
+    """Virtual and physical machines in two folders; of other algorithms, mappings, ranks or machines, files have other cells."""
+    table = "Processes,Size,Latency (us)\n2,1,0.2\n"
+    names = ("virtual/bcast_linear_core.csv", "physical/bcast_linear_core.csv", "physical/reduce_linear_core.csv",
+             "other/bcast_chain_core.csv", "another/bcast_linear_node.csv", "one/bcast_binary_core_epyc.csv",
+             "two/bcast_binary_core_thin.csv", "three/pipeline_core_np2.csv", "four/pipeline_core_np4.csv")  # fmt: skip
+    _, questions = drafted(write(tmp_path, dict.fromkeys(names, table)))
+    (asked,) = (line for line in questions.splitlines() if SAME in line)
+    assert asked.startswith(
+        "physical/bcast_{algorithm}_{mapping}.csv (1 file), virtual/bcast_{algorithm}_{mapping}.csv (1 file): "
+    )
+
+
+def test_a_mapping_that_only_some_files_name(tmp_path: Path) -> None:
+    """Socket: the transport of messages between nodes."""
+    texts = dict.fromkeys(
+        ("bcast_linear_internode_Socket_np2.txt", "bcast_linear_internode_np2.txt"), output("Broadcast", 0.5)
+    )
+    _, questions = drafted(write(tmp_path, texts))
+    assert "whether Socket in the names is the mapping; other files name none" in questions
+
+
+def test_documents_and_notebooks_are_no_results(tmp_path: Path) -> None:
+    text = output("Broadcast", 0.25)
+    others = dict.fromkeys(("README.md", "bcast.ipynb", "bcast.json", "job.sh"), text)
+    (entry,), questions = drafted(write(tmp_path, {"linear_core_np4.txt": text, **others}))
+    assert entry["path"] == "{algorithm}_{mapping}_np{processes}.txt"
+    assert questions == "bcast.json: this format is not read; write a CSV table of its times"
+
+
+def test_sentences_are_no_table(tmp_path: Path) -> None:
+    sentences = "Broadcast time for 1 processes: 0.5 seconds\nCaught signal 11\nBroadcast failed\n"
+    (entry,), questions = drafted(
+        write(tmp_path, {"linear_core_np4.txt": output("Broadcast", 0.25), "slurm-4711.out": sentences})
+    )
+    assert (
+        entry["format"] == "omb" and "1 file without a table of times that is recognised: slurm-4711.out" in questions
+    )
+
+
+@pytest.mark.parametrize("name", ["bandwidth_mb_s", "Bandwidth (MB/s)", "MB/s", "BW [MBps]"])
+def test_columns_of_bandwidths(tmp_path: Path, name: str) -> None:
+    """MB/s is not a time in seconds."""
+    (entry,), questions = drafted(write(tmp_path, {"osu_bw_core.csv": f"size,{name}\n1,4.5\n2,9.0\n"}))
+    assert entry["columns"] == {"size_bytes": "size", "bandwidth_mb_s": name} and "time" not in questions
+
+
+def test_basic_linear_of_a_reduce(tmp_path: Path) -> None:
+    table = "Algorithm,Mapping,np,size,us\nbasic_linear,core,2,8,0.5\nchain,core,2,8,0.6\n"
+    (entry,), questions = drafted(write(tmp_path, {"reduce.csv": table}))
+    assert entry["algorithms"] == {"basic_linear": "linear", "chain": "chain"}
+    assert "whether the algorithm basic_linear is linear" in questions
+
+
+def test_the_same_problem_of_many_files_is_short(tmp_path: Path) -> None:
+    multiple = "# OSU MPI Multiple Bandwidth / Message Rate Test v5.3\n# Size   MB/s   Messages/s\n1  4.5  4500000\n"
+    files = {f"osu_mbw_mr_{letter}.out": multiple for letter in "abcde"}
+    _, questions = drafted(write(tmp_path, {"linear_core_np4.txt": output("Broadcast", 0.25), **files}))
+    assert questions == (
+        "osu_mbw_mr_a.out, osu_mbw_mr_b.out, osu_mbw_mr_c.out, osu_mbw_mr_d.out, osu_mbw_mr_e.out: output of the "
+        "benchmark multiple bandwidth / message rate, which is not imported"
+    )
+
+
+def test_names_that_several_patterns_fit(tmp_path: Path) -> None:
+    """knomial-tree is one name, so binary-tree does not fit its pattern."""
+    names = ("binary-tree", "knomial-tree", "chain")
+    folder = write(tmp_path / "theirs", {f"core_np4/osu-bcast-{name}.txt": output("Broadcast", 0.5) for name in names})
+    assert {row[0] for row in read(folder)} == {"binary_tree", "knomial", "chain"}
+
+
+def test_a_pattern_that_takes_a_file_of_another_is_named(tmp_path: Path) -> None:
+    """In ring_allgather, only ring is an algorithm."""
+    table = "Processes,Size,Latency (us)\n2,1,0.2\n"
+    names = ("bcast_scatter_allgather_core.csv", "bcast_ring_allgather_core.csv")
+    _, questions = drafted(write(tmp_path, dict.fromkeys(names, table)))
+    assert "bcast_{algorithm}_allgather_{mapping}.csv: matches " in questions
+    assert "/bcast_scatter_allgather_core.csv too, whose content is another; move it" in questions

@@ -11,6 +11,7 @@ from collstudy.base.paths import ROOT
 from collstudy.sources.importing.entries import entries_of, merged, pico_entries
 from collstudy.sources.importing.file_names import machines_in
 from collstudy.sources.importing.grouping import groups_of, special
+from collstudy.sources.importing.shared_cells import questions_about
 from collstudy.study.config import Configuration
 from collstudy.study.machines import Machine
 
@@ -43,8 +44,9 @@ def draft(folder: Path, name: str, machine: str | None, configuration: Configura
             f"{folder}: contains no CSV file, no output of OSU Micro-Benchmarks, Intel MPI Benchmarks or nccl-tests, "
             "and no archive of PICO" + "".join(f"; {text}" for text in unread)
         )
-    machines = machines_in(folder, imported)
-    if len(machines) > 1:
+    said = machines_in(folder, imported)
+    questions += questions_about(entries, said)
+    if len(machines := sorted(set(said.values()))) > 1:
         questions.append(f"files: their names say {' and '.join(machines)}; give each machine a study of its own")
     software = {"suite": "OSU Micro-Benchmarks", "mpi": "Open MPI"}
     formats = {entry.get("format") for entry in entries}
@@ -105,7 +107,7 @@ def _by_text(questions: list[str], folder: Path) -> list[str]:
     for question in questions:
         about = re.fullmatch(rf"{re.escape(str(folder))}/(.* \(\d+ files?\)): (.*)", question)
         patterns = found.setdefault(about.group(2) if about else question, [])
-        patterns += [about.group(1)] if about else []
+        patterns += [about.group(1)] if about and about.group(1) not in patterns else []
     return [f"{_some(patterns)}: {text}" if patterns else text for text, patterns in found.items()]
 
 

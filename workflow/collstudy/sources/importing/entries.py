@@ -92,7 +92,7 @@ def entries_of(
         mine = entry | {"collective": one, **({"columns": {**columns}} if columns else {})}
         where = f"{group.where}: {one}" if len(several) > 1 else group.where
         entries.append(_named(mine, values, where, catalogue, questions))
-    missing = _missing(entries, group.kind, columns)
+    missing = _missing(entries, group, columns)
     told = _count_rows(entries, missing, group, columns, machine, questions)
     _ask_for_fields(entries, [field for field in missing if field not in told], group.where, questions)
     return entries
@@ -118,6 +118,8 @@ def _ask_for_unit(entry: dict[str, Any], times: set[str], group: Group, question
     """Ask for the unit of the *times* if their header has none, or if they are too short for us; us is not written."""
     values = [value for text in times if (value := bare_tables.number(text.replace(",", "."))) is not None]
     middle = statistics.median(values or [1.0])
+    if "latency_us" not in entry.get("columns", {}) and "bandwidth_mb_s" in entry.get("columns", {}):
+        entry.pop("unit", None)
     if group.kind == "bare":
         entry["unit"] = "?"
     if entry.get("unit") == "?" and 0 < middle < CACHE_LINE:
@@ -176,9 +178,9 @@ def _named(
     return entry
 
 
-def _missing(entries: list[dict[str, Any]], kind: str, columns: dict[str, str]) -> list[str]:
-    """Return the fields that neither the columns nor the name of the files give."""
-    entry = entries[0]
+def _missing(entries: list[dict[str, Any]], group: Group, columns: dict[str, str]) -> list[str]:
+    """Return the fields that neither the columns, the names nor the texts of the files give."""
+    entry, kind = entries[0], group.kind
     given = {*columns, *entry.get("wide", {}), *(("latency_us",) if "wide" in entry else ())}
     given |= set(re.findall(r"\{(\w+)\}", entry["path"]))
     per_node = "processes_per_node" in given
@@ -188,11 +190,16 @@ def _missing(entries: list[dict[str, Any]], kind: str, columns: dict[str, str]) 
         given |= {"size_bytes"}
     if kind in ("omb", "imb"):
         given |= {"latency_us"}
-    if kind == "imb":
+    if kind == "imb" or (kind == "omb" and all(_ranks_said(group, entry["collective"]))):
         given |= {"processes"}
     if entry["collective"] in POINT_TO_POINT:
         given |= {"algorithm", "processes"}
     return [field for field in (*NEEDED, *["nodes"] * per_node) if field not in given]
+
+
+def _ranks_said(group: Group, collective: str) -> list[list[str]]:
+    """Return the numbers of ranks that lines of each raw output say."""
+    return [omb.ranks_said(read_text(path), collective) for path in group.paths]
 
 
 def _count_rows(
@@ -239,10 +246,15 @@ def _count_rows(
         return {*proposal.rules}
     hint = "; with --machine, process counts that fit its cores are proposed"
     if outputs > 1:
-        questions.append(
-            f"{group.where}: whether the {outputs} outputs in a file are launches of the same cells; if not, `by_row` or a file for each"
-            + hint * (machine is None and "processes" in wanted)
-        )
+        of_ranks = ""
+        if not wanted and all(said := _ranks_said(group, entries[0]["collective"])):
+            outputs = max(of.count(ranks) for of in said for ranks in of)
+            of_ranks = " of a number of ranks"
+        if outputs > 1:
+            questions.append(
+                f"{group.where}: whether the {outputs} outputs{of_ranks} in a file are launches of the same cells; if not, `by_row` or "
+                "a file for each" + hint * (machine is None and "processes" in wanted)
+            )
         return set()
     questions += [
         f"{group.where}: {field}; it can be set in `constants` or `by_row` (a file has {rows} row{'s' * (rows != '1')})"

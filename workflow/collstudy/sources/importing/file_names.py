@@ -313,13 +313,14 @@ def joined(groups: dict[tuple, list[Path]]) -> dict[tuple, list[Path]]:
     return found
 
 
-def machines_in(folder: Path, known: list[str]) -> list[str]:
-    """Return the words of names of machines (thin of orfeo-thin) by which files of the folder differ."""
+def machines_in(folder: Path, known: list[str]) -> dict[str, str]:
+    """Return the word of a machine's name (thin of orfeo-thin) that a file's name has, by path, for files with one such word."""
     words = [word for name in known for word in set(name.split("-")) if len(word) > 3]
     single = {word for word in words if words.count(word) == 1}
-    said = []
-    for path in folder.rglob("*"):
+    said = {}
+    for path in sorted(folder.rglob("*")):
         if path.is_file():
             name = re.sub(r"(?<=[a-z])(?=[A-Z]{2})", "_", str(path.relative_to(folder))).lower()
-            said.append(single & set(re.split(r"[^a-z]+", name)))
-    return sorted({word for found in said if len(found) == 1 for word in found})
+            found = single & set(re.split(r"[^a-z]+", name))
+            said |= {str(path): found.pop()} if len(found) == 1 else {}
+    return said

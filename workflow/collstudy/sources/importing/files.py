@@ -28,12 +28,17 @@ def resolve(pattern: str) -> str:
 
 
 def files_of(study: Study) -> list[tuple[dict[str, Any], Path]]:
-    """Return the files that a study imports, each with its entry in the study's YAML; may be empty.
+    """Return the files that a study imports, each with its entry in the study's YAML; may be empty."""
+    return files_of_entries(study.source.files)
+
+
+def files_of_entries(entries: list[dict[str, Any]]) -> list[tuple[dict[str, Any], Path]]:
+    """Return the files of entries, each with its entry.
 
     A file that several patterns match belongs to the most specific one, with the longest fixed text: bcast1_fixed_core.csv to
     bcast{algorithm}_fixed_{mapping}.csv, not to bcast{algorithm}_{mapping}.csv. Equally long patterns share it.
     """
-    matched = [(entry, path) for entry in study.source.files for path in sorted(glob.glob(glob_of(entry)))]
+    matched = [(entry, path) for entry in entries for path in sorted(glob.glob(glob_of(entry)))]
     longest: dict[str, int] = {}
     for entry, path in matched:
         longest[path] = max(longest.get(path, 0), _fixed_text(entry))
@@ -69,6 +74,11 @@ def from_name(path: Path, entry: dict[str, Any]) -> dict[str, str]:
     pattern = re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>[^/]+)", pattern)
     found = re.fullmatch(pattern, str(path))
     return found.groupdict() if found else {}
+
+
+def gives(entry: dict[str, Any], name: str) -> bool:
+    """Return whether the path of an entry, its constants or `by_row` give a field."""
+    return f"{{{name}}}" in entry.get("path", "") or name in {*entry.get("constants", {}), *entry.get("by_row", {})}
 
 
 def metadata_files(entry: dict[str, Any]) -> list[Path]:

@@ -20,7 +20,7 @@ from collstudy.sources.importing.file_names import (
     pattern_of,
     suffix_of,
 )
-from collstudy.sources.importing.files import glob_of
+from collstudy.sources.importing.files import files_of_entries, glob_of
 from collstudy.sources.importing.strict import read_text
 from collstudy.sources.importing.words import COLLECTIVE, field_of, plain
 from collstudy.study.catalogue import Catalogue
@@ -31,6 +31,24 @@ UNREAD = {
     **dict.fromkeys((".json", ".jsonl", ".parquet", ".pkl", ".npy", ".npz", ".db", ".sqlite"),
         "this format is not read; write a CSV table of its times"),
 }  # fmt: skip
+#: Endings of documents and scripts, which may quote results of others.
+DOCUMENTS = (
+    ".md",
+    ".markdown",
+    ".rst",
+    ".adoc",
+    ".tex",
+    ".bib",
+    ".html",
+    ".ipynb",
+    ".rmd",
+    ".qmd",
+    ".sh",
+    ".sbatch",
+    ".slurm",
+    ".py",
+    ".r",
+)
 #: The part of a file (bytes) in which the output of a benchmark begins, after that of a job.
 BEGINNING = 2**16
 
@@ -66,6 +84,8 @@ def groups_of(folder: Path, catalogue: Catalogue, questions: list[str]) -> list[
     for path in every:
         if how := UNREAD.get(path.suffix.lower()):
             unread[how].append(str(path.relative_to(folder)))
+        if path.suffix.lower() in (*UNREAD, *DOCUMENTS):
+            continue
         if suffix_of(path.name).lower() not in TABLES and not _is_result(path):
             continue
         if strange := special(str(path)):
@@ -74,7 +94,7 @@ def groups_of(folder: Path, catalogue: Catalogue, questions: list[str]) -> list[
         try:
             found = _kinds(folder, path, catalogue, numbers[path])
         except StudyError as problem:
-            questions.append(str(problem))
+            unread[str(problem).removeprefix(f"{path}: ")].append(str(path.relative_to(folder)))
             continue
         for key in found:
             groups[key].append(path)
@@ -87,8 +107,15 @@ def groups_of(folder: Path, catalogue: Catalogue, questions: list[str]) -> list[
         )
     found = _distinct([Group(*key, paths) for key, paths in joined(groups).items()])
     read = {str(path) for group in found for path in group.paths}
-    for pattern in sorted({group.pattern for group in found}):
-        others = sorted({*glob.glob(glob_of({"path": pattern}))} - read)
+    mine: dict[str, set[str]] = defaultdict(set)
+    for group in found:
+        mine[group.pattern] |= {str(path) for path in group.paths}
+    matched = [
+        (entry["path"], str(path)) for entry, path in files_of_entries([{"path": pattern} for pattern in sorted(mine)])
+    ]
+    for pattern in sorted(mine):
+        taken = {path for of, path in matched if of == pattern} - mine[pattern]
+        others = sorted(({*glob.glob(glob_of({"path": pattern}))} - read) | taken)
         if others:
             questions.append(
                 f"{pattern}: matches {_some(others)} too, whose content is another; move "
@@ -196,5 +223,7 @@ def _header(path: Path, records: list[list[str]], collective: str | None, catalo
     )
     if corner and collective:
         return found
+    if not csv and all(len(row) != len(found) for row in records[1:]):
+        return ()
     of_times = not numbers and len(found) == len(second) and wide([*found], {}, collective, catalogue)
     return found if known >= 2 or of_times or (csv and not (known == 0 and numbers >= 2)) else ()

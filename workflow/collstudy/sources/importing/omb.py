@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import re
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from typing import Any
 
 from collstudy.base.errors import StudyError
 from collstudy.launch.output import parse
+from collstudy.sources.importing.files import gives
 from collstudy.sources.importing.strict import Problems, read_text
 from collstudy.study.names import SIZED, UNSIZED
 
@@ -29,6 +31,12 @@ _TITLES = {
 }  # fmt: skip
 #: The number of ranks in a command that starts a benchmark, as scripts print it.
 _RANKS = re.compile(r"\s(?:-np|--np|-n|--n|--ntasks)[ =](\d+)\b", re.ASCII)
+#: The number of ranks in a line that a script prints before an output: `Processes: 4`, `running with 4 MPI ranks`.
+_SAID = re.compile(
+    r"\b(?:processes|procs|nprocs|np|ranks|tasks)\s*[:=]?\s*(\d+)\b(?!\.)"
+    r"|(?<![-.\w])(\d+)\s+(?:mpi[ -])?(?:processes|procs|ranks|tasks)\b(?! per)",
+    re.IGNORECASE | re.ASCII,
+)
 _VALUES = re.compile(r"\s*\d[\d.]*(\s+[\d.]+)*\s*", re.ASCII)
 _ROW = re.compile(r"^\s*(\d+)\s+[\d.]+", re.ASCII)
 
@@ -47,6 +55,21 @@ def collectives_of(text: str) -> list[str]:
     return list(dict.fromkeys(name for line in text.splitlines() if (name := titled(line))))
 
 
+def ranks_said(text: str, collective: str) -> list[str]:
+    """Return the number of ranks of each output of a collective in a text, as the nearest line before it says (`Processes: 4`, or the
+    command); [] unless a line says it of each.
+    """
+    said, found = "", []
+    for line in text.splitlines():
+        numbers = {number for of in _SAID.findall(line) for number in of if number}
+        numbers |= {*_RANKS.findall(line)} if re.search(rf"\bosu_{collective}\b", line) else set()
+        if titled(line) == collective:
+            found.append(said)
+        elif len(numbers) == 1:
+            said = numbers.pop()
+    return found if all(found) else []
+
+
 def commanded(text: str, collective: str) -> tuple[set[int], set[int]]:
     """Return the numbers of ranks, and Open MPI's numbers of forced algorithms, in the commands for a benchmark in a text."""
     commands = re.findall(rf"\b(?:mpirun|mpiexec|prun|srun)\b.*\bosu_{collective}\b", text)
@@ -60,10 +83,13 @@ def commanded(text: str, collective: str) -> tuple[set[int], set[int]]:
 def rows(path: Path, entry: dict[str, Any], problems: Problems) -> Iterator[tuple[int, dict[str, str]]]:
     """Yield line number and fields of each message size; outputs of other collectives in the file are skipped.
 
-    Raises StudyError for truncated output, crashed runs and other files.
+    The number of ranks is that of ranks_said(), unless the entry gives it. Raises StudyError for truncated output, crashed runs
+    and other files.
     """
     text = read_text(path)
     lines = text.splitlines()
+    starts = [number for number, line in enumerate(lines, 1) if titled(line) == entry["collective"]]
+    said = [] if gives(entry, "processes") else ranks_said(text, entry["collective"])
     for number, line in enumerate(lines, 1):
         found = CRASHED.search(line)
         if found:
@@ -98,4 +124,5 @@ def rows(path: Path, entry: dict[str, Any], problems: Problems) -> Iterator[tupl
     for line, size, sample in zip(places, sizes, samples, strict=True):
         # Latencies begin with an empty message.
         if size != 0:
-            yield line, {key: str(value) for key, value in sample.items()}
+            ranks = {"processes": said[bisect.bisect(starts, line) - 1]} if said else {}
+            yield line, ranks | {key: str(value) for key, value in sample.items()}

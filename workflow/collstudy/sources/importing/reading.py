@@ -246,6 +246,8 @@ def _check_entry(entry: dict[str, Any], path: Path, study: Study, catalogue: Cat
         )
     given = {*entry.get("columns", {}), *entry.get("constants", {}), *entry.get("by_row", {}), *from_name(path, entry)}
     given |= {*entry.get("wide", {}), "latency_us"} if "wide" in entry else set()
+    if kind == "omb" and omb.ranks_said(read_text(path), collective):
+        given.add("processes")
     per_node = "processes_per_node" in given
     needed = [] if collective in POINT_TO_POINT or kind == "imb" else ["nodes" if per_node else "processes"]
     if kind == "csv":

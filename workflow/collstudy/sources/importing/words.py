@@ -22,7 +22,8 @@ FIELDS = {
     "iters": "iterations", "launch": "launch", "run": "launch", "repetition": "launch", "lat": "latency_us",
     "ppn": "processes_per_node", "rankspernode": "processes_per_node", "processespernode": "processes_per_node",
     "taskspernode": "processes_per_node", "procspernode": "processes_per_node", "nodesxppn": "processes",
-    "bandwidth": "bandwidth_mb_s", "bw": "bandwidth_mb_s", "core1": "from_core", "corea": "from_core", "core2": "to_core",
+    "bandwidth": "bandwidth_mb_s", "bw": "bandwidth_mb_s", "mbs": "bandwidth_mb_s",
+    "core1": "from_core", "corea": "from_core", "core2": "to_core",
     "coreb": "to_core", "us": "latency_us", "usec": "latency_us", "ns": "latency_us", "ms": "latency_us", "tavg": "latency_us",
     "tmin": "min_latency_us", "tmax": "max_latency_us",
 }  # fmt: skip
@@ -34,6 +35,7 @@ COLLECTIVE = ("collective", "operation", "type", "benchmark", "test")
 DEFAULT = ("ignore", "standard", "def", "baseline", "base")
 _UNIT = re.compile(r"(?:^|[(\[ _])(ns|us|ms|s|\u00b5s|usec|msec|nsec|sec)[)\]]?\s*$", re.IGNORECASE)
 _SIZE_UNIT = re.compile(r"[(\[ _](bytes?|B|KiB|KB|MiB|MB)[)\]]?\s*$", re.IGNORECASE)
+_RATE = re.compile(r"[(\[ _]MB[/_ ]?p?s[)\]]?\s*$", re.IGNORECASE)
 _UNITS = {"nsec": "ns", "usec": "us", "msec": "ms", "sec": "s", "\u00b5s": "us"}
 
 
@@ -45,15 +47,17 @@ def plain(text: str) -> str:
 def field_of(name: str) -> str | None:
     """Return the field that a column's name denotes; None if unknown."""
     # The corner of a wide table: size/ranks, size \\ ranks.
-    name = re.split(r"\s*[/\\|]", name)[0] if re.fullmatch(r"\w+\s*[/\\|]\s*\w+", name) else name
-    found = FIELDS.get(plain(without_unit(_SIZE_UNIT.sub("", name))), FIELDS.get(plain(name)))
+    corner = re.fullmatch(r"\w+\s*[/\\|]\s*\w+", name) and plain(name) not in FIELDS
+    name = re.split(r"\s*[/\\|]", name)[0] if corner else name
+    bare = _SIZE_UNIT.sub("", _RATE.sub("", name))
+    found = FIELDS.get(plain(without_unit(bare)), FIELDS.get(plain(name)))
     counted = FIELDS.get(_COUNT.sub("", plain(name)))
     return found or (counted if counted in ("processes", "nodes") else None)
 
 
 def unit_of(name: str) -> str | None:
     """Return the unit of time in a column's name; None if there is none."""
-    found = _UNIT.search(name)
+    found = None if _RATE.search(name) else _UNIT.search(name)
     return _UNITS.get(found.group(1).lower(), found.group(1).lower()) if found else None
 
 
@@ -74,14 +78,21 @@ def size_unit_of(name: str) -> str | None:
 
 
 def collective_in(text: str, catalogue: Catalogue) -> str | None:
-    """Return the longest name of a collective in a text (also before capitals, bcastEPYC, and as all_reduce or All-to-All); None if
-    there is none.
+    """Return the longest name of a collective in a text (also before capitals, bcastEPYC, and as all_reduce or All-to-All), other than
+    in the name of an algorithm (bcast_scatter_allgather); None if there is none.
     """
     text = re.sub(r"(?<=[a-z])(?=[A-Z]{2})", "_", text).lower().replace("broadcast", "bcast")
     text = re.sub(r"(?<![a-z])all[-_ ](?=reduce|gather|to)", "all", text)
     text = re.sub(r"(?<=allto)[-_ ](?=all)", "", text)
     text = re.sub(r"reduce[- ]?(?=scatter)", "reduce_", text)
     found = [name for name in catalogue.algorithms if re.search(rf"(^|[^a-z]){name}([^a-z]|$)", text)]
+    for name in found:
+        others = {other for other in found if other != name}
+        for algorithm, entry in catalogue.algorithms[name].items():
+            for words in (algorithm, str(entry.get("mpich", {}).get("algorithm", algorithm))):
+                written = re.search(re.escape(words).replace("_", "[-_ ]?"), text)
+                if others and written and all(other in words for other in others):
+                    return name
     return max(found, key=len) if found else None
 
 
@@ -98,6 +109,8 @@ def algorithm_like(text: str, collective: str, catalogue: Catalogue) -> str | No
     word = plain(text)
     if word in DEFAULT:
         return "default"
+    if word == "basiclinear" and "linear" in catalogue.algorithms[collective]:
+        return "linear"
     alike = {
         name
         for name, entry in catalogue.algorithms[collective].items()
@@ -115,4 +128,6 @@ def algorithm_named(text: str, collective: str, catalogue: Catalogue) -> str | N
         words = [name, entry["label"], *(listed if isinstance(listed, list) else [listed])]
         if plain(text) in {plain(word) for word in words} | {plain(word).removesuffix("tree") for word in words}:
             return name
+    if plain(text).endswith("tree"):
+        return algorithm_named(plain(text).removesuffix("tree"), collective, catalogue)
     return None
