@@ -31,6 +31,30 @@ def test_a_linear_broadcast_that_grows_like_a_tree() -> None:
     assert finding.where == "bcast linear" and "is at least 0.65" in finding.found
 
 
+def barriers(exponent: float, algorithm: str, mapping: str = "core", noise: float = 0.03) -> Rows:
+    """Return barriers whose time grows with this power of the number of ranks."""
+    rng = random.Random(7)
+    return [
+        {"collective": "barrier", "algorithm": algorithm, "mapping": mapping, "nodes": 2, "processes": ranks, "size_bytes": None,
+         "launch": 1, "latency_us": round(0.2 * ranks**exponent * rng.gauss(1, noise), 2), "file": "barrier.csv", "line": ranks}
+        for ranks in range(2, 49)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("algorithm", ["linear", "double_ring"])
+def test_a_barrier_that_grows_like_a_tree(algorithm: str) -> None:
+    """The option for another collective was given, so that the default ran."""
+    (finding,) = found(barriers(0.55, algorithm))["wrong algorithm"]
+    assert finding.where == f"barrier {algorithm}"
+    assert (
+        finding.found.startswith("the time grows with")
+        and f"of a {algorithm} barrier is at least 0.65" in finding.found
+    )
+    assert found(barriers(0.95, algorithm)) == {} and found(barriers(0.55, "tree")) == {}
+    # By node, the network dominates.
+    assert "wrong algorithm" not in found(barriers(0.4, algorithm, "node"))
+
+
 def test_a_mapping_that_never_left_the_node() -> None:
     rest = [row for row in sound() if (row["algorithm"], row["mapping"]) != ("chain", "node")]
     stayed = [row | {"mapping": "node"} for row in sound(seed=5, algorithms=("chain",)) if row["mapping"] == "core"]

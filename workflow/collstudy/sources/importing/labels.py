@@ -40,7 +40,9 @@ SAME_MESSAGES = ({"linear", "linear_nb"}, {"linear", "linear_sync"}, {"ring", "s
 #: Exponent with which the time grows with the number of ranks, for 1 to 8 KiB within one node. In all authors' data it is 0.79 to 1.4
 #: if one rank sends every message, or one message passes every rank; for trees it is 0.34 to 0.97.
 LEAST_GROWTH = 0.65
-GROWS_WITH_RANKS = ("linear", "pipeline")
+#: By collective, the algorithms with such messages. Barriers are judged by core only (measured: 0.88 to 1.5 for these, 0.24 to 0.96 for
+#: others; by socket and node, linear ones have 0.39 to 1.0).
+GROWS_WITH_RANKS = {"bcast": ("linear", "pipeline"), "barrier": ("linear", "double_ring")}
 #: Limit for the difference between sources of one machine (measured: 2 to 13 %).
 DISAGREE_MEDIAN = 0.2
 #: Number of runs in a file that are compared.
@@ -232,14 +234,14 @@ def not_forced(table: Table) -> Iterator[Finding]:
 
 
 def growth(table: Table, machine: Machine) -> Iterator[Finding]:
-    """Find broadcasts whose time grows more slowly with the number of ranks than their algorithm's messages allow."""
+    """Find broadcasts and barriers whose time grows more slowly with the number of ranks than their algorithm's messages allow."""
     found: dict[tuple, list[tuple[str, float]]] = {}
     for series, times in table.columns():
         source, collective, algorithm, _, mapping = series
-        if collective != "bcast" or algorithm not in GROWS_WITH_RANKS:
+        if algorithm not in GROWS_WITH_RANKS.get(collective, ()) or (collective == "barrier" and mapping != "core"):
             continue
         sizes, processes = table.sizes, table.processes
-        used = ~np.isnan(times) & (sizes >= 1024) & (sizes <= 8192)
+        used = ~np.isnan(times) & ((sizes >= 1024) & (sizes <= 8192) | (collective == "barrier"))
         used &= (processes >= 4) & (processes <= machine.cores_per_node)
         slopes = [
             _slope(np.log(processes[of]), np.log(times[of]))
@@ -253,10 +255,11 @@ def growth(table: Table, machine: Machine) -> Iterator[Finding]:
         low = [(mapping, slope) for mapping, slope in slopes if slope < LEAST_GROWTH]
         if low:
             shown = ", ".join(f"{slope:.2f} (by {mapping})" for mapping, slope in low)
+            messages, name = ("", "barrier") if key[1] == "barrier" else ("for 1 to 8 KiB ", "broadcast")
             yield Finding(
                 "wrong algorithm", whole_series(*key),
-                f"for 1 to 8 KiB the time grows with the number of ranks to the power of {shown}, as in a tree; the exponent of a {key[2]} "
-                f"broadcast is at least {LEAST_GROWTH}",
+                f"{messages}the time grows with the number of ranks to the power of {shown}, as in a tree; the exponent of a {key[2]} "
+                f"{name} is at least {LEAST_GROWTH}",
                 "likely",
             )  # fmt: skip
 
