@@ -233,3 +233,12 @@ def test_a_slow_launch_in_a_scan_of_all_ranks() -> None:
     slow = changed(rows, only(processes=50), scaled(6))
     (finding,) = found(slow)["outlier"]
     assert "1 launch is 6 times slower" in finding.found and "50 ranks" in finding.found
+
+
+@pytest.mark.parametrize(("mapping", "accused"), [("core", {"bcast chain, by core"}), ("node", set())])
+def test_one_node_beside_a_study_of_two(mapping: str, accused: set[str]) -> None:
+    """By core, up to 24 ranks are on a single node in both; by node, they are not."""
+    rows = given(sound(seed=2, algorithms=("binomial",)), algorithm="chain", nodes=1)
+    within = [row for row in rows if row["processes"] <= 24 and row["mapping"] == mapping]
+    findings = beside(within, sound("theirs", 4)).get("wrong algorithm", [])
+    assert {finding.where for finding in findings} == accused

@@ -110,8 +110,13 @@ class ImportedSource(Source):
         if most_cells(rows) < copies.LEAST_COPIED:
             return {}
         nodes: dict[str, set[int]] = {}
+        machine = self.study.machine
         for row in rows:
-            nodes.setdefault(row["collective"], set()).add(row["nodes"])
+            # By core, the ranks of one node are placed alike on any number of nodes.
+            alike = (
+                {machine.nodes} if row["mapping"] == "core" and row["processes"] <= machine.cores_per_node else set()
+            )
+            nodes.setdefault(row["collective"], set()).update({row["nodes"]} | alike)
         found = {}
         for study in self.others():
             if any(_may_share(entry, path, study, nodes) for entry, path in files_of(study)):

@@ -80,9 +80,9 @@ def check(
         studies = {name: values.reference_for(mine) for name, values in theirs.items() if name in same_machine}
         found += [
             *same_as_another(table), *not_forced(table), *growth(table, machine), *disagreement(table), *stayed_on_the_node(table, machine),
-            *no_effect(table, machine), *displaced(table, studies), *other_studies(table, studies), *at_two_ranks(table), *steps(table),
-            *exchanged(table), *out_of_order(table), *slow_jobs(table), *files_disagree(timed), *limits(timed), *resolution(timed),
-            *_outside(timed), *_flat(table), *_capped(table), *even, *multiples(table),
+            *no_effect(table, machine), *displaced(table, studies), *other_studies(table, studies, machine), *at_two_ranks(table),
+            *steps(table), *exchanged(table), *out_of_order(table), *slow_jobs(table), *files_disagree(timed), *limits(timed),
+            *resolution(timed), *_outside(timed), *_flat(table), *_capped(table), *even, *multiples(table),
             *units(table, machine, {series for finding in even for series in finding.about}), *far_from_neighbours(table),
             *_sizes(timed), *_ends_early(timed), *_steep(table), *_falling(table), *_first(table), *noise(table),
         ]  # fmt: skip

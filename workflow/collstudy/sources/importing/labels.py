@@ -304,7 +304,7 @@ def other_studies(table: Table, studies: Mapping[str, Table]) -> Iterator[Findin
     Defaults depend on the library and its version, and are not compared.
     """
     for study, reference in studies.items():
-        theirs = reference.at(table.cells)
+        theirs = reference.at(table.cells, machine.cores_per_node)
         for one in table.series:
             found = [
                 finding for two in theirs.by_name.get(one[1:], [])

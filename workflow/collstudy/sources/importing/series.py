@@ -146,11 +146,19 @@ class Table:
         """Yield each series with its values."""
         return ((name, self.values[:, index]) for index, name in enumerate(self.series))
 
-    def at(self, cells: np.ndarray) -> Table:
-        """Return the values at other *cells*; NaN where there is none."""
+    def at(self, cells: np.ndarray, node: int = 0) -> Table:
+        """Return the values at other *cells*; NaN where there is none. By core, up to *node* ranks are on a single node, whatever the
+        number of nodes.
+        """
         rows = places(self.cells, cells)
         found = np.full((len(rows), len(self.series)), np.nan)
         found[rows >= 0] = self.values[rows[rows >= 0]]
+        inside = np.flatnonzero(cells[:, 1] <= node)
+        for index in [index for index, name in enumerate(self.series) if name[4] == "core"] if len(inside) else []:
+            mine = np.flatnonzero(~np.isnan(self.values[:, index]) & (self.processes <= node))
+            rows = places(self.cells[mine, 1:], cells[inside, 1:])
+            gaps = np.isnan(found[inside, index]) & (rows >= 0)
+            found[inside[gaps], index] = self.values[mine[rows[gaps]], index]
         return Table(self.series, cells, found)
 
     def grid(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
