@@ -307,3 +307,12 @@ def test_launches_that_disagree_are_one_finding() -> None:
         (finding,) = found(launches)["files disagree"]
         assert f"{pairs - 1} more pairs differ" in finding.found
         assert finding.found.endswith("run3.csv is one of each pair") == (len(slow) == 1)
+
+
+def test_files_of_the_same_name_are_named_with_their_folders() -> None:
+    launches = [
+        row | {"launch": k, "path": f"/{folder}/run.csv"} | (scaled(2)(row) if k == 2 else {})
+        for k, folder in ((1, "physical"), (2, "virtual")) for row in sound(seed=k, algorithms=("chain",)) if row["mapping"] == "core"
+    ]  # fmt: skip
+    (finding,) = found(launches)["files disagree"]
+    assert finding.found.startswith("the times of physical/run.csv and virtual/run.csv differ by 50")

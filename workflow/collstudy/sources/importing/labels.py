@@ -282,9 +282,14 @@ def disagreement(table: Table) -> Iterator[Finding]:
         elif factor := _constant_factor(table[one], table[two]):
             yield Finding(
                 "sources disagree", (one, two),
-                f"almost all times of {one[0]} are {factor:.2f} times those of {two[0]} (median of {cells:,} cells), as on another "
+                f"almost all times of {one[0]} are {_times(factor)} times those of {two[0]} (median of {cells:,} cells), as on another "
                 "processor, at another clock frequency or with another library", "likely",
             )  # fmt: skip
+
+
+def _times(factor: float) -> str:
+    """Format a factor: 1.10, 112.13, but 0.0021."""
+    return f"{factor:.2f}" if factor >= 0.1 else f"{factor:.2g}"
 
 
 def _constant_factor(a: np.ndarray, b: np.ndarray) -> float | None:
@@ -299,7 +304,7 @@ def _constant_factor(a: np.ndarray, b: np.ndarray) -> float | None:
     return float(np.exp(middle)) if constant else None
 
 
-def other_studies(table: Table, studies: Mapping[str, Table]) -> Iterator[Finding]:
+def other_studies(table: Table, studies: Mapping[str, Table], machine: Machine) -> Iterator[Finding]:
     """Find series that differ from those of other studies of the machine: of another algorithm there, or by a constant factor.
     Defaults depend on the library and its version, and are not compared.
     """
@@ -338,7 +343,7 @@ def _beside_study(table: Table, one: Series, theirs: Table, two: Series, study: 
         return None
     return Finding(
         "sources disagree", (one,),
-        f"almost all times are {factor:.2f} times those of {named(two, study)} on this machine (median of {cells:,} cells): are nodes, "
+        f"almost all times are {_times(factor)} times those of {named(two, study)} on this machine (median of {cells:,} cells): are nodes, "
         "placement, library and units the same?", "possible",
     )  # fmt: skip
 
@@ -378,7 +383,7 @@ def files_disagree(timed: Launches) -> Iterator[Finding]:
         # Launches of a disturbed machine may differ strongly, but not by a constant factor.
         strongly = path != second and cells >= 10 and middle / 100 > DISAGREE_MEDIAN
         if source == other and (strongly or _constant_factor(table[one], table[two])):
-            names = {_run_name(path, first, path == second), _run_name(second, last, path == second)}
+            names = {_run_name(path, first, second), _run_name(second, last, path)}
             found.setdefault((source, *one[1:]), []).append((middle, high, cells, names))
     for series, pairs in found.items():
         middle, high, cells, names = max(pairs, key=lambda pair: pair[0])
@@ -393,9 +398,12 @@ def files_disagree(timed: Launches) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _run_name(path: str, number: str, several: bool) -> str:
-    """Return the name of a file, or of one of *several* runs in it."""
-    return f"launch {number} in {Path(path).name}" if several else Path(path).name
+def _run_name(path: str, number: str, other: str) -> str:
+    """Return the name of a file, with its folder if the *other* file of a pair has the same name, or of a run if it is the same file."""
+    name = Path(path).name
+    if path == other:
+        return f"launch {number} in {name}"
+    return f"{Path(path).parent.name}/{name}" if name == Path(other).name else name
 
 
 def agreement_of(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
