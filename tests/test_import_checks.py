@@ -316,3 +316,17 @@ def test_files_of_the_same_name_are_named_with_their_folders() -> None:
     ]  # fmt: skip
     (finding,) = found(launches)["files disagree"]
     assert finding.found.startswith("the times of physical/run.csv and virtual/run.csv differ by 50")
+
+
+@pytest.mark.parametrize("ranks", [range(2, 49), range(12, 61, 2)])
+def test_an_outlier_in_a_short_scan_of_ranks(ranks: range) -> None:
+    """One size at 47 or 25 numbers of ranks, as of a script that scans them."""
+    rng = random.Random(5)
+    rows = [
+        {"collective": "bcast", "algorithm": "chain", "mapping": "core", "nodes": 2, "processes": p, "size_bytes": 4, "launch": 1,
+         "latency_us": round(0.3 * p**0.7 * rng.gauss(1, 0.1), 2), "file": "scan.csv", "line": p}
+        for p in ranks
+    ]  # fmt: skip
+    assert found(rows) == {}
+    (finding,) = found(changed(rows, only(processes=30), lambda row: {"latency_us": 20 * row["latency_us"]}))["outlier"]
+    assert finding.confidence == "likely" and "30 ranks, 4 bytes" in finding.found

@@ -13,14 +13,15 @@ np = lazy("numpy")
 
 #: A launch is an outlier if it is slower than its neighbours in size and processes by this factor; in a quiet series also if it is
 #: QUIET_OUTLIER times slower or faster. From STRANGE times on, it is reported, but not excluded from means.
-#: A series is quiet if at least QUIET_CELLS values are known, of which 95 % are within QUIET of their neighbours (factor), and 99 %
-#: within QUIET_TAIL. In the quiet series of the authors in the atlas, four launches are 10 to 29 times slower, all others less than 7
-#: times slower or faster; each of the four has neighbours that agree within a few percent. A launch within NOT_NEAR times those at the
-#: next number of ranks is not strange. From ISOLATED times slower on, a launch is strange if at least AGREEING neighbours, all but
-#: one, are within AGREED of their median (factor). Three times slower ones are frequent in sound series.
+#: A series is quiet if at least QUIET_CELLS values are known, of which 95 % are within QUIET of their neighbours (factor), and
+#: 99 %, or all but one, within QUIET_TAIL. In the quiet series of the authors in the atlas, four launches are 10 to 29 times
+#: slower, all others less than 7 times slower or faster; each of the four has neighbours that agree within a few percent. A
+#: launch within NOT_NEAR times those at the next number of ranks is not strange. From ISOLATED times slower on, a launch is
+#: strange if at least AGREEING neighbours, all but one, are within AGREED of their median (factor). Three times slower ones are
+#: frequent in sound series.
 OUTLIER, QUIET_OUTLIER, STRANGE, NOT_NEAR = 500.0, 50.0, 10.0, 2.5
 ISOLATED, AGREEING, AGREED = 4.5, 4, 1.15
-QUIET_CELLS, QUIET, QUIET_TAIL = 60, 1.5, 3.0
+QUIET_CELLS, QUIET, QUIET_TAIL = 20, 1.5, 3.0
 #: A series is noisy if at least the fraction NOISY of its cells, and at least NOISY_CELLS, take NOISE_FACTOR times as long as their
 #: neighbours (in sound series at most 0.6 %, or none).
 NOISY, NOISY_CELLS, NOISE_FACTOR = 0.015, 10, 5.0
@@ -81,7 +82,8 @@ def _beside_neighbours(timed: Launches) -> Iterator[tuple[Launches, *tuple[np.nd
                 apart = off[part] if (~np.isnan(off[part])).sum() >= QUIET_CELLS else off
                 apart = apart[~np.isnan(apart)]
                 quiet[part] = len(apart) >= QUIET_CELLS and (
-                    np.quantile(apart, 0.95) < np.log(QUIET) and (apart > np.log(QUIET_TAIL)).mean() <= 0.01
+                    np.quantile(apart, 0.95) < np.log(QUIET)
+                    and (apart > np.log(QUIET_TAIL)).sum() <= max(1, 0.01 * len(apart))
                 )
             cell = np.searchsorted(ranks, mine.processes), np.searchsorted(sizes, mine.sizes)
             above = np.log(mine.us) - around[cell]
