@@ -318,15 +318,32 @@ def test_files_of_the_same_name_are_named_with_their_folders() -> None:
     assert finding.found.startswith("the times of physical/run.csv and virtual/run.csv differ by 50")
 
 
-@pytest.mark.parametrize("ranks", [range(2, 49), range(12, 61, 2)])
-def test_an_outlier_in_a_short_scan_of_ranks(ranks: range) -> None:
-    """One size at 47 or 25 numbers of ranks, as of a script that scans them."""
-    rng = random.Random(5)
-    rows = [
-        {"collective": "bcast", "algorithm": "chain", "mapping": "core", "nodes": 2, "processes": p, "size_bytes": 4, "launch": 1,
-         "latency_us": round(0.3 * p**0.7 * rng.gauss(1, 0.1), 2), "file": "scan.csv", "line": p}
+def scan(algorithm: str, exponent: float, ranks: range = range(2, 49), seed: int = 5, noise: float = 0.1) -> Rows:
+    """Return broadcasts of 4 bytes, as of a script that scans numbers of ranks."""
+    rng = random.Random(seed)
+    return [
+        {"collective": "bcast", "algorithm": algorithm, "mapping": "core", "nodes": 2, "processes": p, "size_bytes": 4, "launch": 1,
+         "latency_us": round(0.3 * p**exponent * rng.gauss(1, noise), 2), "file": "scan.csv", "line": p}
         for p in ranks
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("ranks", [range(2, 49), range(12, 61, 2)])
+def test_an_outlier_in_a_short_scan_of_ranks(ranks: range) -> None:
+    """One size at 47 or 25 numbers of ranks."""
+    rows = scan("chain", 0.7, ranks)
     assert found(rows) == {}
     (finding,) = found(changed(rows, only(processes=30), lambda row: {"latency_us": 20 * row["latency_us"]}))["outlier"]
     assert finding.confidence == "likely" and "30 ranks, 4 bytes" in finding.found
+
+
+def test_one_sender_that_is_a_tree_in_a_scan_of_ranks() -> None:
+    """Of small messages, trees resemble each other, but not a linear broadcast."""
+    tree = scan("binary_tree", 0.6, noise=0.01)
+    assert (
+        found(tree + scan("binomial", 0.6, seed=6, noise=0.01))
+        == {}
+        == found(tree + scan("linear", 0.9, seed=6, noise=0.01))
+    )
+    (finding,) = found(tree + scan("linear", 0.6, seed=6, noise=0.01))["wrong algorithm"]
+    assert (finding.where, finding.confidence) == ("bcast binary_tree and bcast linear", "possible")
