@@ -273,9 +273,9 @@ def test_a_mapping_that_only_some_files_name(tmp_path: Path) -> None:
     assert "whether Socket in the names is the mapping; other files name none" in questions
 
 
-def test_documents_and_notebooks_are_no_results(tmp_path: Path) -> None:
+def test_documents_notebooks_and_programs_are_no_results(tmp_path: Path) -> None:
     text = output("Broadcast", 0.25)
-    others = dict.fromkeys(("README.md", "bcast.ipynb", "bcast.json", "job.sh"), text)
+    others = dict.fromkeys(("README.md", "bcast.ipynb", "bcast.json", "job.sh"), text) | {"osu_bcast.o": text + "\0"}
     (entry,), questions = drafted(write(tmp_path, {"linear_core_np4.txt": text, **others}))
     assert entry["path"] == "{algorithm}_{mapping}_np{processes}.txt"
     assert questions == "bcast.json: this format is not read; write a CSV table of its times"

@@ -197,7 +197,10 @@ def _is_result(path: Path) -> bool:
     file without ending like a table of numbers.
     """
     with path.open("rb") as stream:
-        start = stream.read(BEGINNING).decode("utf-8", "replace")
+        content = stream.read(BEGINNING)
+    if b"\0" in content:
+        return False  # a compiled benchmark has the titles of its output, too
+    start = content.decode("utf-8", "replace")
     table = not path.suffix and bare_tables.has_numbers(start)
     return table or "# OSU MPI" in start or imb.BANNER.search(start) is not None or nccl_tests.is_output(start)
 
