@@ -329,3 +329,25 @@ def test_a_pattern_that_takes_a_file_of_another_is_named(tmp_path: Path) -> None
     _, questions = drafted(write(tmp_path, dict.fromkeys(names, table)))
     assert "bcast_{algorithm}_allgather_{mapping}.csv: matches " in questions
     assert "/bcast_scatter_allgather_core.csv too, whose content is another; move it" in questions
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "osu_linear_core-nr-32:nn-2:ppn-16.4711123.log",
+        "linear_core-np=32,nodes=2.out",
+        "linear_core_nodes=2_ppn=16.out",
+    ],
+)
+def test_counts_between_colons_and_equals_signs(tmp_path: Path, name: str) -> None:
+    folder = write(tmp_path / "theirs", {name: output("Broadcast", 0.5)})
+    (entry,), questions = drafted(folder)
+    assert "{nodes}" in entry["path"] and questions == ""
+    assert [row[2] for row in read(folder)] == [32]
+
+
+def test_the_number_of_an_algorithm_in_a_column(tmp_path: Path) -> None:
+    (entry,), questions = drafted(
+        write(tmp_path, {"bcast_core.csv": "np,size,algorithm_id,us\n4,1,1,0.5\n4,1,2,0.6\n"})
+    )
+    assert (entry["columns"]["algorithm"], entry["algorithms"]) == ("algorithm_id", "numbers")

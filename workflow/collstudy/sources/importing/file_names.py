@@ -148,7 +148,7 @@ def suffix_of(name: str) -> str:
 
 def _parts(name: str) -> list[str]:
     """Split a name into words (even places) and what separates them; dates become *."""
-    return re.split(r"([_\-. ])", _DATE.sub("*", name))
+    return re.split(r"([_\-. :=,])", _DATE.sub("*", name))
 
 
 def _fields_in(
@@ -256,7 +256,7 @@ def _count_of(word: str) -> str:
 def told_by_names(pattern: str, paths: list[Path], names: list[dict[str, str]]) -> Iterator[str]:
     """Yield what is assumed about the numbers in the names of files with this pattern; *names* has the fields of each file."""
     for field in ("nodes", "processes"):
-        found = re.search(rf"([A-Za-z]*)[_\-. ]?\{{{field}\}}([A-Za-z]*)", pattern)
+        found = re.search(rf"([A-Za-z]*)[_\-. :=,]?\{{{field}\}}([A-Za-z]*)", pattern)
         counts = sorted({name[field] for name in names}) if found else []
         if found and not any(map(_count_of, found.groups())) and all(text.isdecimal() for text in counts):
             yield f"whether {_some(sorted(counts, key=int))} in the names are numbers of {field}"

@@ -8,7 +8,8 @@ from collstudy.study.catalogue import Catalogue
 
 #: Words of headers (lower case, letters and digits only, without units) -> field.
 FIELDS = {
-    "algorithm": "algorithm", "algo": "algorithm", "alg": "algorithm", "algorithmname": "algorithm", "mapping": "mapping",
+    "algorithm": "algorithm", "algo": "algorithm", "alg": "algorithm", "algorithmname": "algorithm",
+    "algorithmid": "algorithm", "algid": "algorithm", "algoid": "algorithm", "nr": "processes", "nn": "nodes", "mapping": "mapping",
     "allocation": "mapping", "mapby": "mapping", "map": "mapping", "binding": "mapping", "processes": "processes",
     "process": "processes", "proc": "processes", "procs": "processes", "np": "processes", "ranks": "processes",
     "cores": "processes", "p": "processes", "tasks": "processes", "processors": "processes", "nodes": "nodes",
