@@ -347,3 +347,14 @@ def test_one_sender_that_is_a_tree_in_a_scan_of_ranks() -> None:
     )
     (finding,) = found(tree + scan("linear", 0.6, seed=6, noise=0.01))["wrong algorithm"]
     assert (finding.where, finding.confidence) == ("bcast binary_tree and bcast linear", "possible")
+
+
+@pytest.mark.parametrize(("least", "accused"), [(8, True), (1024, False)])
+def test_small_messages_of_many_ranks_that_grow(least: int, accused: bool) -> None:
+    """In an allgather of 1024 ranks, 64 bytes are 64 KiB; of 8 ranks, times do not grow like this."""
+    rows = [
+        {"collective": "allgather", "algorithm": "ring", "mapping": "core", "nodes": 2, "processes": ranks, "size_bytes": size, "launch": 1,
+         "latency_us": round(10 + 1024 / least * ranks * size / 1000, 2), "file": "a.csv", "line": size}
+        for ranks in (least, 2 * least, 4 * least) for size in SIZES
+    ]  # fmt: skip
+    assert ("sizes" in found(rows)) is accused

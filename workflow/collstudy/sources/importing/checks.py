@@ -38,6 +38,12 @@ np = lazy("numpy")
 #: No time grows by more than STEEP both from the smallest size to FEW_BYTES and from there to at least eight times as many bytes
 #: (measured: the smaller of the two factors is at most 1.4 in the median over ranks, and at most 3.6 at single rank counts).
 STEEP, FEW_BYTES = 3.0, 64
+#: Collectives in which a rank sends or receives a message of this size for each other rank: with more ranks than MANY_RANKS, all
+#: messages together are large.
+OF_EACH_RANK, MANY_RANKS = (
+    ("allgather", "allgatherv", "alltoall", "alltoallv", "gather", "gatherv", "scatter", "scatterv"),
+    64,
+)
 #: The smallest rank count takes at most this many times as long as the next larger one (measured: 0.3 to 2.2 in the median over
 #: small and large sizes; 3.1 over small ones alone).
 FALLING = 3.0
@@ -315,7 +321,9 @@ def _steep(table: Table) -> Iterator[Finding]:
     """Find times of a few bytes that grow as if the sizes were kilobytes, and keep growing: the sizes have another unit."""
     for series, values in table.columns():
         growths = []
-        for _, sizes, times in _by_ranks(table, values):
+        for ranks, sizes, times in _by_ranks(table, values):
+            if series[1] in OF_EACH_RANK and ranks > MANY_RANKS:
+                continue
             few = (sizes >= 8 * sizes[0]) & (sizes <= FEW_BYTES)
             more = (sizes >= 8 * FEW_BYTES) & (sizes <= 64 * FEW_BYTES)
             if few.any() and more.any():
