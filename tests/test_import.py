@@ -220,3 +220,23 @@ def test_a_cell_for_each_number_of_nodes(checkout: Checkout) -> None:
     assert found == {
         ("linear", "1"): "measured", ("linear", "2"): "measured", ("chain", "1"): "missing", ("chain", "2"): "measured",
     }  # fmt: skip
+
+
+SELECTED = STUDY + "      where: {{Max: {selected}}}\n"
+
+
+@pytest.mark.parametrize(("selected", "times"), [("'0.5'", ["0.4"]), ("['0.5', '0.6']", ["0.4", "0.5"])])
+def test_rows_of_a_table_are_selected(theirs: Import, selected: str, times: list[str]) -> None:
+    """As of one of several machines; the others are no fault."""
+    theirs.collect(SELECTED.replace("{selected}", selected), {"bcast_a.csv": GOOD})
+    assert [row["latency_us"] for row in theirs.rows()] == times
+    assert theirs.rows("import-checks") == []
+
+
+def test_a_selection_that_cannot_be(theirs: Import) -> None:
+    refused = theirs.refused(STUDY + "      where: {{Cloud: azure}}\n", {"bcast_a.csv": GOOD})
+    assert "no column 'Cloud' for `where`" in refused
+    refused = theirs.refused(SELECTED.replace("{selected}", "'7'"))
+    assert "none of 0 rows can be used: 3 table rows that the study does not select (where)" in refused
+    refused = theirs.refused(RAW + "      where: {{Max: '1'}}\n", {"linear_core_2.txt": ""})
+    assert "`where` selects rows of the formats csv and pico, not of omb" in refused

@@ -71,8 +71,8 @@ def _fields(line: str, separator: str) -> list[str]:
 
 def rows(path: Path, entry: dict[str, Any], problems: Problems) -> Iterator[tuple[int, dict[str, str] | None]]:
     """Yield line number and fields of each row, by the names in `columns`; a wide table gives a row for each non-empty column of
-    `wide`. Rows with more or fewer fields than the header (of the file, or `header` of the entry) are counted as problems, and
-    yielded as None.
+    `wide`. Rows with more or fewer fields than the header (of the file, or `header` of the entry), and those that `where` does not
+    select, are counted as problems, and yielded as None.
 
     Raises StudyError for a file that is not text or has no rows, a header with missing or duplicate columns, and unclosed
     quotes.
@@ -81,12 +81,14 @@ def rows(path: Path, entry: dict[str, Any], problems: Problems) -> Iterator[tupl
     header: list[str] = []
     found: dict[str, str] = {}
     wide = [(field, name, value) for field, of in entry.get("wide", {}).items() for name, value in of.items()]
+    where = {name: {of} if isinstance(of, str) else {*of} for name, of in entry.get("where", {}).items()}
     used = 0
     for line, fields in records(path):
         if not header:
             header = entry.get("header") or [name.strip() for name in fields]
             found = _columns(path, header, entry.get("columns", {}), problems)
             _columns(path, header, {f"the {field} {value}": name for field, name, value in wide}, problems)
+            _columns(path, header, {f"`where`: {name}": name for name in where}, problems)
             if "header" not in entry:
                 continue
         used += 1
@@ -99,6 +101,10 @@ def rows(path: Path, entry: dict[str, Any], problems: Problems) -> Iterator[tupl
             continue
         texts = (_with_point(text.strip()) if comma else text.strip() for text in fields)
         row = dict(zip(header, texts, strict=True))
+        if any(row[name] not in values for name, values in where.items()):
+            problems.note("table rows that the study does not select (where)", f"{path.name}, line {line}")
+            yield line, None
+            continue
         fields_of_row = {field: row[name] for field, name in found.items()}
         if not wide:
             yield line, fields_of_row

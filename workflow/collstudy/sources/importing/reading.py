@@ -231,9 +231,11 @@ def _by_row(rule: dict[str, int], index: int) -> int:
 def _check_entry(entry: dict[str, Any], path: Path, study: Study, catalogue: Catalogue) -> None:
     """Raise StudyError if nothing provides a required field."""
     kind, collective = entry.get("format", "csv"), entry.get("collective")
+    where = f"config/studies/{study.name}.yaml: import.files: {entry['path']}"
+    if "where" in entry and kind not in ("csv", "pico"):
+        raise StudyError(f"{where}: `where` selects rows of the formats csv and pico, not of {kind}")
     if kind in OWN:
         return
-    where = f"config/studies/{study.name}.yaml: import.files: {entry['path']}"
     if collective is None:
         raise StudyError(f"{where}: collective is missing; only the formats {' and '.join(OWN)} contain it")
     if kind == "nccl-tests":
