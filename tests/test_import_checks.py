@@ -358,3 +358,17 @@ def test_small_messages_of_many_ranks_that_grow(least: int, accused: bool) -> No
         for ranks in (least, 2 * least, 4 * least) for size in SIZES
     ]  # fmt: skip
     assert ("sizes" in found(rows)) is accused
+
+
+@pytest.mark.parametrize(("slow", "accused"), [((), False), ((2,), False), ((2, 5), True)])
+def test_launches_of_several_machines_in_a_file(slow: tuple[int, ...], accused: bool) -> None:
+    """A single slow launch is an outlier."""
+    rows = [
+        row | {"launch": k} | (scaled(5)(row) if k in slow else {})
+        for k in range(1, 7) for row in sound(seed=k, algorithms=("chain",)) if row["mapping"] == "core"
+    ]  # fmt: skip
+    findings = found(rows)
+    assert ("launches disagree" in findings) is accused
+    if accused:
+        (finding,) = findings["launches disagree"]
+        assert "form two groups more than 3 times apart" in finding.found and finding.where == "bcast chain, by core"

@@ -22,6 +22,7 @@ from collstudy.sources.importing.labels import (
     disagreement,
     files_disagree,
     growth,
+    launches_disagree,
     not_forced,
     other_studies,
     same_as_another,
@@ -87,8 +88,9 @@ def check(
         found += [
             *same_as_another(table), *not_forced(table), *growth(table, machine), *disagreement(table), *stayed_on_the_node(table, machine),
             *no_effect(table, machine), *displaced(table, studies), *other_studies(table, studies, machine), *at_two_ranks(table),
-            *steps(table), *exchanged(table), *out_of_order(table), *slow_jobs(table), *files_disagree(timed), *limits(timed),
-            *resolution(timed), *_outside(timed), *_flat(table), *_capped(table), *even, *multiples(table),
+            *steps(table), *exchanged(table), *out_of_order(table), *slow_jobs(table), *files_disagree(timed),
+            *launches_disagree(timed), *limits(timed), *resolution(timed), *_outside(timed), *_flat(table), *_capped(table),
+            *even, *multiples(table),
             *units(table, machine, {series for finding in even for series in finding.about}), *far_from_neighbours(table),
             *_sizes(timed), *_ends_early(timed), *_steep(table), *_falling(table), *_first(table), *noise(table),
         ]  # fmt: skip

@@ -54,6 +54,9 @@ RUNS = 8
 #: quartile range of at most CONSTANT_RANGE, or half the median (logarithms). Measured for authors of one machine: at most 87 % by up
 #: to 0.06; for launches of one author: at most 73 %.
 CONSTANT, CONSTANT_PART, CONSTANT_CELLS, CONSTANT_RANGE = 0.07, 0.95, 40, 0.12
+#: Launches of a cell form two groups if two or more of them take GROUPS times as long as the others, of which there are as many at
+#: least. In launches of one machine this is so in at most 29 % of the cells, in those of several in 47 % and more.
+GROUPS, GROUPS_PART, GROUPS_CELLS = 3.0, 0.4, 10
 
 
 def _compared(a: np.ndarray, b: np.ndarray) -> tuple[int, float, float]:
@@ -403,6 +406,28 @@ def files_disagree(timed: Launches) -> Iterator[Finding]:
             + f" {', '.join(every)} is one of each pair" * (len(pairs) > 1 and len(every) == 1),
             "likely",
         )  # fmt: skip
+
+
+def launches_disagree(timed: Launches) -> Iterator[Finding]:
+    """Find series whose launches form two groups in many cells: of several machines or settings."""
+    for series, mine in timed.by_series():
+        order = np.lexsort((mine.us, mine.sizes, mine.processes, mine.nodes))
+        cells = np.column_stack([mine.nodes, mine.processes, mine.sizes])[order]
+        starts = np.flatnonzero(np.r_[True, (np.diff(cells, axis=0) != 0).any(axis=1)])
+        gaps = [
+            (float(np.exp(np.diff(np.log(times))[1:-1].max())), cells[start])
+            for start, times in zip(starts, np.split(mine.us[order], starts[1:]), strict=True) if len(times) > 3
+        ]  # fmt: skip
+        apart = [gap for gap in gaps if gap[0] > GROUPS]
+        if len(gaps) >= GROUPS_CELLS and len(apart) >= GROUPS_PART * len(gaps):
+            gap, (_, ranks, size) = max(apart, key=lambda found: found[0])
+            at = f" and {int(size):,} bytes" * bool(size)
+            yield Finding(
+                "launches disagree", (series,),
+                f"in {len(apart):,} of {len(gaps):,} cells with four or more launches, these form two groups more than {GROUPS:g} times "
+                f"apart (at {int(ranks):,} ranks{at} {gap:.3g} times): are the machines and settings the same?",
+                "likely",
+            )  # fmt: skip
 
 
 def _run_name(path: str, number: str, other: str) -> str:
