@@ -237,6 +237,11 @@ def test_lines_with_a_number_of_ranks(line: str, said: str) -> None:
     assert omb.ranks_said(f"{line}\n{output('Broadcast', 0.5)}", "bcast") == ([said] if said else [])
 
 
+def test_messages_between_two_ranks_have_two(tmp_path: Path) -> None:
+    folder = write(tmp_path / "theirs", {"osu_latency_core.txt": "allocated: 48 tasks\n" + output("", 0.5)})
+    assert [row[2] for row in read(folder)] == [2]
+
+
 def test_numbers_of_ranks_that_not_all_outputs_have(tmp_path: Path) -> None:
     texts = output("Broadcast", 0.5) + "Processes: 4\n" + output("Broadcast", 0.6)
     (entry,), questions = drafted(write(tmp_path, {"linear_core.txt": texts}))

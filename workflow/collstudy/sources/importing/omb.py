@@ -13,7 +13,7 @@ from collstudy.base.errors import StudyError
 from collstudy.launch.output import parse
 from collstudy.sources.importing.files import gives
 from collstudy.sources.importing.strict import Problems, read_text
-from collstudy.study.names import SIZED, UNSIZED
+from collstudy.study.names import POINT_TO_POINT, SIZED, UNSIZED
 
 #: The benchmarks that can be imported.
 KNOWN = {*SIZED, *UNSIZED}
@@ -57,9 +57,11 @@ def collectives_of(text: str) -> list[str]:
 
 def ranks_said(text: str, collective: str) -> list[str]:
     """Return the number of ranks of each output of a collective in a text, as the nearest line before it says (`Processes: 4`, or the
-    command); [] unless a line says it of each.
+    command); [] unless a line says it of each, and for messages between two ranks.
     """
     said, found = "", []
+    if collective in POINT_TO_POINT:
+        return []
     for line in text.splitlines():
         numbers = {number for of in _SAID.findall(line) for number in of if number}
         numbers |= {*_RANKS.findall(line)} if re.search(rf"\bosu_{collective}\b", line) else set()
