@@ -51,6 +51,10 @@ def test_a_barrier_that_grows_like_a_tree(algorithm: str) -> None:
         and f"of a {algorithm} barrier is at least 0.65" in finding.found
     )
     assert found(barriers(0.95, algorithm)) == {} and found(barriers(0.55, "tree")) == {}
+    few = [
+        row | {"latency_us": 1 + 0.05 * row["processes"]} for row in barriers(1, algorithm) if row["processes"] <= 12
+    ]
+    assert found(few) == {}
     # By node, the network dominates.
     assert "wrong algorithm" not in found(barriers(0.4, algorithm, "node"))
 

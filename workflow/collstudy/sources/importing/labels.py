@@ -42,7 +42,7 @@ TREES = {"binary_tree", "binomial", "knomial", "split_binary_tree", "in_order_bi
 SAME_MESSAGES = ({"linear", "linear_nb"}, {"linear", "linear_sync"}, {"ring", "segmented_ring"})
 #: Exponent with which the time grows with the number of ranks, for 1 to 8 KiB within one node. In all authors' data it is 0.79 to 1.4
 #: if one rank sends every message, or one message passes every rank; for trees it is 0.34 to 0.97.
-LEAST_GROWTH = 0.65
+LEAST_GROWTH, LEAST_RANGE = 0.65, 4
 #: By collective, the algorithms with such messages. Barriers are judged by core only (measured: 0.88 to 1.5 for these, 0.24 to 0.96 for
 #: others; by socket and node, linear ones have 0.39 to 1.0).
 GROWS_WITH_RANKS = {"bcast": ("linear", "pipeline"), "barrier": ("linear", "double_ring")}
@@ -253,10 +253,13 @@ def growth(table: Table, machine: Machine) -> Iterator[Finding]:
         sizes, processes = table.sizes, table.processes
         used = ~np.isnan(times) & ((sizes >= 1024) & (sizes <= 8192) | (collective == "barrier"))
         used &= (processes >= 4) & (processes <= machine.cores_per_node)
-        slopes = [
-            _slope(np.log(processes[of]), np.log(times[of]))
-            for size in np.unique(sizes[used]) if len(np.unique(processes[of := used & (sizes == size)])) >= 4
-        ]  # fmt: skip
+        slopes = []
+        for size in np.unique(sizes[used]):
+            of = used & (sizes == size)
+            ranks = np.unique(processes[of])
+            # Over a narrow range, the latency of a single message hides the growth.
+            if len(ranks) >= 4 and ranks[-1] >= LEAST_RANGE * ranks[0]:
+                slopes.append(_slope(np.log(processes[of]), np.log(times[of])))
         if slopes:
             # Two standard errors allow for noise.
             middle = float(np.median([slope + 2 * error for slope, error in slopes]))
