@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -11,16 +12,16 @@ from collstudy.launch.platforms import line
 from collstudy.study.machines import REPLACED_BY_FIT, Level, Machine
 
 #: Starting values of the search; some depend on the kind of level (`kind_of`). send_1, send_eager (us): the time that the sender is
-#: busy for 1 byte and for the largest eager message; receive, poll, gap (us): see `platforms.py`; busy, turn, share: fractions of a
-#: message's time; slower: factor by which just received data is forwarded more slowly; shared, between (GB/s): bandwidth of a
+#: busy for 1 byte and for the largest eager message; receive, poll, gap (us): see `platforms.py`; busy, busy_copied, turn, share:
+#: fractions of a message's time; slower: factor by which just received data is forwarded more slowly; shared, between (GB/s): bandwidth of a
 #: level's units, and between them.
 SHORT = {
     "send_1": 0.035, "send_eager": 0.35, "receive": 0.03, "poll_node": 0.005, "poll_within": 0.005,
-    "busy_node": 0.2, "busy_within": 0.35, "turn_within": 0.43, "gap_node": 0.05,
+    "busy_node": 0.2, "busy_within": 0.35, "busy_copied": 0.55, "turn_within": 0.43, "gap_node": 0.05,
 }  # fmt: skip
 LONG = {
     "share_core": 0.95, "share_within": 0.42, "share_socket": 1.3, "slower_core": 2.7, "slower_within": 2.5, "slower_socket": 4.0,
-    "shared_node": 13.5, "shared_numa": 16.0, "shared_ccd": 11.4, "between_numa": 17.0,
+    "shared_node": 13.5, "shared_numa": 16.0, "shared_ccd": 11.4, "shared_ccx": 16.0, "between_numa": 17.0,
 }  # fmt: skip
 #: `share_forward` by kind of level. It is not searched, because broadcasts with one child per rank, and linear ones, do not determine
 #: it. 2 best fits the trees on the THIN nodes, which are held out (docs/methodology.md, section 8.1).
@@ -50,8 +51,8 @@ def fitted_machine(machine: Machine, data: Data, values: dict[str, float], eager
     by_level: dict[str, dict[str, Any]] = {
         key: {}
         for key in (
-            "delay_us", "waited_us", "busy", "turn", "share", "share_forward", "share_first",
-            "between_gb_s", "forward_gb_s", "waited_gb_s", "poll_us", "gap_us",
+            "delay_us", "waited_us", "busy", "busy_copied", "turn", "share", "share_forward", "share_first",
+            "between_gb_s", "forward_gb_s", "waited_gb_s", "eager_gb_s", "poll_us", "gap_us",
         )
     }  # fmt: skip
     levels = []
@@ -89,7 +90,15 @@ def _times(
     waited = {size: us for size, us in ladder.items() if eager <= size < WAITED_LIMIT} or {
         size: us for size, us in alone.items() if eager <= size < WAITED_LIMIT
     }
-    delays = {"delay_us": _delays({size: us - own[size] for size, us in alone.items()}, rate)}
+    rest = {size: us - own[size] for size, us in alone.items()}
+    # The sender copies an eager message while it is busy. What then remains may be shorter than the time in which a long one's bytes flow.
+    eager_rate = max(rate, *(math.ceil(size / max(us, 0.02)) * 1e-3 for size, us in rest.items() if size < eager))
+    delays: dict[str, Any] = {
+        "delay_us": _delays({size: us for size, us in rest.items() if size < eager}, eager_rate)
+        + _delays({size: us for size, us in rest.items() if size >= eager}, rate)
+    }
+    if eager_rate > rate:
+        delays["eager_gb_s"] = eager_rate
     if not waited:
         return rate, delays
     fastest = max(rate, *(round(size / us * 1e-3, 3) for size, us in waited.items()))
@@ -116,7 +125,8 @@ def _parts(machine: Machine, level: Level, values: dict[str, float], rate: float
         found = {"busy": values["busy_node"], "turn": 0.0, "share": 0.0, "gap_us": values["gap_node"]}
     else:
         found = {
-            "busy": values["busy_within"], "turn": values["turn_within"], "share": values[f"share_{kind}"],
+            "busy": values["busy_within"], "busy_copied": values["busy_copied"], "turn": values["turn_within"],
+            "share": values[f"share_{kind}"],
             "share_forward": (FORWARD | values)[f"share_forward_{kind}"], "forward_gb_s": rate / values[f"slower_{kind}"],
         }  # fmt: skip
         if level.name in FIRST and level.count > 1:

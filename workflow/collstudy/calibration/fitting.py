@@ -41,6 +41,7 @@ NOT_IN_A_LADDER = [
     "poll_us",
     "gap_us",
     "busy",
+    "busy_copied",
     "turn",
     "share",
     "forward_gb_s",

@@ -9,11 +9,14 @@ A calibrated machine (`simulation.delay_us`, written by `calibrate.py`) has cost
 two cores takes `alone` = send + delay + size / rate (+ receive, if it is eager), with the costs of the outermost level at which
 they differ:
 - The sender is busy for `send_us`. If the receiver's last message came from another rank of its node, the sender is busy for
-  another `turn` x alone: both write to the receiver's queue, whose cache lines are then in another core's cache. Of several such
-  senders, the next one starts after half of that time. A core can start its next message `busy` x alone after this one. A long
-  message costs its sender as much as the short message that announces it.
-- Then the message takes `delay_us`, and its bytes flow. A rank polls for messages of every rank on its node, which adds the level's
-  `poll_us` for each rank beyond the pair. Then the receiver of an eager message is busy for `receive_us`.
+  another `turn` x alone of a message of at most 96 bytes: both write to the receiver's queue, whose cache lines are then in another
+  core's cache. Of several such senders, the next one starts after half of that time.
+- A core can start its next message `busy` x alone after this one, and within a node `busy_copied` x alone if it is longer than 96
+  bytes, because it is then copied beside the queue; half of the time of a turn comes on top. A long message costs its sender as
+  much as the short message that announces it.
+- Then the message takes `delay_us`, and its bytes flow: of an eager message, which the sender has copied by then, at `eager_gb_s`
+  where that is faster. A rank polls for messages of every rank on its node, which adds the level's `poll_us` for each rank beyond
+  the pair. Then the receiver of an eager message is busy for `receive_us`.
 - The network interface of a node has a message rate: it sends at most one short message per `gap_us`. The messages that it sends at
   the same time share this rate, because it serves its queues in turn; a message alone is not slowed down. While more than two for
   each rank of the node share it, further ones wait.
@@ -24,8 +27,10 @@ they differ:
   that was just received is forwarded at `forward_gb_s` at most, with `share_forward` times the share: its bytes are in another
   core's cache.
 - All messages share the `shared_gb_s` of the units that they leave and enter, in each direction: network interfaces of nodes, and
-  within a node the link of a die, which messages to other nodes do not cross. Messages between the units of a level inside the same
-  outer unit, such as the NUMA domains of a socket, share that level's `between_gb_s`.
+  within a node the link of a die, which messages to other nodes do not cross. An eager message crosses the border of a unit with a
+  cache of its own (one with `share_first`) twice: it is copied into a buffer of the receiver, whose lines move to the sender's cache
+  and back. Messages between the units of a level inside the same outer unit, such as the NUMA domains of a socket, share that
+  level's `between_gb_s`.
 - A blocking send (MPI_Send) is eager up to `waited_limit_bytes`, a non-blocking one (MPI_Isend) up to `eager_limit_bytes`. Between
   the two limits a blocking send takes `waited_us`, from when it was sent, and its bytes flow at `waited_gb_s` where that is
   faster, even if they were just received. To another node, it ends when the sender has copied the message, in the time that a
@@ -199,6 +204,7 @@ def _links(
 #: Values of a calibrated level. A level that was not calibrated (switches around the calibrated nodes) uses those of the next inner one.
 BY_LEVEL = {
     "busy": "busy",
+    "busy_copied": "busy_copied",
     "turn": "turn",
     "share": "share",
     "share_forward": "share_forward",
@@ -206,6 +212,7 @@ BY_LEVEL = {
     "between": "between_gb_s",
     "forward": "forward_gb_s",
     "waited_rate": "waited_gb_s",
+    "eager_rate": "eager_gb_s",
     "poll": "poll_us",
     "gap": "gap_us",
 }

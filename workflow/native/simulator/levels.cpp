@@ -54,6 +54,9 @@ const double link_latency = 1e-9 * (1 << 20);
 const double own_cache = 1 << 21;
 /* Bytes of the message that announces a long one (rendezvous). */
 const double announcement = 64;
+/* Bytes of an entry of a receiver's queue. What is longer is copied beside it: the sender is busy for longer then, but
+ * holds the queue no longer. Measured times have a step between 64 and 128 bytes. */
+const double entry = 96;
 /* Number of ranks from which on messages start on a grid (on_grid()). */
 const size_t many_ranks = 1024;
 
@@ -139,13 +142,16 @@ std::vector<size_t> borders(const Place &from, const Place &to) {
     return found;
 }
 
-/* Returns the links of units that a message crosses, from the outermost. */
-std::vector<Shared *> crossed(const Place &from, const Place &to) {
+/* Returns the links of units that a message crosses, from the outermost. An eager message within a node is copied into a
+ * buffer of the receiver: if they are in different caches, its lines move to the sender's cache and back. */
+std::vector<Shared *> crossed(const Place &from, const Place &to, double size) {
     std::vector<Shared *> found;
-    for (size_t d : borders(from, to))
+    for (size_t d : borders(from, to)) {
+        bool twice = size < machine.limit && machine.levels[d].share_first > 0 && same_node(from, to);
         for (Shared *shared : {from.out[d], to.in[d]})
             if (shared)
-                found.push_back(shared);
+                found.insert(found.end(), twice ? 2 : 1, shared);
+    }
     if (Shared *between = from.between[depth_of(from, to)])
         found.push_back(between);
     return found;
@@ -156,7 +162,7 @@ std::vector<Shared *> crossed(const Place &from, const Place &to) {
 bool waits_at_borders(const Place &from, const Place &to, double size) {
     if (size >= machine.limit)
         return false;
-    auto links = crossed(from, to);
+    auto links = crossed(from, to, size);
     return !same_node(from, to) ||
            std::any_of(links.begin(), links.end(), [](const Shared *shared) { return shared->full(); });
 }
@@ -178,7 +184,9 @@ bool forwards(double size, const Place &from) {
 }
 
 /* Returns the maximum rate of a message (bytes per second). */
-double rate_of(const Level &level, bool blocking, bool forwarded) {
+double rate_of(const Level &level, double size, bool blocking, bool forwarded) {
+    if (size < machine.limit)
+        return std::max(level.rate, level.eager_rate);
     if (blocking)
         return std::max(level.rate, level.waited_rate);
     return forwarded && level.forward > 0 ? std::min(level.rate, level.forward) : level.rate;
@@ -211,7 +219,7 @@ double first_share(Place &from, size_t depth) {
 /* Returns the time (s) that a core takes to copy a message: the time of a message between two neighbours. */
 double copy_time(double size) {
     const Level &level = machine.levels.back();
-    return level.waited.at(size) + size / rate_of(level, true, false);
+    return level.waited.at(size) + size / rate_of(level, size, true, false);
 }
 
 class Cores : public simgrid::kernel::routing::NetZoneImpl {
@@ -260,12 +268,12 @@ class Cores : public simgrid::kernel::routing::NetZoneImpl {
         std::string name;
         for (size_t depth = 0; depth < at.size(); depth++) {
             double among = machine.levels[depth].between;
-            made->between.push_back(among > 0 ? shared("b" + name, among, 1) : nullptr);
+            made->between.push_back(among > 0 ? shared("b" + name, among, 2) : nullptr);
             name += "-" + std::to_string(at[depth]);
             double rate = depth + 1 < at.size() ? machine.levels[depth].shared : 0;
-            double fastest = depth < machine.node_parts ? rate_of(machine.levels[depth], true, false) : unlimited;
-            made->out.push_back(rate > 0 ? shared("o" + name, rate, 1, fastest) : nullptr);
-            made->in.push_back(rate > 0 ? shared("i" + name, rate, 1) : nullptr);
+            double fastest = depth < machine.node_parts ? rate_of(machine.levels[depth], machine.limit, true, false) : unlimited;
+            made->out.push_back(rate > 0 ? shared("o" + name, rate, 2, fastest) : nullptr);
+            made->in.push_back(rate > 0 ? shared("i" + name, rate, 2) : nullptr);
             if (depth + 1 == machine.node_parts && machine.levels[depth].gap > 0)
                 made->interface = shared("n" + name, machine.levels[depth].rate, 2);
         }
@@ -318,7 +326,7 @@ class Cores : public simgrid::kernel::routing::NetZoneImpl {
             take(from.alone);
         } else {
             if (!bound_of_node(from, to, size))
-                for (long i = std::max(1L, (long)(whole / rate_of(level, from.blocking, forwarded))); i > 0; i--)
+                for (long i = std::max(1L, (long)(whole / rate_of(level, size, from.blocking, forwarded))); i > 0; i--)
                     take(to.receives);
             /* As if the message were as long as what its interface could send in the gap. */
             for (long i =
@@ -327,7 +335,7 @@ class Cores : public simgrid::kernel::routing::NetZoneImpl {
                  i > 0; i--)
                 take(from.interface->link);
             if (!waits)
-                for (const Shared *shared : crossed(from, to))
+                for (const Shared *shared : crossed(from, to, size))
                     take(shared->link);
         }
         /* SimGrid gives the messages of a link rates in inverse proportion to the latencies of their routes. Readers of
@@ -367,7 +375,7 @@ double waits(const Place &from, const Place &to, double size) {
     double now = simgrid::s4u::Engine::get_clock(), start = now;
     bool at_interface = waits_at_interface(from, to, size);
     if (waits_at_borders(from, to, size))
-        for (Shared *shared : crossed(from, to))
+        for (Shared *shared : crossed(from, to, size))
             start = shared->pass(size / shared->bytes_per_s, start);
     if (at_interface)
         start = from.interface->pass(machine.node().gap, start);
@@ -416,7 +424,7 @@ double bandwidth_factor(double size, const Host *source, const Host *target, con
     /* The route bounds other messages; an eager message is sent from the sender's own copy, which is in its cache. */
     bool blocking = from.blocking && between_limits(bytes),
          forwarded = bytes >= machine.waited_limit && forwards(bytes, from);
-    double rate = rate_of(machine.levels[depth_of(from, to)], blocking, forwarded);
+    double rate = rate_of(machine.levels[depth_of(from, to)], bytes, blocking, forwarded);
     auto crossed = std::max<long>(1, std::count(links.begin(), links.end(), to.receives)); /* or once `alone` */
     return std::min(1.0, rate * (double)crossed / to.receives->get_bandwidth());
 }
@@ -427,19 +435,20 @@ double send_cost(SmpiOperation operation, size_t size, Host *source, Host *targe
     const Level &level = machine.levels[depth_of(from, to)];
     double now = simgrid::s4u::Engine::get_clock(), start = std::max(now, from.free);
     /* A long message begins with a short one that announces it. */
-    double alone = machine.alone(level, (double)size < machine.limit ? (double)size : announcement);
+    double bytes = (double)size < machine.limit ? (double)size : announcement, turn = 0;
     /* Of long MPI_Sends SMPI reports only those that return once the message is copied (core/message.c). */
     bool copied = operation == SmpiOperation::SEND && (double)size >= machine.limit;
     double own = copied ? copy_time((double)size) : machine.send.at((double)size);
     if (to.last_from != &from && same_node(from, to)) {
         start = std::max(start, to.turn);
-        own += level.turn * alone;
-        to.turn = start + own / 2; /* the cache line moves on before the sender has finished */
+        turn = level.turn * machine.alone(level, std::min(bytes, entry));
+        to.turn = start + (turn + own) / 2; /* the cache line moves on before the sender has finished */
     }
     to.last_from = &from;
-    from.free = start + std::max(own, level.busy * alone);
+    double part = bytes > entry && same_node(from, to) ? std::max(level.busy, level.busy_copied) : level.busy;
+    from.free = start + turn / 2 + std::max(own, part * machine.alone(level, bytes));
     from.sent[&to].push_back({(double)size, copied, from.distinct});
-    return start + own - now;
+    return start + turn + own - now;
 }
 
 const char *needed(const char *name) {

@@ -11,9 +11,11 @@
  *   delay DEPTH SIZE S         a curve: from the end of the sender's busy time to the first byte
  *   waited DEPTH SIZE S        the same for a blocking send, from the limit OTHER up to WAITED
  *   rate DEPTH R               maximum rate of one message
+ *   eager_rate DEPTH R         the same for an eager message, where it is faster
  *   waited_rate DEPTH R        the same for a blocking send between the limits
  *   forward DEPTH R            the same if the sender has just received the message
  *   busy DEPTH F               a core can start its next message after this fraction of one's time alone
+ *   busy_copied DEPTH F        the same within a node if the message does not fit into the entry of a queue
  *   turn DEPTH F               the sender is busy for this fraction longer if the receiver's last message came from
  *                              another rank
  *   share DEPTH F              fraction of its sender's core (within a node also of its receiver's) that a long message
@@ -43,8 +45,8 @@ struct Level {
     int count = 1;
     double shared = 0;
     Curve delay, waited;
-    double rate = unlimited, waited_rate = 0, forward = 0;
-    double busy = 0, turn = 0, share = 0, share_forward = 1, share_first = 0, between = 0, poll = 0, gap = 0;
+    double rate = unlimited, waited_rate = 0, forward = 0, eager_rate = 0;
+    double busy = 0, busy_copied = 0, turn = 0, share = 0, share_forward = 1, share_first = 0, between = 0, poll = 0, gap = 0;
 };
 
 struct Machine {
@@ -58,7 +60,9 @@ struct Machine {
     }
     /* Time (s) of a message across a level without other traffic. */
     double alone(const Level &level, double size) const {
-        return send.at(size) + level.delay.at(size) + size / level.rate + (size < limit ? receive.at(size) : 0);
+        bool eager = size < limit;
+        double rate = eager ? std::max(level.rate, level.eager_rate) : level.rate;
+        return send.at(size) + level.delay.at(size) + size / rate + (eager ? receive.at(size) : 0);
     }
 };
 
@@ -78,7 +82,9 @@ inline bool read_of_level(Machine &machine, const std::string &what, std::istrin
     const std::map<std::string, double *> values = {{"rate", &level.rate},
                                                     {"forward", &level.forward},
                                                     {"waited_rate", &level.waited_rate},
+                                                    {"eager_rate", &level.eager_rate},
                                                     {"busy", &level.busy},
+                                                    {"busy_copied", &level.busy_copied},
                                                     {"turn", &level.turn},
                                                     {"share", &level.share},
                                                     {"share_forward", &level.share_forward},
