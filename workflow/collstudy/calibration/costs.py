@@ -13,8 +13,8 @@ from collstudy.study.machines import REPLACED_BY_FIT, Level, Machine
 
 #: Starting values of the search; some depend on the kind of level (`kind_of`). send_1, send_eager (us): the time that the sender is
 #: busy for 1 byte and for the largest eager message; receive, poll, gap (us): see `platforms.py`; busy, busy_copied, turn, share:
-#: fractions of a message's time; slower: factor by which just received data is forwarded more slowly; shared, between (GB/s): bandwidth of a
-#: level's units, and between them.
+#: fractions of a message's time; slower: factor by which just received data is forwarded more slowly; shared, between (GB/s):
+#: bandwidth of a level's units, and between them.
 SHORT = {
     "send_1": 0.035, "send_eager": 0.35, "receive": 0.03, "poll_node": 0.005, "poll_within": 0.005,
     "busy_node": 0.2, "busy_within": 0.35, "busy_copied": 0.55, "turn_within": 0.43, "gap_node": 0.05,

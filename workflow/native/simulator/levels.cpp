@@ -142,8 +142,8 @@ std::vector<size_t> borders(const Place &from, const Place &to) {
     return found;
 }
 
-/* Returns the links of units that a message crosses, from the outermost. An eager message within a node is copied into a
- * buffer of the receiver: if they are in different caches, its lines move to the sender's cache and back. */
+/* Returns the links of units that a message crosses, from the outermost. An eager message within a node is copied into
+ * a buffer of the receiver: if they are in different caches, its lines move to the sender's cache and back. */
 std::vector<Shared *> crossed(const Place &from, const Place &to, double size) {
     std::vector<Shared *> found;
     for (size_t d : borders(from, to)) {
@@ -271,7 +271,8 @@ class Cores : public simgrid::kernel::routing::NetZoneImpl {
             made->between.push_back(among > 0 ? shared("b" + name, among, 2) : nullptr);
             name += "-" + std::to_string(at[depth]);
             double rate = depth + 1 < at.size() ? machine.levels[depth].shared : 0;
-            double fastest = depth < machine.node_parts ? rate_of(machine.levels[depth], machine.limit, true, false) : unlimited;
+            double fastest =
+                depth < machine.node_parts ? rate_of(machine.levels[depth], machine.limit, true, false) : unlimited;
             made->out.push_back(rate > 0 ? shared("o" + name, rate, 2, fastest) : nullptr);
             made->in.push_back(rate > 0 ? shared("i" + name, rate, 2) : nullptr);
             if (depth + 1 == machine.node_parts && machine.levels[depth].gap > 0)

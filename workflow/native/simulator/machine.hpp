@@ -46,7 +46,8 @@ struct Level {
     double shared = 0;
     Curve delay, waited;
     double rate = unlimited, waited_rate = 0, forward = 0, eager_rate = 0;
-    double busy = 0, busy_copied = 0, turn = 0, share = 0, share_forward = 1, share_first = 0, between = 0, poll = 0, gap = 0;
+    double busy = 0, busy_copied = 0, turn = 0, share = 0, share_forward = 1, share_first = 0, between = 0, poll = 0,
+           gap = 0;
 };
 
 struct Machine {
