@@ -96,11 +96,11 @@ def test_half_of_a_turn_delays_the_next_message() -> None:
     assert turn - same == pytest.approx((sum(range(7)) * 0.55 + 7 * 1.1 + 6 * 0.55 + 1.1) / 8, rel=0.3)
 
 
-def test_a_message_that_is_copied_beside_the_queue_keeps_its_sender_busy_for_longer() -> None:
+def test_a_message_that_goes_to_a_buffer_keeps_its_sender_busy_for_longer() -> None:
     """As above, but only messages of more than 96 bytes cost the root half of their time."""
-    copied = {"core": 0.5, "socket": 0.5}
+    buffered = {"core": 0.5, "socket": 0.5}
     for size, more in ((64, 0.0), (128, sum(range(7)) * (0.55 - 0.1) / 8)):
-        free, busy = (linear(machine_of(**costs), 8, size) for costs in ({}, {"busy_copied": copied}))
+        free, busy = (linear(machine_of(**costs), 8, size) for costs in ({}, {"busy_buffered": buffered}))
         assert busy - free == pytest.approx(more, rel=0.3, abs=1e-6)
 
 

@@ -12,12 +12,12 @@ from collstudy.launch.platforms import line
 from collstudy.study.machines import REPLACED_BY_FIT, Level, Machine
 
 #: Starting values of the search; some depend on the kind of level (`kind_of`). send_1, send_eager (us): the time that the sender is
-#: busy for 1 byte and for the largest eager message; receive, poll, gap (us): see `platforms.py`; busy, busy_copied, turn, share:
+#: busy for 1 byte and for the largest eager message; receive, poll, gap (us): see `platforms.py`; busy, busy_buffered, turn, share:
 #: fractions of a message's time; slower: factor by which just received data is forwarded more slowly; shared, between (GB/s):
 #: bandwidth of a level's units, and between them.
 SHORT = {
     "send_1": 0.035, "send_eager": 0.35, "receive": 0.03, "poll_node": 0.005, "poll_within": 0.005,
-    "busy_node": 0.2, "busy_within": 0.35, "busy_copied": 0.55, "turn_within": 0.43, "gap_node": 0.05,
+    "busy_node": 0.2, "busy_within": 0.35, "busy_buffered": 0.55, "turn_within": 0.43, "gap_node": 0.05,
 }  # fmt: skip
 LONG = {
     "share_core": 0.95, "share_within": 0.42, "share_socket": 1.3, "slower_core": 2.7, "slower_within": 2.5, "slower_socket": 4.0,
@@ -51,7 +51,7 @@ def fitted_machine(machine: Machine, data: Data, values: dict[str, float], eager
     by_level: dict[str, dict[str, Any]] = {
         key: {}
         for key in (
-            "delay_us", "waited_us", "busy", "busy_copied", "turn", "share", "share_forward", "share_first",
+            "delay_us", "waited_us", "busy", "busy_buffered", "turn", "share", "share_forward", "share_first",
             "between_gb_s", "forward_gb_s", "waited_gb_s", "eager_gb_s", "poll_us", "gap_us",
         )
     }  # fmt: skip
@@ -125,7 +125,7 @@ def _parts(machine: Machine, level: Level, values: dict[str, float], rate: float
         found = {"busy": values["busy_node"], "turn": 0.0, "share": 0.0, "gap_us": values["gap_node"]}
     else:
         found = {
-            "busy": values["busy_within"], "busy_copied": values["busy_copied"], "turn": values["turn_within"],
+            "busy": values["busy_within"], "busy_buffered": values["busy_buffered"], "turn": values["turn_within"],
             "share": values[f"share_{kind}"],
             "share_forward": (FORWARD | values)[f"share_forward_{kind}"], "forward_gb_s": rate / values[f"slower_{kind}"],
         }  # fmt: skip

@@ -41,7 +41,7 @@ NOT_IN_A_LADDER = [
     "poll_us",
     "gap_us",
     "busy",
-    "busy_copied",
+    "busy_buffered",
     "turn",
     "share",
     "forward_gb_s",

@@ -18,7 +18,7 @@ yaml = lazy("yaml")
 
 #: Keys of a machine's `simulation` that a fit to a ladder of all sizes determines.
 FITTED = (
-    "eager_limit_bytes", "waited_limit_bytes", "send_us", "receive_us", "poll_us", "gap_us", "busy", "busy_copied", "turn", "share",
+    "eager_limit_bytes", "waited_limit_bytes", "send_us", "receive_us", "poll_us", "gap_us", "busy", "busy_buffered", "turn", "share",
     "share_forward", "share_first", "between_gb_s", "forward_gb_s", "waited_gb_s", "eager_gb_s", "reduce_gb_s", "delay_us", "waited_us",
 )  # fmt: skip
 

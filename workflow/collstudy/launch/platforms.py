@@ -11,8 +11,8 @@ they differ:
 - The sender is busy for `send_us`. If the receiver's last message came from another rank of its node, the sender is busy for
   another `turn` x alone of a message of at most 96 bytes: both write to the receiver's queue, whose cache lines are then in another
   core's cache. Of several such senders, the next one starts after half of that time.
-- A core can start its next message `busy` x alone after this one, and within a node `busy_copied` x alone if it is longer than 96
-  bytes, because it is then copied beside the queue; half of the time of a turn comes on top. A long message costs its sender as
+- A core can start its next message `busy` x alone after this one, and within a node `busy_buffered` x alone if it is longer than 96
+  bytes, because it then goes to a buffer beside the queue; half of the time of a turn comes on top. A long message costs its sender as
   much as the short message that announces it.
 - Then the message takes `delay_us`, and its bytes flow: of an eager message, which the sender has copied by then, at `eager_gb_s`
   where that is faster. A rank polls for messages of every rank on its node, which adds the level's `poll_us` for each rank beyond
@@ -204,7 +204,7 @@ def _links(
 #: Values of a calibrated level. A level that was not calibrated (switches around the calibrated nodes) uses those of the next inner one.
 BY_LEVEL = {
     "busy": "busy",
-    "busy_copied": "busy_copied",
+    "busy_buffered": "busy_buffered",
     "turn": "turn",
     "share": "share",
     "share_forward": "share_forward",

@@ -54,8 +54,8 @@ const double link_latency = 1e-9 * (1 << 20);
 const double own_cache = 1 << 21;
 /* Bytes of the message that announces a long one (rendezvous). */
 const double announcement = 64;
-/* Bytes of an entry of a receiver's queue. What is longer is copied beside it: the sender is busy for longer then, but
- * holds the queue no longer. Measured times have a step between 64 and 128 bytes. */
+/* Bytes of an entry of a receiver's queue. What is longer goes to a buffer beside it: the sender is busy for longer
+ * then, but holds the queue no longer. Measured times have a step between 64 and 128 bytes. */
 const double entry = 96;
 /* Number of ranks from which on messages start on a grid (on_grid()). */
 const size_t many_ranks = 1024;
@@ -446,7 +446,7 @@ double send_cost(SmpiOperation operation, size_t size, Host *source, Host *targe
         to.turn = start + (turn + own) / 2; /* the cache line moves on before the sender has finished */
     }
     to.last_from = &from;
-    double part = bytes > entry && same_node(from, to) ? std::max(level.busy, level.busy_copied) : level.busy;
+    double part = bytes > entry && same_node(from, to) ? std::max(level.busy, level.busy_buffered) : level.busy;
     from.free = start + turn / 2 + std::max(own, part * machine.alone(level, bytes));
     from.sent[&to].push_back({(double)size, copied, from.distinct});
     return start + turn + own - now;

@@ -15,7 +15,7 @@
  *   waited_rate DEPTH R        the same for a blocking send between the limits
  *   forward DEPTH R            the same if the sender has just received the message
  *   busy DEPTH F               a core can start its next message after this fraction of one's time alone
- *   busy_copied DEPTH F        the same within a node if the message does not fit into the entry of a queue
+ *   busy_buffered DEPTH F      the same within a node if the message does not fit into the entry of a queue
  *   turn DEPTH F               the sender is busy for this fraction longer if the receiver's last message came from
  *                              another rank
  *   share DEPTH F              fraction of its sender's core (within a node also of its receiver's) that a long message
@@ -46,7 +46,7 @@ struct Level {
     double shared = 0;
     Curve delay, waited;
     double rate = unlimited, waited_rate = 0, forward = 0, eager_rate = 0;
-    double busy = 0, busy_copied = 0, turn = 0, share = 0, share_forward = 1, share_first = 0, between = 0, poll = 0,
+    double busy = 0, busy_buffered = 0, turn = 0, share = 0, share_forward = 1, share_first = 0, between = 0, poll = 0,
            gap = 0;
 };
 
@@ -85,7 +85,7 @@ inline bool read_of_level(Machine &machine, const std::string &what, std::istrin
                                                     {"waited_rate", &level.waited_rate},
                                                     {"eager_rate", &level.eager_rate},
                                                     {"busy", &level.busy},
-                                                    {"busy_copied", &level.busy_copied},
+                                                    {"busy_buffered", &level.busy_buffered},
                                                     {"turn", &level.turn},
                                                     {"share", &level.share},
                                                     {"share_forward", &level.share_forward},
