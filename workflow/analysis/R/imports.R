@@ -174,6 +174,15 @@ figures_of_import <- function(results) {
   ), width = 9.5, height = 1.5 + 2.6 * ceiling(panels / 3)))
 }
 
+how_many_certain <- function(confidence) {
+  certain <- sum(confidence == "certain")
+  all <- length(confidence)
+  if (all == 1) return(if (certain == 1) "the finding is certain" else "the finding is not certain")
+  if (certain == all) return("all of these findings are certain")
+  if (certain == 0) return("none of these findings is certain")
+  paste(certain, "of these", all, "findings", if (certain == 1) "is certain" else "are certain")
+}
+
 #' What was found and how far sources agree, in sentences
 #'
 #' @inheritParams read_import
@@ -192,9 +201,7 @@ describe_import <- function(results) {
       and_list(paste0(
         "\u201c", by_check$check, "\u201d in ", by_check$n, ifelse(by_check$n == 1, " place", " places")
       )),
-      if (all(checks$confidence == "certain")) "; all of these findings are certain." else paste0(
-        "; ", sum(checks$confidence == "certain"), " of these ", nrow(checks), " findings are certain."
-      )
+      "; ", how_many_certain(checks$confidence), "."
     )
   }
   agreement <- import$agreement

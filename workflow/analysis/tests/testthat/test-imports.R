@@ -39,6 +39,14 @@ test_that("the columns of findings that an older version wrote are read", {
   expect_equal(read_import(imported_study(two_authors(1.02), old))$checks, dplyr::as_tibble(checks), ignore_attr = TRUE)
 })
 
+test_that("a sentence says how many findings are certain", {
+  expect_equal(how_many_certain(c("certain", "likely", "possible")), "1 of these 3 findings is certain")
+  expect_equal(how_many_certain(c("likely", "possible")), "none of these findings is certain")
+  expect_equal(how_many_certain(c("certain", "certain")), "all of these findings are certain")
+  expect_equal(how_many_certain("certain"), "the finding is certain")
+  expect_equal(how_many_certain("likely"), "the finding is not certain")
+})
+
 test_that("findings are listed with the labels of algorithms, and counted in a sentence", {
   checks <- dplyr::bind_rows(finding("noise", "certain"), finding("noise", "likely"), finding("outlier", "certain"))
   results <- imported_study(two_authors(1.02), checks)
