@@ -87,13 +87,12 @@ def test_a_turn_does_not_take_longer_for_a_longer_message() -> None:
 
 
 def test_half_of_a_turn_delays_the_next_message() -> None:
-    """A core is busy for 1.1 us with each of seven messages, and for 0.55 us more if receivers take turns."""
-    same, turn = (
-        linear(machine_of(busy={"core": 1.0, "socket": 1.0}, turn={"core": part, "socket": part}), 8, 8)
+    """A turn of 1.1 us keeps the root for 1.2 us. Being busy for 1.1 us would change nothing, but half of the turn comes on top."""
+    ends, busy = (
+        linear(machine_of(busy={"core": part, "socket": part}, turn={"core": 1.0, "socket": 1.0}), 8, 8)
         for part in (0.0, 1.0)
     )
-    # Message i is sent i x 0.55 us later and takes 1.1 us more; the root ends with the last one.
-    assert turn - same == pytest.approx((sum(range(7)) * 0.55 + 7 * 1.1 + 6 * 0.55 + 1.1) / 8, rel=0.3)
+    assert busy - ends > 0.3
 
 
 def test_a_message_that_goes_to_a_buffer_keeps_its_sender_busy_for_longer() -> None:
