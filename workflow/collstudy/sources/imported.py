@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from collstudy.base.errors import StudyError
 from collstudy.sources.edges import Launched, of_rows
 from collstudy.sources.imported_rows import grid_of, rows_of_import
-from collstudy.sources.importing import checks, copies, labels
+from collstudy.sources.importing import agreement, checks, copies
 from collstudy.sources.importing.convert import OWN
 from collstudy.sources.importing.files import files_of, folders_of, from_name, missing_files, resolve
 from collstudy.sources.importing.findings import rows_of
@@ -132,7 +132,7 @@ class ImportedSource(Source):
         same = {study.name for study in self.others() if study.machine.name == self.study.machine.name}
         findings = checks.check(rows, account["problems"], self.study.machine, self._compared(rows), same)
         used = [row for row in rows if "left_out" not in row]
-        agreeing = [{"machine": self.study.machine.name, **row} for row in labels.agreement_of(used)]
+        agreeing = [{"machine": self.study.machine.name, **row} for row in agreement.agreement_of(used)]
         return rows_of(findings), agreeing
 
     def launched(self) -> list[Launched]:

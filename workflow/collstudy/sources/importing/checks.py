@@ -13,20 +13,11 @@ from dataclasses import replace
 from typing import Any
 
 from collstudy.base.lazy import lazy
+from collstudy.sources.importing.agreement import disagreement, files_disagree, launches_disagree, other_studies
 from collstudy.sources.importing.copies import copies, multiples
 from collstudy.sources.importing.displaced import at_two_ranks, displaced, exchanged, out_of_order, steps
 from collstudy.sources.importing.findings import Finding, percent
-from collstudy.sources.importing.labels import (
-    LARGE,
-    SPREAD,
-    disagreement,
-    files_disagree,
-    growth,
-    launches_disagree,
-    not_forced,
-    other_studies,
-    same_as_another,
-)
+from collstudy.sources.importing.labels import LARGE, SPREAD, growth, not_forced, same_as_another
 from collstudy.sources.importing.mappings import no_effect, pairs_on_one_node, stayed_on_the_node
 from collstudy.sources.importing.outliers import flag_outliers, nan_medians, noise, outliers, slow_jobs
 from collstudy.sources.importing.printed import limits, resolution

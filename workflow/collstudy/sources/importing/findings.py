@@ -66,3 +66,12 @@ def common(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the values of the cells that both series have."""
     known = ~(np.isnan(a) | np.isnan(b))
     return a[known], b[known]
+
+
+def difference_between(a: np.ndarray, b: np.ndarray) -> tuple[int, float, float]:
+    """Return the number of common cells, and the median and 90th percentile of |a / b - 1|."""
+    a, b = common(a, b)
+    if not len(a):
+        return 0, np.nan, np.nan
+    difference = np.abs(a / b - 1)
+    return len(a), float(np.median(difference)), float(np.quantile(difference, 0.9))
