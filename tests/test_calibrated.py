@@ -67,10 +67,22 @@ def test_a_core_starts_its_next_message_when_it_has_done_its_part_of_the_last() 
 
 
 def test_a_receiver_whose_last_message_came_from_another_rank_costs_its_sender_more() -> None:
-    """With 4 ranks, only the root sends, even in the barrier; with 8, each rank's last message in the barrier is from another one."""
-    for processes, more in ((4, False), (8, True)):
+    """With 3 ranks, the last message of the barrier to ranks 1 and 2 came from the root as well; with 8, to rank 4 only."""
+    for processes, more in ((3, False), (8, True)):
         same, turn = (linear(machine_of(turn={"core": part, "socket": part}), processes, 8) for part in (0.0, 1.0))
         assert (turn > same * 1.2) == more
+
+
+def test_a_turn_takes_as_long_as_a_message_from_the_last_sender() -> None:
+    """The last message of the barrier came from the other socket (recursive doubling), unlike most messages of the pipeline."""
+    delays = {"node": [[1, 1.0]], "socket": [[1, 3.0]], "core": [[1, 1.0]]}
+    same, turn = (
+        linear(machine_of(delay_us=delays, turn={"core": part, "socket": part}), 8, 8, "pipeline")
+        for part in (0.0, 1.0)
+    )
+    # Rank 3 sends to rank 4, whose last message came from rank 0. Each rank but the last ends when it has sent.
+    received = list(itertools.accumulate([3.1, 3.1, 3.1, 1.1, 3.1, 3.1, 3.1]))
+    assert turn - same == pytest.approx((sum(received) + received[-1]) / 8, rel=0.1)
 
 
 def test_a_turn_does_not_take_longer_for_a_longer_message() -> None:

@@ -8,9 +8,9 @@ level is `full_duplex`.
 A calibrated machine (`simulation.delay_us`, written by `calibrate.py`) has costs by size and level instead. A message between
 two cores takes `alone` = send + delay + size / rate (+ receive, if it is eager), with the costs of the outermost level at which
 they differ:
-- The sender is busy for `send_us`. If the receiver's last message came from another rank of its node, the sender is busy for
-  another `turn` x alone of a message of at most 96 bytes: both write to the receiver's queue, whose cache lines are then in another
-  core's cache. Of several such senders, the next one starts after half of that time.
+- The sender is busy for `send_us`. If the receiver's last message within its node came from another rank, the sender is busy for
+  another `turn` x alone of a message of at most 96 bytes from that rank: both write to the receiver's queue, whose cache lines are
+  then in that rank's cache. Of several such senders, the next one starts after half of that time.
 - A core can start its next message `busy` x alone after this one, and within a node `busy_buffered` x alone if it is longer than 96
   bytes, because it then goes to a buffer beside the queue; half of the time of a turn comes on top. A long message costs its sender as
   much as the short message that announces it.

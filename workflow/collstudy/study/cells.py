@@ -23,7 +23,7 @@ IDENTITY_VERSION = 1
 #: The same for simulated machines with `core_gb_s`. 2: FATPIPE links without lazy updates.
 CORE_LINKS_VERSION = 2
 #: The same for calibrated simulated machines. 10: receiving cores do not limit long messages of other nodes.
-MESSAGES_VERSION = 11
+MESSAGES_VERSION = 12
 
 
 @dataclass(frozen=True)

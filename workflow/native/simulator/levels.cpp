@@ -108,7 +108,7 @@ struct Place : sender {
     double received = -1;             /* bytes of the last message to this core */
     double free = 0;                  /* time when the core can start its next message */
     double turn = 0;                  /* time when the next sender of its node can write to its queue */
-    const Place *last_from = nullptr; /* the last core that sent to this one */
+    const Place *last_from = nullptr; /* the last core of the node that sent to this one */
     /* Messages that were sent but do not flow yet, by receiver. SMPI does not report a long message of a blocking send,
      * so it is not among them. */
     std::map<const Place *, std::deque<Sent>> sent;
@@ -408,7 +408,8 @@ double latency_factor(double size, const Host *source, const Host *target, const
     bool known = starts(from, to, bytes), waited = from.blocking && between_limits(bytes);
     if (bytes > 1)
         to.received = bytes;
-    to.last_from = &from;
+    if (same_node(from, to))
+        to.last_from = &from;
     /* SMPI does not keep the sender busy for what it did not report: the latency includes that time instead. */
     double seconds =
         waited ? copied(level, from, bytes, known) : level.delay.at(bytes) + (known ? 0 : machine.send.at(bytes));
@@ -440,12 +441,15 @@ double send_cost(SmpiOperation operation, size_t size, Host *source, Host *targe
     /* Of long MPI_Sends SMPI reports only those that return once the message is copied (core/message.c). */
     bool copied = operation == SmpiOperation::SEND && (double)size >= machine.limit;
     double own = copied ? copy_time((double)size) : machine.send.at((double)size);
-    if (to.last_from != &from && same_node(from, to)) {
+    if (to.last_from && to.last_from != &from && same_node(from, to)) {
+        /* The cache line comes from the last sender. */
+        const Level &apart = machine.levels[depth_of(from, *to.last_from)];
         start = std::max(start, to.turn);
-        turn = level.turn * machine.alone(level, std::min(bytes, entry));
+        turn = apart.turn * machine.alone(apart, std::min(bytes, entry));
         to.turn = start + (turn + own) / 2; /* the cache line moves on before the sender has finished */
     }
-    to.last_from = &from;
+    if (same_node(from, to))
+        to.last_from = &from;
     double part = bytes > entry && same_node(from, to) ? std::max(level.busy, level.busy_buffered) : level.busy;
     from.free = start + turn / 2 + std::max(own, part * machine.alone(level, bytes));
     from.sent[&to].push_back({(double)size, copied, from.distinct});

@@ -16,8 +16,8 @@
  *   forward DEPTH R            the same if the sender has just received the message
  *   busy DEPTH F               a core can start its next message after this fraction of one's time alone
  *   busy_buffered DEPTH F      the same within a node if the message does not fit into the entry of a queue
- *   turn DEPTH F               the sender is busy for this fraction longer if the receiver's last message came from
- *                              another rank
+ *   turn DEPTH F               the sender is busy for this fraction of a short message's time from the rank that sent
+ *                              the receiver's last message, if it is another one
  *   share DEPTH F              fraction of its sender's core (within a node also of its receiver's) that a long message
  *                              takes unless it is the core's only one
  *   share_forward DEPTH F      factor on `share` if the sender has just received the message
