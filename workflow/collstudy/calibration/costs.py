@@ -16,8 +16,8 @@ from collstudy.study.machines import REPLACED_BY_FIT, Level, Machine
 #: fractions of a message's time; slower: factor by which just received data is forwarded more slowly; shared, between (GB/s):
 #: bandwidth of a level's units, and between them.
 SHORT = {
-    "send_1": 0.035, "send_eager": 0.35, "receive": 0.03, "poll_node": 0.005, "poll_within": 0.005,
-    "busy_node": 0.2, "busy_within": 0.35, "busy_buffered": 0.55, "turn_within": 0.43, "gap_node": 0.05,
+    "send_1": 0.035, "send_eager": 0.35, "receive": 0.03, "poll_node": 0.005, "gap_node": 0.05,
+    "busy_node": 0.2, "busy_within": 0.35, "busy_buffered": 0.55, "turn_within": 0.43,
 }  # fmt: skip
 LONG = {
     "share_core": 0.95, "share_within": 0.42, "share_socket": 1.3, "slower_core": 2.7, "slower_within": 2.5, "slower_socket": 4.0,
@@ -122,7 +122,9 @@ def _parts(machine: Machine, level: Level, values: dict[str, float], rate: float
     """Return the costs of a level with bandwidth *rate* (GB/s) that are not curves."""
     kind = kind_of(machine, level)
     if kind == "node":
-        found = {"busy": values["busy_node"], "turn": 0.0, "share": 0.0, "gap_us": values["gap_node"]}
+        found = {
+            "busy": values["busy_node"], "turn": 0.0, "share": 0.0, "poll_us": values["poll_node"], "gap_us": values["gap_node"],
+        }  # fmt: skip
     else:
         found = {
             "busy": values["busy_within"], "busy_buffered": values["busy_buffered"], "turn": values["turn_within"],
@@ -133,7 +135,6 @@ def _parts(machine: Machine, level: Level, values: dict[str, float], rate: float
             found["share_first"] = FIRST[level.name]
         if (between := values.get(f"between_{level.name}")) is not None:
             found["between_gb_s"] = between
-    found["poll_us"] = values["poll_node" if kind == "node" else "poll_within"]
     return {key: round(value, 5 if key.endswith("_us") else 3) for key, value in found.items()}
 
 

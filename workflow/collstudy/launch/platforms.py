@@ -15,8 +15,8 @@ they differ:
   bytes, because it then goes to a buffer beside the queue; half of the time of a turn comes on top. A long message costs its sender as
   much as the short message that announces it.
 - Then the message takes `delay_us`, and its bytes flow: of an eager message, which the sender has copied by then, at `eager_gb_s`
-  where that is faster. A rank polls for messages of every rank on its node, which adds the level's `poll_us` for each rank beyond
-  the pair. Then the receiver of an eager message is busy for `receive_us`.
+  where that is faster. Each rank on the receiver's node beyond two adds the level's `poll_us` (between nodes). Then the receiver
+  of an eager message is busy for `receive_us`.
 - The network interface of a node has a message rate: it sends at most one short message per `gap_us`. The messages that it sends at
   the same time share this rate, because it serves its queues in turn; a message alone is not slowed down. While more than two for
   each rank of the node share it, further ones wait.

@@ -463,8 +463,7 @@ const char *needed(const char *name) {
     return value;
 }
 
-/* Reads the core of each rank from the host file, and counts the ranks on its node: a rank polls for messages of each
- * of them in turn. */
+/* Reads the core of each rank from the host file, and counts the ranks on its node. */
 void place_ranks() {
     std::ifstream file(needed("COLLSTUDY_HOSTS"));
     std::map<std::vector<int>, std::vector<Place *>> nodes;
