@@ -99,12 +99,12 @@ def test_a_turn_does_not_take_longer_for_a_longer_message() -> None:
 
 
 def test_half_of_a_turn_delays_the_next_message() -> None:
-    """A turn of 1.1 us keeps the root for 1.2 us. Being busy for 1.1 us would change nothing, but half of the turn comes on top."""
-    ends, busy = (
+    """A turn of 1.1 us keeps the root for 1.2 us. Half of it on top of being busy for 0.55 us is less, on top of 1.1 us more."""
+    half, whole = (
         linear(machine_of(busy={"core": part, "socket": part}, turn={"core": 1.0, "socket": 1.0}), 8, 8)
-        for part in (0.0, 1.0)
+        for part in (0.5, 1.0)
     )
-    assert busy - ends > 0.3
+    assert whole - half > 0.3
 
 
 def test_a_message_that_goes_to_a_buffer_keeps_its_sender_busy_for_longer() -> None:

@@ -22,7 +22,7 @@ from collstudy.study.work import Work
 IDENTITY_VERSION = 1
 #: The same for simulated machines with `core_gb_s`. 2: FATPIPE links without lazy updates.
 CORE_LINKS_VERSION = 2
-#: The same for calibrated simulated machines. 10: receiving cores do not limit long messages of other nodes.
+#: The same for calibrated simulated machines. 12: the last sender's place determines `turn`.
 MESSAGES_VERSION = 12
 
 

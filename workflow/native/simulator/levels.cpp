@@ -441,16 +441,17 @@ double send_cost(SmpiOperation operation, size_t size, Host *source, Host *targe
     /* Of long MPI_Sends SMPI reports only those that return once the message is copied (core/message.c). */
     bool copied = operation == SmpiOperation::SEND && (double)size >= machine.limit;
     double own = copied ? copy_time((double)size) : machine.send.at((double)size);
-    if (to.last_from && to.last_from != &from && same_node(from, to)) {
+    bool within = same_node(from, to);
+    if (within && to.last_from && to.last_from != &from) {
         /* The cache line comes from the last sender. */
         const Level &apart = machine.levels[depth_of(from, *to.last_from)];
         start = std::max(start, to.turn);
         turn = apart.turn * machine.alone(apart, std::min(bytes, entry));
         to.turn = start + (turn + own) / 2; /* the cache line moves on before the sender has finished */
     }
-    if (same_node(from, to))
+    if (within)
         to.last_from = &from;
-    double part = bytes > entry && same_node(from, to) ? std::max(level.busy, level.busy_buffered) : level.busy;
+    double part = bytes > entry && within ? std::max(level.busy, level.busy_buffered) : level.busy;
     from.free = start + turn / 2 + std::max(own, part * machine.alone(level, bytes));
     from.sent[&to].push_back({(double)size, copied, from.distinct});
     return start + turn + own - now;
