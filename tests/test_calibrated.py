@@ -85,6 +85,13 @@ def test_a_turn_takes_as_long_as_a_message_from_the_last_sender() -> None:
     assert turn - same == pytest.approx((sum(received) + received[-1]) / 8, rel=0.1)
 
 
+def test_a_message_from_another_node_is_not_the_last_one_in_the_queue() -> None:
+    """The last message of the barrier came from the other node, the one before from another rank of the own one."""
+    same, turn = (linear(machine_of(turn={"core": part, "socket": part}), 16, 8, "pipeline") for part in (0.0, 1.0))
+    received = list(itertools.accumulate([*[1.1] * 7, 0.0, *[1.1] * 7]))
+    assert turn - same == pytest.approx((sum(received) + received[-1]) / 16, rel=0.1)
+
+
 def test_a_turn_does_not_take_longer_for_a_longer_message() -> None:
     """Only the entry of the receiver's queue is waited for: 4000 bytes, which take 5 us, cost as much more as 64 bytes."""
     curve = [[1, 1.0], [96, 1.0], [4000, 5.0]]
