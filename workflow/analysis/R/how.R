@@ -23,7 +23,7 @@ sentences_of_how <- function(results) {
 simulator_of <- function(study) with_version(study$provenance$simulator, study$provenance$simulator_version)
 
 describe_how <- function(study, cells) {
-  if (length(study$applications)) return(describe_tracing(study))
+  if (length(study$applications)) return(describe_tracing(study, cells))
   if (length(study$program)) return(describe_program_runs(study))
   how <- study$provenance
   suite <- with_version(how$suite, how$suite_version)
@@ -50,16 +50,18 @@ describe_how <- function(study, cells) {
 
 #' How applications were traced and replayed
 #' @noRd
-describe_tracing <- function(study) {
+describe_tracing <- function(study, cells) {
   how <- study$provenance
+  traces <- max(0L, table(cells$collective[cells$algorithm %in% "traced"]))
   c(
     paste0(
-      "Each application ran once, unmodified, on ", study$machine$label, " with ",
-      with_version(how$mpi, how$mpi_version), ", with this project's trace library preloaded."
+      "Each application ran ", if (traces > 1) paste(traces, "times") else "once", ", unmodified, with ",
+      with_version(how$mpi, how$mpi_version), " and this project's trace library preloaded, on ", study$machine$label,
+      "."
     ),
     if (isTRUE(how$oversubscribed)) paste(
-      "The ranks shared its cores. This does not change their calls, but elapsed time includes waiting for a core, so",
-      "the replays use the processor time between calls as computing time."
+      "Shared cores do not change the calls, but elapsed time includes waiting for a core, so the replays use the",
+      "processor time between calls as computing time."
     ),
     if (nzchar(how$simulator)) paste0(
       "The replays are simulated by ", simulator_of(study), ": the same calls in the same order, on a simulated ",

@@ -60,6 +60,17 @@ test_that("iterations, launches and the barrier are stated", {
   expect_match(describe_how(study, cells), "^The barrier .* all ranks start each call at the same", all = FALSE)
 })
 
+test_that("the runs of traced applications are counted", {
+  study <- list(
+    applications = list(list(name = "melt"), list(name = "svd")), machine = list(label = "this machine"),
+    provenance = list(mpi = "openmpi", mpi_version = "5.0.11", oversubscribed = TRUE, simulator = "")
+  )
+  cells <- tibble::tibble(collective = c("melt", "melt", "svd"), algorithm = c("traced", "replay", "traced"))
+  expect_match(describe_how(study, cells)[1], "^Each application ran once, unmodified, with Open MPI 5.0.11 and ")
+  expect_match(describe_how(study, rbind(cells, cells, cells))[1], "ran 3 times, .* on this machine.$")
+  expect_length(describe_how(study, cells), 2)
+})
+
 test_that("sweeps in which calls start in another way are not said to be all of them", {
   expect_match(describe_barriers(c("aligned", "default")), "^In some of the sweeps, the barrier .* is aligned,")
   expect_match(describe_barriers("window"), "^The ranks start each call at an instant of synchronised clocks")
