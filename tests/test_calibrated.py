@@ -310,6 +310,15 @@ def test_a_synchronous_send_waits_for_its_acknowledgement() -> None:
     assert found == pytest.approx(5 * 1.1, rel=0.01)
 
 
+def test_a_synchronous_send_is_sent_from_a_buffer() -> None:
+    """The second time, two tokens between two ranks take as long as messages of 256 B."""
+    asked = Request("barrier", "double_ring", "core", 2, None)
+    flat = machine_of().simulation["delay_us"]
+    machines = [machine_of(), machine_of(delay_us=flat | {"core": [[1, 1.0], [128, 1.0], [256, 3.0]]})]
+    fast, slow = (Simulator(Configuration(ROOT / "config"), 1).all(machine, [asked]) for machine in machines)
+    assert next(iter(slow.values())) - next(iter(fast.values())) == pytest.approx(2 * (3.0 - 1.0), rel=0.02)
+
+
 def test_a_switch_outside_of_the_calibrated_nodes_adds_its_latency() -> None:
     configuration = Configuration(ROOT / "config")
     machine = configuration.machine("thin-fat-tree")

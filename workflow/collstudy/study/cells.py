@@ -23,7 +23,7 @@ IDENTITY_VERSION = 1
 #: The same for simulated machines with `core_gb_s`. 2: FATPIPE links without lazy updates.
 CORE_LINKS_VERSION = 2
 #: The same for calibrated simulated machines. 12: the last sender's place determines `turn`.
-MESSAGES_VERSION = 12
+MESSAGES_VERSION = 13
 
 
 @dataclass(frozen=True)

@@ -15,15 +15,28 @@ static int recv_empty(const struct call *call, int from) {
     return coll_recv(call, NULL, 0, from, MPI_STATUS_IGNORE);
 }
 
-/* A synchronous send completes when the receiver has acknowledged it. In the simulator the acknowledgement takes no
- * time, so the receiver replies with a message there. */
+/* Bytes of a synchronous message in the simulator: UCX sends even an empty one from a buffer, as it does a message of
+ * this size. SMPI's acknowledgement takes no time, so the receiver replies with a message there. */
+enum { buffered = 256 };
+
 static int ssend_empty(const struct call *call, int to) {
-    TRY(PMPI_Ssend(NULL, 0, MPI_BYTE, to, call->kind, call->comm));
-    return COLL_SIMULATED ? recv_empty(call, to) : MPI_SUCCESS;
+#if COLL_SIMULATED
+    char message[buffered] = {0};
+    TRY(PMPI_Send(message, buffered, MPI_BYTE, to, call->kind, call->comm));
+    return recv_empty(call, to);
+#else
+    return PMPI_Ssend(NULL, 0, MPI_BYTE, to, call->kind, call->comm);
+#endif
 }
 
-static int acknowledge(const struct call *call, int from) {
-    return COLL_SIMULATED ? send_empty(call, from) : MPI_SUCCESS;
+static int recv_synchronous(const struct call *call, int from) {
+#if COLL_SIMULATED
+    char message[buffered];
+    TRY(PMPI_Recv(message, buffered, MPI_BYTE, from, call->kind, call->comm, MPI_STATUS_IGNORE));
+    return send_empty(call, from);
+#else
+    return recv_empty(call, from);
+#endif
 }
 
 static int collect_and_release(struct call *call, MPI_Request requests[]) {
@@ -53,14 +66,12 @@ int ompi_barrier_double_ring(struct call *call) {
     int left = (call->rank + call->size - 1) % call->size, right = (call->rank + 1) % call->size;
     for (int round = 0; round < 2; round++) {
         if (call->rank > 0)
-            TRY(recv_empty(call, left));
-        if (call->rank > 0 && round == 1)
-            TRY(acknowledge(call, left));
+            TRY(round == 0 ? recv_empty(call, left) : recv_synchronous(call, left));
         TRY(round == 0 ? send_empty(call, right) : ssend_empty(call, right));
         if (call->rank == 0)
-            TRY(recv_empty(call, left));
+            TRY(round == 0 ? recv_empty(call, left) : recv_synchronous(call, left));
     }
-    return call->rank == 0 ? acknowledge(call, left) : MPI_SUCCESS;
+    return MPI_SUCCESS;
 }
 
 /* Ranks beyond the largest power of two report to a partner first and are released by it at the end. */
@@ -68,8 +79,10 @@ int ompi_barrier_recursive_doubling(struct call *call) {
     int power = coll_floor_power_of_two(call->size);
     int partner = call->rank + power;
     if (call->rank >= power) {
-        TRY(coll_sendrecv_empty(call, call->rank - power, call->rank - power));
-        return acknowledge(call, call->rank - power);
+        if (!COLL_SIMULATED)
+            return coll_sendrecv_empty(call, call->rank - power, call->rank - power);
+        TRY(send_empty(call, call->rank - power));
+        return recv_synchronous(call, call->rank - power);
     }
     if (partner < call->size)
         TRY(recv_empty(call, partner));
