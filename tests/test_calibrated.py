@@ -304,10 +304,24 @@ def test_a_core_sends_eager_messages_to_other_nodes_one_after_the_other() -> Non
 
 
 def test_a_synchronous_send_waits_for_its_acknowledgement() -> None:
-    """Two ranks pass two tokens twice; the last message of the barrier is acknowledged."""
+    """The last message of the barrier of 3 ranks is from the root to rank 2, and the root waits for the answer.
+
+    The root leaves the barrier one message and an answer after its message to rank 1, and sends the broadcast to ranks 1 and 2.
+    """
+    bytes_us = 256 / 10e3
+    root, first = (
+        0.1 + 0.1,
+        1.1 + bytes_us + 1.1 + 1.1 - 1.0,
+    )  # rank 1 leaves when the root's message arrives, 1 us later
+    second = 1.1 + 0.1 + 0.1 + 1.0 - 0.1  # rank 2 leaves when it has sent the answer, for 0.1 us
+    assert linear(machine_of(), 3, 1) == pytest.approx((root + first + second) / 3, rel=0.01)
+
+
+def test_an_acknowledgement_does_not_delay_the_next_message() -> None:
+    """Two ranks pass two tokens twice, the second time with synchronous sends; sending an answer takes 0.1 us."""
     asked = Request("barrier", "double_ring", "core", 2, None)
     (found,) = Simulator(Configuration(ROOT / "config"), 1).all(machine_of(), [asked]).values()
-    assert found == pytest.approx(5 * 1.1, rel=0.01)
+    assert found == pytest.approx(4 * 1.1 + 2 * (256 / 10e3 + 0.1), rel=0.01)
 
 
 def test_a_synchronous_send_is_sent_from_a_buffer() -> None:
