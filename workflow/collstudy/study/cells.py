@@ -22,7 +22,7 @@ from collstudy.study.work import Work
 IDENTITY_VERSION = 1
 #: The same for simulated machines with `core_gb_s`. 2: FATPIPE links without lazy updates.
 CORE_LINKS_VERSION = 2
-#: The same for calibrated simulated machines. 12: the last sender's place determines `turn`.
+#: The same for calibrated simulated machines. 13: synchronous messages are sent from a buffer.
 MESSAGES_VERSION = 13
 
 

@@ -15,30 +15,6 @@ static int recv_empty(const struct call *call, int from) {
     return coll_recv(call, NULL, 0, from, MPI_STATUS_IGNORE);
 }
 
-/* Bytes of a synchronous message in the simulator: UCX sends even an empty one from a buffer, as it does a message of
- * this size. SMPI's acknowledgement takes no time, so the receiver replies with a message there. */
-enum { buffered = 256 };
-
-static int ssend_empty(const struct call *call, int to) {
-#if COLL_SIMULATED
-    char message[buffered] = {0};
-    TRY(PMPI_Send(message, buffered, MPI_BYTE, to, call->kind, call->comm));
-    return recv_empty(call, to);
-#else
-    return PMPI_Ssend(NULL, 0, MPI_BYTE, to, call->kind, call->comm);
-#endif
-}
-
-static int recv_synchronous(const struct call *call, int from) {
-#if COLL_SIMULATED
-    char message[buffered];
-    TRY(PMPI_Recv(message, buffered, MPI_BYTE, from, call->kind, call->comm, MPI_STATUS_IGNORE));
-    return send_empty(call, from);
-#else
-    return recv_empty(call, from);
-#endif
-}
-
 static int collect_and_release(struct call *call, MPI_Request requests[]) {
     for (int i = 1; i < call->size; i++)
         TRY(coll_irecv(call, NULL, 0, MPI_ANY_SOURCE, &requests[i - 1]));
@@ -66,10 +42,10 @@ int ompi_barrier_double_ring(struct call *call) {
     int left = (call->rank + call->size - 1) % call->size, right = (call->rank + 1) % call->size;
     for (int round = 0; round < 2; round++) {
         if (call->rank > 0)
-            TRY(round == 0 ? recv_empty(call, left) : recv_synchronous(call, left));
-        TRY(round == 0 ? send_empty(call, right) : ssend_empty(call, right));
+            TRY(round == 0 ? recv_empty(call, left) : coll_recv_synchronous(call, left));
+        TRY(round == 0 ? send_empty(call, right) : coll_ssend_empty(call, right));
         if (call->rank == 0)
-            TRY(round == 0 ? recv_empty(call, left) : recv_synchronous(call, left));
+            TRY(round == 0 ? recv_empty(call, left) : coll_recv_synchronous(call, left));
     }
     return MPI_SUCCESS;
 }
@@ -82,13 +58,13 @@ int ompi_barrier_recursive_doubling(struct call *call) {
         if (!COLL_SIMULATED)
             return coll_sendrecv_empty(call, call->rank - power, call->rank - power);
         TRY(send_empty(call, call->rank - power));
-        return recv_synchronous(call, call->rank - power);
+        return coll_recv_synchronous(call, call->rank - power);
     }
     if (partner < call->size)
         TRY(recv_empty(call, partner));
     for (int bit = 1; bit < power; bit *= 2)
         TRY(coll_sendrecv_empty(call, call->rank ^ bit, call->rank ^ bit));
-    return partner < call->size ? ssend_empty(call, partner) : MPI_SUCCESS;
+    return partner < call->size ? coll_ssend_empty(call, partner) : MPI_SUCCESS;
 }
 
 int ompi_barrier_bruck(struct call *call) {

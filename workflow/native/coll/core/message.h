@@ -30,6 +30,8 @@ int coll_operations_free(void);
 int coll_sendrecv(const struct call *call, const void *send, int send_count, int to, void *recv, int recv_count,
                   int from, MPI_Status *status);
 int coll_sendrecv_empty(const struct call *call, int to, int from);
+int coll_ssend_empty(const struct call *call, int to);
+int coll_recv_synchronous(const struct call *call, int from);
 int coll_send(const struct call *call, const void *buffer, int count, int to);
 int coll_isend(const struct call *call, const void *buffer, int count, int to, MPI_Request *request);
 int coll_recv(const struct call *call, void *buffer, int count, int from, MPI_Status *status);
