@@ -309,10 +309,8 @@ def test_a_synchronous_send_waits_for_its_acknowledgement() -> None:
     The root leaves the barrier one message and an answer after its message to rank 1, and sends the broadcast to ranks 1 and 2.
     """
     bytes_us = 256 / 10e3
-    root, first = (
-        0.1 + 0.1,
-        1.1 + bytes_us + 1.1 + 1.1 - 1.0,
-    )  # rank 1 leaves when the root's message arrives, 1 us later
+    root = 0.1 + 0.1
+    first = 1.1 + bytes_us + 1.1 + 1.1 - 1.0  # rank 1 leaves when the root's message arrives, 1 us after it was sent
     second = 1.1 + 0.1 + 0.1 + 1.0 - 0.1  # rank 2 leaves when it has sent the answer, for 0.1 us
     assert linear(machine_of(), 3, 1) == pytest.approx((root + first + second) / 3, rel=0.01)
 

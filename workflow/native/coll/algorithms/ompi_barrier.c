@@ -55,7 +55,7 @@ int ompi_barrier_recursive_doubling(struct call *call) {
     int power = coll_floor_power_of_two(call->size);
     int partner = call->rank + power;
     if (call->rank >= power) {
-        if (!COLL_SIMULATED)
+        if (!COLL_SIMULATED) /* as in Open MPI, the receive is posted first */
             return coll_sendrecv_empty(call, call->rank - power, call->rank - power);
         TRY(send_empty(call, call->rank - power));
         return coll_recv_synchronous(call, call->rank - power);

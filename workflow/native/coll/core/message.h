@@ -30,7 +30,9 @@ int coll_operations_free(void);
 int coll_sendrecv(const struct call *call, const void *send, int send_count, int to, void *recv, int recv_count,
                   int from, MPI_Status *status);
 int coll_sendrecv_empty(const struct call *call, int to, int from);
+/* Sends an empty synchronous message: returns when the receiver has acknowledged it. */
 int coll_ssend_empty(const struct call *call, int to);
+/* Receives and acknowledges a message of coll_ssend_empty(). */
 int coll_recv_synchronous(const struct call *call, int from);
 int coll_send(const struct call *call, const void *buffer, int count, int to);
 int coll_isend(const struct call *call, const void *buffer, int count, int to, MPI_Request *request);
