@@ -331,6 +331,15 @@ def test_a_synchronous_send_is_sent_from_a_buffer() -> None:
     assert next(iter(slow.values())) - next(iter(fast.values())) == pytest.approx(2 * (3.0 - 1.0), rel=0.02)
 
 
+def test_a_synchronous_send_is_empty_on_machines_that_are_not_calibrated() -> None:
+    """At 1 MB/s, 256 bytes would take 256 us; SMPI adds 16 bytes to each of five messages."""
+    levels = (Level("node", 2, 1.0, 0.001), Level("core", 1, 1.0, 0.001))
+    machine = Machine("m", "simulated", "m", "smpi-openmpi", levels)
+    asked = Request("barrier", "double_ring", "core", 2, None)
+    (found,) = Simulator(Configuration(ROOT / "config"), 1).all(machine, [asked]).values()
+    assert 5 * 16 < found < 256
+
+
 def test_a_switch_outside_of_the_calibrated_nodes_adds_its_latency() -> None:
     configuration = Configuration(ROOT / "config")
     machine = configuration.machine("thin-fat-tree")
