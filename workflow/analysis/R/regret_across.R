@@ -3,9 +3,10 @@
 
 #' Regret of a study's decisions on data that were not used to decide
 #'
-#' With several sources that measured the default, rules are decided on each source and judged on each other one, among
-#' the algorithms that both measured. With one source, each process count but the first and the last of a collective and
-#' mapping is judged with the rules decided on all other counts (at most 64, `most_left_out`, evenly spread).
+#' With several sources that measured the default, rules are decided on each source, and on all others together, and
+#' judged on each other one, among the algorithms that both measured. With one source, each process count but the
+#' first and the last of a collective and mapping is judged with the rules decided on all other counts (at most 64,
+#' `most_left_out`, evenly spread).
 #'
 #' @param results List from [read_results()].
 #' @return Tibble: decided_on, judged_on, collective, mapping (and processes per node, where these vary; `all`: every
@@ -17,10 +18,15 @@ summarise_regret_across <- function(results) {
   sources <- sort(unique(rows$source[rows$algorithm == "default" & !is.na(rows$source)]))
   collectives <- setdiff(unique(rows$collective), c(point_to_point, applications))
   found <- if (length(sources) > 1) {
-    pairs <- expand.grid(decided_on = sources, judged_on = sources, stringsAsFactors = FALSE)
+    everyone <- unique(rows$source[!is.na(rows$source)])
+    pairs <- tidyr::expand_grid(decided_on = c(sources, if (length(everyone) > 2) all_others), judged_on = sources)
     pairs <- pairs[pairs$decided_on != pairs$judged_on, ]
     pmap(pairs, function(decided_on, judged_on) {
-      map(collectives, function(collective) across_sources(rows, results$study, collective, decided_on, judged_on))
+      deciding <- if (decided_on == all_others) setdiff(everyone, judged_on) else decided_on
+      map(collectives, function(collective) {
+        cells <- across_sources(rows, results$study, collective, deciding, judged_on)
+        if (!is.null(cells)) mutate(cells, decided_on = .env$decided_on)
+      })
     })
   } else {
     map(collectives, function(collective) across_counts(rows, results$study, collective))
@@ -34,6 +40,8 @@ summarise_regret_across <- function(results) {
     select(all_of(names(no_regret_across()))) |>
     arrange(.data$decided_on, .data$judged_on, .data$collective, .data$mapping != "all", .data$mapping, .data$policy)
 }
+
+all_others <- "all other sources"
 
 no_regret_across <- function() {
   tibble(
@@ -59,6 +67,8 @@ rows_in_place <- function(rows) {
   rows
 }
 
+#' @param decided_on,judged_on Names of sources, one or several.
+#' @noRd
 across_sources <- function(rows, study, collective, decided_on, judged_on) {
   rows <- rows[rows$collective == collective, ]
   of <- function(source) rows[rows$source %in% source, ]
@@ -75,8 +85,7 @@ across_sources <- function(rows, study, collective, decided_on, judged_on) {
   counts <- tuning_counts(decider$medians, collective)
   if (length(counts) == 0) return(NULL)
   split <- list(decide = counts, judge = tuning_counts(judge$medians, collective))
-  mutate(policy_cells(decider, collective, split, judge), decided_on = decided_on, judged_on = judged_on,
-    collective = collective)
+  mutate(policy_cells(decider, collective, split, judge), judged_on = judged_on, collective = collective)
 }
 
 most_left_out <- 64

@@ -103,11 +103,16 @@ spell_counts <- function(counts) {
 }
 
 #' Decide on `split$decide` and compute the slow-down of each policy at `split$judge` ([compare_policies()])
+#'
+#' @param judged Other measurements, on which the decisions are judged. There, as in a rules file, the default applies
+#'   above the largest and below the smallest deciding process count.
 #' @noRd
-policy_cells <- function(results, collective, split, judged = results) {
-  cells <- with_slowdown(judged$medians, collective, split$judge)
+policy_cells <- function(results, collective, split, judged = NULL) {
+  cells <- with_slowdown((judged %||% results)$medians, collective, split$judge)
   single <- best_single(with_slowdown(results$medians, collective, split$decide))
-  compare_policies(cells, decide_tuning(results, collective, split$decide, split$judge), function(processes) single)
+  inside <- split$judge >= min(split$decide) & split$judge <= max(split$decide)
+  at <- split$judge[inside | is.null(judged)]
+  compare_policies(cells, decide_tuning(results, collective, split$decide, at), function(processes) single)
 }
 
 #' Slow-down of each policy in each judged cell. Cells in which the algorithm of a policy was not measured are left out
@@ -132,7 +137,8 @@ compare_policies <- function(cells, tuned, single) {
 }
 
 #' The algorithm that a rules file of the decisions selects at each place: that of the largest decided size that is not
-#' above the size of the place
+#' above the size of the place, for smaller sizes that of the smallest decided one, and from twice the largest decided
+#' size on the default
 #' @noRd
 rule_at <- function(decisions, places) {
   size <- function(data) coalesce(data$size_bytes, -1)
@@ -144,9 +150,11 @@ rule_at <- function(decisions, places) {
   limits <- size(decisions)
   judged <- split(seq_len(nrow(places)), key(places))
   for (place in intersect(names(judged), names(of))) {
+    rules <- of[[place]]
+    largest <- max(limits[rules])
     at <- judged[[place]]
-    below <- findInterval(sizes[at], limits[of[[place]]])
-    found[at[below > 0]] <- decisions$algorithm[of[[place]][below]]
+    at <- at[largest <= 0 | sizes[at] < 2 * largest]
+    found[at] <- decisions$algorithm[rules][pmax(1, findInterval(sizes[at], limits[rules]))]
   }
   found
 }

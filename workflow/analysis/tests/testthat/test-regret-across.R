@@ -24,6 +24,30 @@ test_that("rules of one source are judged on the other, by hand", {
   expect_equal(back$cells, 84)
 })
 
+test_that("with three sources, rules are also decided on all but the judging one", {
+  rows <- two_sources(c(default = 1, linear = 1.5, chain = 1))
+  # The third source has no default and measured only chains: it takes part in deciding and is not judged.
+  third <- dplyr::mutate(rows[rows$source == "two" & rows$algorithm == "chain", ], source = "three", launch = 3L)
+  expect_false(all_others %in% across_of(rows)$decided_on)
+  found <- across_of(dplyr::bind_rows(rows, third))
+  together <- found[found$decided_on == all_others & found$mapping == "all" & found$policy == "tuned", ]
+  expect_equal(together$judged_on, c("one", "two"))
+  # Sources two and three choose chain, which takes 1.1 times as long as linear on source one.
+  expect_equal(together$geometric_mean_pct, c(10, 100 * (1.5 / 1.1 - 1)))
+})
+
+test_that("sizes and process counts beyond those of the deciding source keep the default", {
+  rows <- two_sources(c(default = 1, linear = 1, chain = 1))
+  rows <- rows[rows$source == "two" | (rows$size_bytes <= 64 & rows$processes <= 16), ]
+  cells <- across_sources(rows_in_place(read_results(make_study(rows))$rows), read_results(make_study(rows))$study,
+    "bcast", "one", "two")
+  tuned <- cells[cells$policy == "tuned", ]
+  inside <- tuned$size_bytes < 128 & tuned$processes <= 16
+  expect_true(any(inside) && any(tuned$size_bytes >= 128) && any(tuned$processes > 16))
+  expect_equal(unique(tuned$algorithm[inside]), "linear")
+  expect_equal(unique(tuned$algorithm[!inside]), "default")
+})
+
 test_that("nothing of the judging source reaches the rules", {
   rows <- two_sources(c(default = 1, linear = 1, chain = 1))
   policies <- function(rows) {

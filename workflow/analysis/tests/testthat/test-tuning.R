@@ -237,8 +237,13 @@ test_that("process counts that were measured at other sizes are compared between
 
 test_that("a rule is judged by what its file says at a size that did not decide", {
   rules <- tibble::tibble(mapping = "core", processes = 4, size_bytes = c(8, 64), algorithm = c("chain", "linear"))
-  places <- tibble::tibble(mapping = "core", processes = c(4, 4, 4, 8), size_bytes = c(4, 16, 64, 64))
-  expect_equal(rule_at(rules, places), c("default", "chain", "linear", "default"))
+  places <- tibble::tibble(
+    mapping = "core", processes = c(4, 4, 4, 4, 4, 8), size_bytes = c(4, 16, 64, 127, 128, 64)
+  )
+  # The file ends at twice the largest size, and has no rule for 8 processes.
+  expect_equal(rule_at(rules, places), c("chain", "chain", "linear", "linear", "default", "default"))
+  barrier <- tibble::tibble(mapping = "core", processes = 4, size_bytes = NA_real_, algorithm = "linear")
+  expect_equal(rule_at(barrier, barrier), "linear")
 })
 
 test_that("regret by hand", {
