@@ -165,21 +165,31 @@ sleep 60 & wait
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def heed_signals() -> None:
+    """Undo that tests in the background ignore SIGINT, and under nohup SIGHUP."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupted_block_ends_its_launch(checkout: Checkout, number: signal.Signals) -> None:
-    """A launch that continues, for example after a terminal was closed, would disturb those of the next run."""
+    """A launch that continues, for example after a terminal was closed, would disturb those of the next run; a second signal does not
+    change that.
+    """
     environment, record = environment_with(checkout, HANGING), checkout.folder / "bin" / "record"
     (path,) = blocks_of(checkout, ["collective: barrier, algorithms: [linear], iterations: 5, warmup: 0"])
     runner = subprocess.Popen(
         [sys.executable, "-m", "collstudy", "--results", "results", "measure", path, "--log", "log"],
         cwd=checkout.folder, env=environment,
-        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # ignored if the tests run under nohup
+        preexec_fn=heed_signals,
     )  # fmt: skip
     deadline = time.monotonic() + 60
     while not record.exists() and time.monotonic() < deadline:
         time.sleep(0.05)
     time.sleep(1)  # until the runner waits for the launch
     runner.send_signal(number)
+    time.sleep(0.3)
+    runner.send_signal(signal.SIGTERM)
     assert runner.wait(120) == 128 + number
     assert record.read_text().split() == ["begun", "ended"]
 

@@ -120,10 +120,11 @@ def test_a_block_says_why_slurm_ended_it_when_the_signal_comes_first(monkeypatch
     monkeypatch.setattr(runner, "allocation", lambda *_: Allocation(["thin001"], {}, {"slurm": {"job": "3"}}))
     monkeypatch.setattr(runner.BlockRunner, "run", lambda _: os.kill(os.getpid(), signal.SIGTERM))
     machine = Configuration(ROOT / "config").machine("thin")
-    before = signal.getsignal(signal.SIGTERM)
+    before = {number: signal.getsignal(number) for number in runner.ENDING}
     try:
         with pytest.raises(SystemExit):
             runner.run_block(Block(machine, "openmpi", 1, ()), tmp_path, tmp_path / "log")
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
     assert "Slurm is ending job 3 (CANCELLED)" in capfd.readouterr().out

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -249,9 +250,27 @@ def test_killed_and_started_again(checkout: Checkout) -> None:
     assert not list((checkout.folder / "results").rglob("*.tmp"))
 
 
-def test_interrupted_and_started_again(checkout: Checkout) -> None:
-    """Ctrl-C ends a run with one line, without tracebacks and without reporting the jobs that it ended as failed."""
-    checkout.write("config/studies/tiny.yaml", TINY.replace("[2, 4]", "{from: 2, to: 48, step: 2}"))
+def interrupt_group(pid: int) -> None:
+    os.killpg(pid, signal.SIGINT)
+
+
+def interrupt_process(pid: int) -> None:
+    os.kill(pid, signal.SIGINT)
+
+
+def interrupt_twice(pid: int) -> None:
+    os.kill(pid, signal.SIGINT)
+    time.sleep(0.3)
+    os.kill(pid, signal.SIGINT)
+
+
+@pytest.mark.parametrize("interrupt", [interrupt_group, interrupt_process, interrupt_twice])
+def test_interrupted_and_started_again(checkout: Checkout, interrupt: Callable[[int], None]) -> None:
+    """Ctrl-C (to the jobs as well) and `kill -INT` (only to the run) end a run with one line, without tracebacks and without reporting
+    the jobs that they ended as failed.
+    """
+    text = TINY.replace("[2, 4]", "{from: 2, to: 48, step: 4}").replace("iterations: 3", "iterations: 20")
+    checkout.write("config/studies/tiny.yaml", text)
     command = [sys.executable, "-m", "collstudy", "run", "--studies", "tiny", "--", MEASURED]
     environment = {**os.environ, "PYTHONPATH": str(checkout.folder / "workflow")}
     process = subprocess.Popen(
@@ -262,16 +281,16 @@ def test_interrupted_and_started_again(checkout: Checkout) -> None:
     deadline = time.monotonic() + 120
     while len(cell_files(checkout)) < 5 and time.monotonic() < deadline:
         time.sleep(0.1)
-    os.killpg(process.pid, signal.SIGINT)
+    interrupt(process.pid)
     said = process.communicate(timeout=60)[1]
     assert process.returncode == 130
     assert "interrupted: ending the jobs that run" in said.splitlines()
     assert "Traceback" not in said and "_block failed" not in said, said
     kept = cell_files(checkout)
-    assert 5 <= len(kept) < 48
+    assert 5 <= len(kept) < 24
     must(finish(command, cwd=checkout.folder, env=environment))
     after = cell_files(checkout)
-    assert kept.items() <= after.items() and len(after) == 48
+    assert kept.items() <= after.items() and len(after) == 24
 
 
 def test_a_forced_algorithm_that_another_component_ran_is_marked(checkout: Checkout) -> None:

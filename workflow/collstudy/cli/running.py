@@ -11,6 +11,7 @@ import io
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -26,6 +27,9 @@ from collstudy.sources.importing.files import data_folder
 #: Snakemake's default limit: number of jobs, per number of seconds. With any limit, its scheduler (9.27) checks the waiting jobs once
 #: more after that time for each job that has ended, which takes a tenth of a core after fifty jobs.
 DEFAULT_RATE = (100, 1)
+
+#: Seconds after an interrupt in which jobs can end by themselves.
+PATIENCE_S = 2
 
 
 def add_commands(commands: Any) -> None:
@@ -84,10 +88,27 @@ def _interrupt(number: int, frame: object) -> None:
     """Handle Ctrl-C: end the run; jobs that end by the same signal are not reported as failed."""
     import snakemake_logger_plugin_collstudy as logger
 
-    if not logger.INTERRUPTED.is_set():
-        print("interrupted: ending the jobs that run", file=sys.stderr, flush=True)
+    if logger.INTERRUPTED.is_set():
+        _end_jobs()
+        return
+    print("interrupted: ending the jobs that run", file=sys.stderr, flush=True)
     logger.INTERRUPTED.set()
+    # A terminal sends the signal to the jobs as well, `kill` only to this process.
+    patience = threading.Timer(PATIENCE_S, _end_jobs)
+    patience.daemon = True
+    patience.start()
     raise KeyboardInterrupt
+
+
+def _end_jobs() -> None:
+    """Terminate the jobs that this process runs: the commands of Snakemake's shells, but not the command that cancels Slurm's jobs."""
+    import psutil
+
+    for shell in psutil.Process().children():
+        with contextlib.suppress(psutil.NoSuchProcess):
+            for job in shell.children() or [shell]:
+                if job.name() != "scancel":
+                    job.terminate()
 
 
 def _note_nothing_to_do(project: Project, names: str, left_out: list[str]) -> None:

@@ -34,6 +34,8 @@ from collstudy.study.work import verb
 PROGRESS_SECONDS = 5.0
 #: Maximum number of cells in one launch; a failed launch is repeated without the cell that failed.
 MOST_TURNS = 256
+#: The signals that end a block: Ctrl-C, from Slurm or Snakemake, and of a closed terminal.
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class BlockRunner:
@@ -269,14 +271,22 @@ def check_launches(record: Record, cell: Cell | Run) -> None:
         raise LaunchFailed(f"output: {problem}") from None
 
 
+def _end(number: int, frame: object) -> None:
+    """Handle the first signal that ends a block; a second one must not interrupt the termination of the launch."""
+    for other in ENDING:
+        signal.signal(other, signal.SIG_IGN)
+    if number == signal.SIGINT:
+        raise KeyboardInterrupt
+    sys.exit(128 + number)
+
+
 def run_block(block: Block, results: Path, log_path: Path) -> dict[str, str]:
     """Run *block*; return the labels of failed cells with their reasons. Progress goes to standard output."""
     log_path.parent.mkdir(parents=True, exist_ok=True)
-    # Convert SIGTERM (from Slurm or Snakemake) and SIGHUP (a closed terminal) to an exception, so that the running launch is terminated
-    # as well and does not disturb later ones.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # nohup
-        signal.signal(signal.SIGHUP, lambda *_: sys.exit(129))
+    # As exceptions, so that the running launch is terminated as well and does not disturb later ones.
+    for number in ENDING:
+        if number == signal.SIGTERM or signal.getsignal(number) != signal.SIG_IGN:  # nohup ignores SIGHUP, `&` SIGINT
+            signal.signal(number, _end)
     store = Store(results)
 
     def report(line: str) -> None:
