@@ -93,8 +93,10 @@ def openmpi_rules(
 def han_rules(placement: Placement, default: str, header: list[str]) -> str:
     """Return coll/han's rules: the component of a collective on a communicator with several nodes; see coll_han_dynamic_file.h.
 
-    Only the topologic level of the whole communicator has rules. Sizes are those of one rank.
+    Only the topologic level of the whole communicator has rules. Sizes are those of one rank. Where the other file cannot express
+    a rule, the default applies here, too; coll/han would otherwise yield to the default of coll/tuned.
     """
+    placement = as_openmpi_reads(placement)
     tables = {collective: table for collective, table in placement.tables.items() if collective in HAN}
     lines = [f"# {text}" for text in header] + [f"{len(tables)} # collectives"]
     for collective, table in tables.items():
