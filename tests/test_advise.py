@@ -5,12 +5,16 @@ import json
 import shutil
 
 import pytest
+from collstudy.base.paths import ROOT
 from collstudy.cli.main import main
 from collstudy.store.measurements import Measurement
-from collstudy.tuning import advise
+from collstudy.study.config import Configuration
+from collstudy.study.openmpi_numbers import NUMBERS
+from collstudy.tuning import advise, emission, rules, writers
 from collstudy.tuning.advise import Measured, Question, Shape, answer, atlas_answer, likeness, parse_size, shape_of
 from conftest import Checkout, must
 
+CATALOGUE = Configuration(ROOT / "config").catalogue
 HEADER = (
     "collective,mapping,nodes,allocated,processes,size_bytes,algorithm,parameters,reason,basis,expected_us,default_us,gain_pct,"
     "noise_pct,noise_from\n"
@@ -21,9 +25,9 @@ def decide(folder, *rows):
     (folder / "tuning" / "decisions.csv").write_text(HEADER + "".join(f"{row}\n" for row in rows))
 
 
-def answered(folder, nodes=2, processes=8, size=1024):
-    """Return whether a decision for a broadcast by core is known, and the answer."""
-    known, lines = answer(folder, Question("bcast", "core", nodes, processes, size))
+def answered(folder, nodes=2, processes=8, size=1024, collective="bcast"):
+    """Return whether a decision for a collective by core is known, and the answer."""
+    known, lines = answer(folder, Question(collective, "core", nodes, processes, size), CATALOGUE)
     return known, "\n".join(lines)
 
 
@@ -133,6 +137,102 @@ def test_a_withdrawn_rule_is_not_advised(folder):
     assert "use: default (chain was slower on fresh launches)" in answered(folder)[1]
 
 
+def test_a_withdrawn_rules_latency_is_not_that_of_the_default(folder):
+    """At nine processes nothing was measured: the expected latencies are those of the decision."""
+    (folder / "tables" / "tuning-withdrawn.csv").write_text(
+        "collective,mapping,nodes,processes,size_bytes,rule,speedup\nbcast,core,2,9,1024,chain,0.9\n"
+    )
+    _, text = answered(folder, 2, 9)
+    assert (
+        "use: default (chain was slower on fresh launches)" in text and "expected latency: 13 us, interpolated" in text
+    )
+
+
+HOW = {
+    "suite": "",
+    "suite_version": "",
+    "mpi": "openmpi",
+    "mpi_version": "5.0.11",
+    "simulator": "",
+    "simulator_version": "",
+}
+PLACE = "measured,10,12,20,2,launches"
+
+
+def written(folder, withdrawn=(), of_program=False):
+    """Write the rules file of the decisions for Open MPI 5.0.11, without the *withdrawn* ones."""
+    describe(folder, provenance=HOW, title="Toy", **({"program": {"name": "p"}} if of_program else {}))
+    decisions = rules.read_decisions(folder / "tuning" / "decisions.csv")
+    (found,) = rules.placements(decisions, set(withdrawn), of_program)
+    emission.rules_path(folder / "tuning", "openmpi", found).write_text(
+        writers.openmpi_rules(found, CATALOGUE, [], NUMBERS)
+    )
+
+
+def test_the_rule_of_the_file_is_advised(folder):
+    written(folder)
+    _, text = answered(folder, 2, 9, 1500)
+    assert "use: chain" in text and f"rules file: {folder}/tuning/openmpi-core-n2.rules (usage" in text
+
+
+def test_a_rule_that_was_withdrawn_with_others_is_not_advised(folder):
+    """tuning-withdrawn.csv lists the verified cells that were slower, and the file has lost the whole rule."""
+    (folder / "tables" / "tuning-withdrawn.csv").write_text(
+        "collective,mapping,nodes,processes,size_bytes,rule,speedup\nbcast,core,2,8,1024,chain,0.9\n"
+    )
+    written(folder, [("bcast", "core", 2, processes, 1024) for processes in (8, 9, 10)])
+    _, text = answered(folder, 2, 9)
+    assert "use: default (the rule chain was withdrawn: it was slower on fresh launches)" in text
+    assert "expected latency: 13 us" in text and "rules file" not in text
+
+
+def test_a_decision_that_the_format_cannot_express_is_not_in_the_file(folder):
+    decide(
+        folder,
+        f"bcast,core,2,2,8,1024,knomial,radix=4,better,{PLACE}", f"bcast,core,2,2,8,2048,knomial,radix=4,better,{PLACE}",
+        f"bcast,core,2,2,8,4096,knomial,radix=8,better,{PLACE}",
+        # Open MPI ignores the size.
+        f"alltoallv,core,2,2,8,64,linear,,better,{PLACE}", f"alltoallv,core,2,2,8,4096,pairwise,,better,{PLACE}",
+    )  # fmt: skip
+    written(folder)
+    where = "openmpi-core-n2.rules selects the library's default here: its format cannot express the decision"
+    for collective, size, algorithm in (("bcast", 4096, "knomial [radix=8]"), ("alltoallv", 64, "linear")):
+        _, text = answered(folder, size=size, collective=collective)
+        assert f"use: {algorithm}" in text and where in text
+    assert "(usage: README.md beside it)" in answered(folder, size=1024)[1]
+
+
+def test_rules_of_a_program_are_for_its_classes_of_sizes(folder):
+    decide(folder, f"bcast,core,2,2,8,20,linear,,better,{PLACE}", f"bcast,core,2,2,8,1500,chain,,better,{PLACE}")
+    written(folder, of_program=True)
+    for size, algorithm in ((16, "linear"), (31, "linear"), (1024, "chain"), (2047, "chain")):
+        known, text = answered(folder, size=size)
+        assert known and f"use: {algorithm}" in text and "(usage: README.md beside it)" in text
+    assert not any(answered(folder, size=size)[0] for size in (15, 32, 1023, 2048))
+
+
+def test_the_file_of_intel_mpi_may_select_another_algorithm_than_the_default(folder):
+    """Its variables leave no size to the library (intel.settled())."""
+    describe(folder, provenance=HOW | {"mpi": "impi"})
+    (folder / "tuning" / "intel-core-n2.sh").write_text("export I_MPI_ADJUST_BCAST='1'\n")
+    _, text = answered(folder, size=1)
+    assert "use: default" in text and "intel-core-n2.sh selects binomial here: its format" in text
+
+
+def test_a_program_without_a_tuning_file_keeps_the_default(folder):
+    describe(folder, program={"name": "p"})
+    (folder / "tuning" / "result.txt").write_text("No tuning file: the program is not clearly faster with it.\n")
+    _, text = answered(folder)
+    assert "use: default (the program keeps no tuning file)" in text and "analysis" not in text
+
+
+def test_the_file_of_nccl_is_named(folder):
+    describe(folder, provenance=HOW | {"mpi": "nccl"})
+    decide(folder, f"bcast,core,2,2,8,1024,ring,protocol=ll,better,{PLACE}")
+    (folder / "tuning" / "nccl-core.csv").write_text("broadcast,1024,2047,ring,ll,-1,2,8\n")
+    assert "tuning/nccl-core.csv (usage" in answered(folder)[1]
+
+
 def test_a_file_for_several_numbers_of_nodes_answers_for_each(folder):
     """By core, eight ranks fill the first of two allocated nodes, and twelve use both; sixteen have run on two of four."""
     decide(
@@ -177,11 +277,11 @@ def test_decisions_of_an_earlier_version_are_none(folder):
 
 def test_the_command_says_what_is_missing(tmp_path):
     with pytest.raises(advise.StudyError, match="needs --size"):
-        advise.advise(tmp_path, Question("bcast", "core", 2, 8, None), None)
+        advise.advise(tmp_path, Question("bcast", "core", 2, 8, None), None, CATALOGUE)
     with pytest.raises(advise.StudyError, match="no decisions yet"):
-        advise.advise(tmp_path, Question("bcast", "core", 2, 8, 8), None)
+        advise.advise(tmp_path, Question("bcast", "core", 2, 8, 8), None, CATALOGUE)
     with pytest.raises(advise.StudyError, match="study thin has no decisions: .*analysis: .* ./study run thin"):
-        advise.advise(tmp_path, Question("bcast", "core", 2, 8, 8), "thin")
+        advise.advise(tmp_path, Question("bcast", "core", 2, 8, 8), "thin", CATALOGUE)
 
 
 def test_the_most_similar_machine_answers_first(tmp_path, folder):
@@ -191,7 +291,7 @@ def test_the_most_similar_machine_answers_first(tmp_path, folder):
         levels = [{"name": "node", "count": 2}, {"name": "socket", "count": 2}, {"name": "core", "count": cores}]
         describe(results / name, name=name, machine={"label": name.title(), "levels": levels})
     asker = [("node", 4), ("socket", 2), ("core", 12)]
-    known, lines = advise.advise(results, Question("bcast", "core", 2, 8, 1024), None, asker)
+    known, lines = advise.advise(results, Question("bcast", "core", 2, 8, 1024), None, CATALOGUE, asker)
     heads = [line for line in lines if line.startswith("Study")]
     assert known and heads == ["Study small (Small, measured):", "Study large (Large, measured):"]
     assert lines[2] == "  the same shape as the requested machine: 24 cores per node in 2 sockets"
@@ -254,7 +354,7 @@ def test_the_atlas_does_not_guess(cells):
 def test_a_study_that_has_decided_goes_before_its_cells(tmp_path, folder):
     folder.rename(tmp_path / "there")
     atlas = [atlas_of(*pair(3, 2, processes=8))]
-    _, lines = advise.advise(tmp_path, Question("bcast", "core", 2, 8, 1024), None, None, atlas)
+    _, lines = advise.advise(tmp_path, Question("bcast", "core", 2, 8, 1024), None, CATALOGUE, None, atlas)
     assert "Study toy (Toy, measured):" in lines and not any(line.startswith("Atlas") for line in lines)
 
 

@@ -101,7 +101,7 @@ def advise(arguments: argparse.Namespace) -> int:
     if arguments.machine:
         asker = [(level.name, level.count) for level in project.configuration.machine(arguments.machine).levels]
     atlas = [] if arguments.study else _atlas(project, question.collective)
-    known, lines = answers(project.results, question, arguments.study, asker, atlas)
+    known, lines = answers(project.results, question, arguments.study, project.configuration.catalogue, asker, atlas)
     print("\n".join(lines))
     return 0 if known else 1
 

@@ -16,8 +16,20 @@ from collstudy.base.files import read_csv
 from collstudy.base.statistics import median_interval
 from collstudy.store.described import read_study
 from collstudy.store.measurements import Measurement, measurement, read_measurements, whole
+from collstudy.study.catalogue import Catalogue
 from collstudy.tuning.emission import rules_path
-from collstudy.tuning.rules import Placement, placements, read_decisions
+from collstudy.tuning.intel import as_intel_reads
+from collstudy.tuning.readers.dispatch import read
+from collstudy.tuning.readers.known import Known
+from collstudy.tuning.rules import (
+    Placement,
+    as_openmpi_reads,
+    own_version,
+    parse_parameters,
+    placements,
+    read_decisions,
+    selected,
+)  # fmt: skip
 
 UNITS = {"": 1, "b": 1, "k": 1024, "kib": 1024, "m": 1 << 20, "mib": 1 << 20, "kb": 1000, "mb": 1_000_000, "g": 1 << 30,
          "gib": 1 << 30}  # fmt: skip
@@ -57,16 +69,17 @@ def parse_size(text: str) -> int:
     return int(float(found.group(1)) * UNITS[found.group(2).lower()])
 
 
-def answer(folder: Path, question: Question) -> tuple[bool, list[str]]:
+def answer(folder: Path, question: Question, catalogue: Catalogue) -> tuple[bool, list[str]]:
     """Answer from one study; return whether it has a decision, and the lines to print."""
     document = read_study(folder)
+    of_program = bool(document.get("program"))
     kind = "simulated" if document["simulated"] else "measured"
     # Labels of simulated machines may already contain the word.
     label = document["machine"]["label"].removesuffix(f", {kind}")
     head = f"Study {document['name']} ({label}, {kind}):"
     path = folder / "tuning" / "decisions.csv"
     try:
-        files = placements(read_decisions(path))
+        files = placements(read_decisions(path), of_program=of_program)
     except StudyError as error:
         return False, [head, f"  no decision: {error}"]
     wanted = (question.collective, question.mapping)
@@ -74,12 +87,13 @@ def answer(folder: Path, question: Question) -> tuple[bool, list[str]]:
     at_count = [row for row in decided if _shape(row) == (question.processes, question.nodes)]
     placement = next((one for one in files if _covers(one, question)), None)
     sizes = sorted({whole(row["size_bytes"]) for row in at_count if row["size_bytes"]})
-    outside = question.size is not None and sizes and not sizes[0] <= question.size < 2 * sizes[-1]
-    if placement is None or outside:
+    size = _decided_size(sizes, question.size, of_program)
+    if placement is None or (sizes and size is None):
         return False, [head, *_cells_to_measure(document, question, decided)]
-    size = max((s for s in sizes if s <= (question.size or 0)), default=None)
     row = next(row for row in at_count if whole(row["size_bytes"]) == size)
     row = _after_verification(folder, row)
+    file = rules_path(folder / "tuning", document["provenance"]["mpi"], placement)
+    row, file_lines = _in_file(file, document, placement, question, row, catalogue)
     variant = f" [{row['parameters']}]" if row["parameters"] and row["algorithm"] != "default" else ""
     lines = [head, f"  use: {row['algorithm']}{variant}" + (f" ({row['reason']})" if row["reason"] else "")]
     shapes = placement.used[question.collective].items()
@@ -87,13 +101,67 @@ def answer(folder: Path, question: Question) -> tuple[bool, list[str]]:
     lines += _expectation(folder, question, row, size, kind, cells, "sampling" in document)
     if document["simulated"]:
         lines.append(f"  {_typical_error(folder.parent, document['machine']['name'], question)}")
-    if row["algorithm"] != "default":
-        file = rules_path(folder / "tuning", document["provenance"]["mpi"], placement)
-        if file.exists():
-            lines.append(f"  rules file: {file.resolve()} (usage: README.md beside it)")
-        else:
-            lines.append("  rules file: none; add `analysis: {tuning: {}}` to the study to write one")
-    return True, lines
+    return True, lines + file_lines
+
+
+def _decided_size(sizes: Sequence[int], size: int | None, of_program: bool) -> int | None:
+    """Return the decided size whose rule applies to *size*, as in rules.placements(); None if there is none."""
+    if size is None or not sizes:
+        return None
+    if of_program:
+        return next((one for one in sizes if one.bit_length() == size.bit_length()), None)
+    return max((one for one in sizes if one <= size < 2 * sizes[-1]), default=None)
+
+
+def _in_file(
+    path: Path,
+    document: dict[str, Any],
+    placement: Placement,
+    question: Question,
+    row: dict[str, str],
+    catalogue: Catalogue,
+) -> tuple[dict[str, str], list[str]]:
+    """Return the decision, replaced by the default if the study's tuning file has withdrawn it, and the lines on that file."""
+    decided = row["algorithm"] != "default"
+    if not path.exists():
+        if decided and document.get("program") and (path.parent / "result.txt").exists():
+            return _default(row, "the program keeps no tuning file"), [
+                f"  rules file: none; why: {path.parent / 'README.md'}"
+            ]
+        none = "  rules file: none; add `analysis: {tuning: {}}` to the study to write one"
+        return row, [none] * decided
+    how, size = document["provenance"], question.size or 0
+    version = how["mpi_version"] if how["mpi"] == "openmpi" else "5.0.7"
+    try:
+        found = read(path, Known(catalogue, version)).at(question.collective, question.processes, size, question.nodes)
+    except StudyError as error:
+        return row, [f"  rules file: {error}"]
+    said = {rule.algorithm for rule in found} or {"default"}
+    if row["algorithm"] in said or (how["mpi"] == "mpich" and not decided):
+        return row, [f"  rules file: {path.resolve()} (usage: README.md beside it)"] * decided
+    if decided and how["mpi"] != "nccl" and _can_express(how, placement, question, row):
+        row = _default(row, f"the rule {row['algorithm']} was withdrawn: it was slower on fresh launches")
+        return row, []
+    other = " or ".join(sorted(str(name) for name in said))
+    words = "the library's default" if other == "default" else other
+    return row, [f"  rules file: {path.resolve()} selects {words} here: its format cannot express the decision"]
+
+
+def _can_express(how: dict[str, Any], placement: Placement, question: Question, row: dict[str, str]) -> bool:
+    """Return whether the file of the study's own library can express a decision."""
+    if how["mpi"] == "impi":
+        placement = as_intel_reads(placement)
+    elif how["mpi"] != "mpich":
+        placement = as_openmpi_reads(placement, own_version(placement, how["mpi_version"]))
+    rule = selected(placement.tables[question.collective], question.processes, question.size or 0)
+    return (rule.algorithm, rule.parameters) == (row["algorithm"], parse_parameters(row["parameters"]))
+
+
+def _default(row: dict[str, str], reason: str) -> dict[str, str]:
+    """Return a decision replaced by the default."""
+    return {
+        **row, "algorithm": "default", "parameters": "", "reason": reason, "expected_us": row["default_us"], "gain_pct": "0",
+    }  # fmt: skip
 
 
 def _shape(row: dict[str, str]) -> tuple[int | None, int | None]:
@@ -129,12 +197,7 @@ def _after_verification(folder: Path, row: dict[str, str]) -> dict[str, str]:
     for gone in read_csv(folder / "tables" / "tuning-withdrawn.csv"):
         keys = ("collective", "mapping", "nodes", "processes", "size_bytes")
         if all(whole(gone[k]) == whole(row[k]) if k not in keys[:2] else gone[k] == row[k] for k in keys):
-            return {
-                **row,
-                "algorithm": "default",
-                "parameters": "",
-                "reason": f"{gone['rule']} was slower on fresh launches",
-            }
+            return _default(row, f"{gone['rule']} was slower on fresh launches")
     return row
 
 
@@ -359,6 +422,7 @@ def advise(
     results: Path,
     question: Question,
     study: str | None,
+    catalogue: Catalogue,
     asker: Sequence[tuple[str, int]] | None = None,
     atlas: Sequence[Measured] = (),
 ) -> tuple[bool, list[str]]:
@@ -378,7 +442,7 @@ def advise(
         )
     answers = []
     for folder in folders:
-        known, lines = answer(folder, question)
+        known, lines = answer(folder, question, catalogue)
         distance = 0.0
         if asker is not None:
             document = read_study(folder)

@@ -34,6 +34,8 @@ BUILT = "built by ./study setup; on another machine, build it there"
 
 def rules_path(folder: Path, mpi: str, placement: Placement) -> Path:
     """Return the path of the file for the study's own MPI library, which is checked and verified."""
+    if mpi == "nccl":  # its lines distinguish numbers of nodes
+        return folder / f"nccl-{placement.mapping}.csv"
     names = {"mpich": "mpich-{}.json", "impi": "intel-{}.sh"}
     return folder / names.get(mpi, "openmpi-{}.rules").format(placement.name)
 
@@ -143,7 +145,7 @@ def _emit_nccl(study: dict[str, Any], found: list[Placement], catalogue: Catalog
         own = [placement for placement in found if placement.mapping == mapping]
         # The file is for all numbers of nodes, and imported data has no fresh launches.
         header = [line for line in header_of(study, own[0]) if not line.startswith(("For: ", "Gains "))]
-        path = folder / f"nccl-{mapping}.csv"
+        path = rules_path(folder, "nccl", own[0])
         write_atomically(path, nccl.study_csv(own, study, catalogue, header).encode())
         lines += [
             f"Mapping {mapping}, in this folder:", "",
