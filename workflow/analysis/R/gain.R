@@ -71,21 +71,29 @@ read_decided <- function(study) {
     transmute(.data$operation, .data$ranks, .data$nodes, .data$size_bytes, kept = .data$slowest_us / .data$default_us)
 }
 
-#' Add the share of its time that each operation is predicted to keep (`kept`), from the decision for the next smaller
-#' measured size
+#' Add the share of its time that each operation is predicted to keep (`kept`), from the rules that the replay uses
 #'
-#' The share is 1 for operations whose collective was not measured on so many ranks and nodes.
+#' As in collstudy/tuning/writers.py, communicators with the same nodes and ranks per node (rounded up) have the rules of
+#' the largest decided one. As in rules.py, a rule applies from its size to the next; the first one also to smaller
+#' sizes, the last one up to twice its size. The share is 1 for all other operations.
 #' @noRd
 predict_operations <- function(operations, decided) {
   operations$kept <- rep(1, nrow(operations))
-  keys <- c("operation", "ranks", "nodes")
-  cells <- distinct(operations[keys])
+  keys <- c("operation", "nodes", "per_node")
+  counted <- function(rows) mutate(rows, per_node = ceiling(.data$ranks / .data$nodes))
+  decided <- counted(decided) |>
+    group_by(across(all_of(keys))) |>
+    filter(.data$ranks == max(.data$ranks, 0)) |>
+    ungroup()
+  wanted <- counted(operations)[keys]
+  cells <- distinct(wanted)
   for (i in seq_len(nrow(cells))) {
-    mine <- vctrs::vec_in(operations[keys], cells[i, ])
-    known <- semi_join(decided, cells[i, ], keys) |>
-      filter(is.finite(.data$kept)) |>
-      arrange(.data$size_bytes)
+    rules <- semi_join(decided, cells[i, ], keys)
+    known <- arrange(filter(rules, is.finite(.data$kept)), .data$size_bytes)
     if (nrow(known) == 0) next
+    largest <- max(rules$size_bytes)
+    mine <- vctrs::vec_in(wanted, cells[i, ])
+    mine <- which(mine & (largest == 0 | operations$size_bytes < 2 * largest))
     operations$kept[mine] <- known$kept[pmax(1, findInterval(operations$size_bytes[mine], known$size_bytes))]
   }
   operations
