@@ -102,17 +102,29 @@ spell_counts <- function(counts) {
   if (length(words) <= 4) and_list(words) else paste(c(words[1:2], "...", tail(words, 1)), collapse = ", ")
 }
 
-#' Decide on `split$decide` and compute the slow-down of each policy at `split$judge` ([compare_policies()])
-#'
-#' @param judged Other measurements, on which the decisions are judged. There, as in a rules file, the default applies
-#'   above the largest and below the smallest deciding process count.
+#' Decide on `split$decide` and compute the slow-down of each policy at `split$judge` ([compare_policies()]), with the
+#' rules that a file of these decisions has there
 #' @noRd
-policy_cells <- function(results, collective, split, judged = NULL) {
-  cells <- with_slowdown((judged %||% results)$medians, collective, split$judge)
+policy_cells <- function(results, collective, split, judged = results) {
+  cells <- with_slowdown(judged$medians, collective, split$judge)
   single <- best_single(with_slowdown(results$medians, collective, split$decide))
-  inside <- split$judge >= min(split$decide) & split$judge <= max(split$decide)
-  at <- split$judge[inside | is.null(judged)]
-  compare_policies(cells, decide_tuning(results, collective, split$decide, at), function(processes) single)
+  # As in decide_all(); a file has no rules outside the deciding counts of a mapping.
+  decided <- decide_tuning(results, collective, split$decide, fill_counts(split$decide))
+  rules <- rules_at_counts(decided[decided$basis != "extrapolated", ], split$judge)
+  compare_policies(cells, rules, function(processes) single)
+}
+
+#' The rules at some process counts, as in collstudy/tuning/rules.py: those of the largest decided count that is not above;
+#' none below and above the decided counts of a mapping
+#' @noRd
+rules_at_counts <- function(rules, counts) {
+  bind_rows(rules[0, ], map(unname(split(rules, rules$mapping)), function(own) {
+    known <- sort(unique(own$processes))
+    at <- counts[counts >= known[1] & counts <= max(known)]
+    of <- tibble(judged = at, processes = known[findInterval(at, known)])
+    inner_join(of, own, "processes", relationship = "many-to-many") |>
+      mutate(processes = .data$judged, judged = NULL)
+  }))
 }
 
 #' Slow-down of each policy in each judged cell. Cells in which the algorithm of a policy was not measured are left out

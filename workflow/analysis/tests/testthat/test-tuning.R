@@ -246,10 +246,31 @@ test_that("a rule is judged by what its file says at a size that did not decide"
   expect_equal(rule_at(barrier, barrier), "linear")
 })
 
+test_that("process counts are judged by what a file of the deciding ones says", {
+  rules <- tibble::tibble(mapping = c("core", "core", "node"), processes = c(4, 8, 8), algorithm = c("chain", "linear", "ring"))
+  found <- rules_at_counts(rules, c(2, 4, 6, 8, 10))
+  expect_equal(found[c("mapping", "processes", "algorithm")], tibble::tibble(
+    mapping = c("core", "core", "core", "node"), processes = c(4, 6, 8, 8),
+    algorithm = c("chain", "chain", "linear", "ring")
+  ))
+  expect_equal(nrow(rules_at_counts(rules[0, ], 4)), 0)
+  # Two chains of messages: between 24 and 384 ranks, a file has no entry for 48 but one for 32 ranks.
+  counts <- c(24, 48, 96, 192, 384)
+  results <- with_rows(lawful(c(default = 1.3, linear = 1, chain = 1.1), counts))
+  cells <- policy_cells(results, "bcast", split_tuning(counts))
+  expect_false(48 %in% fill_counts(c(24, 96, 384)))
+  expect_equal(unique(cells$algorithm[cells$policy == "tuned"]), "linear")
+  cells <- policy_cells(results, "bcast", split_tuning(counts, 2))
+  tuned <- cells[cells$policy == "tuned", ]
+  expect_equal(unique(tuned$processes[tuned$algorithm == "linear"]), 96)
+  expect_equal(unique(tuned$processes[tuned$algorithm == "default"]), c(24, 384))
+})
+
 test_that("regret by hand", {
   regret <- summarise_regret(with_rows(lawful(c(default = 1.3, linear = 1, chain = 1.1))), "bcast", 1)
   all <- regret[regret$mapping == "all", ]
-  expect_equal(all$geometric_mean_pct[match(c("default", "best-single", "tuned"), all$policy)], c(30, 0, 0))
+  # The last of the six judged counts is above the deciding ones, where a file has the default.
+  expect_equal(all$geometric_mean_pct[match(c("default", "best-single", "tuned"), all$policy)], c(30, 0, 100 * (1.3^(1 / 6) - 1)))
   expect_equal(all$algorithm[all$policy == "best-single"], "linear")
   expect_equal(all$cells, rep(6L * 7L, 3))
   both <- summarise_regret(with_rows(lawful(c(default = 1.3, linear = 1, chain = 1.1))), "bcast")
