@@ -111,8 +111,9 @@ index_tuning <- function(folder) {
       if (simulated) "Simulations are deterministic, so only cells not used to decide add information."
     ),
     table(
-      "tuning-withdrawn", "Rules that were slower than the default in fresh launches. They were withdrawn, and the",
-      "files were written again."
+      "tuning-withdrawn", "Cells of fresh launches in which a rule was slower than the default. The rule was withdrawn",
+      "there, or completely if it was slower on average over its cells, and the files were written again. Without",
+      "speed-ups: the rules of a program that keeps no tuning file."
     ),
     table(
       "tuning-failed", "Cells whose launches failed, so that the tuning files are not verified there. Algorithm: the",
@@ -250,9 +251,15 @@ describe_withdrawn <- function(folder) {
     if (NROW(read_tuning(folder, "tables/tuning-verification.csv")) == 0) return(character())
     return("No rule was slower in fresh launches; none was withdrawn.")
   }
+  # Files of a program are judged as a whole, by its runs (collstudy/project/trial.py).
+  if (all(is.na(rows$speedup))) {
+    return(paste0(
+      "The program keeps no tuning file; the table lists the ", count_of(nrow(rows), "rule"), " that it would have had."
+    ))
+  }
   paste(
-    count_of(nrow(rows), "rule"), if (nrow(rows) == 1) "was" else "were",
-    "slower than the default in fresh launches and withdrawn."
+    "In", count_of(nrow(rows), "cell"), "of the fresh launches a rule was slower than the default; there, or completely",
+    "if it was slower on average over its cells, it was withdrawn."
   )
 }
 

@@ -387,4 +387,21 @@ test_that("sentences on regret and verification claim only what few cells, or no
   expect_length(describe_withdrawn(folder), 0)
   readr::write_csv(tibble::tibble(collective = "bcast"), file.path(folder, "tables", "tuning-verification.csv"))
   expect_match(describe_withdrawn(folder), "^No rule was slower in fresh launches")
+  # A row is a verified cell; a rule may have several.
+  readr::write_csv(tibble::tibble(
+    collective = "bcast", size_bytes = c(8, 16, 64), rule = c("chain", "chain", "linear"), speedup = c(0.9, 0.8, 0.9)
+  ), file.path(folder, "tables", "tuning-withdrawn.csv"))
+  expect_equal(
+    describe_withdrawn(folder), paste(
+      "In 3 cells of the fresh launches a rule was slower than the default; there, or completely if it was slower on",
+      "average over its cells, it was withdrawn."
+    )
+  )
+  # A program has no fresh launches of cells: without a tuning file for it, no rule was kept.
+  readr::write_csv(tibble::tibble(
+    collective = "bcast", size_bytes = 8, rule = "chain", speedup = NA
+  ), file.path(folder, "tables", "tuning-withdrawn.csv"))
+  expect_equal(
+    describe_withdrawn(folder), "The program keeps no tuning file; the table lists the 1 rule that it would have had."
+  )
 })
