@@ -157,7 +157,8 @@ tuning_launcher <- function(study, collective) {
   )
 }
 
-#' Gain of the tuning files in new runs: a sentence for each measured study, one for all simulated ones
+#' Gain of the tuning files, as they were before slower rules were withdrawn, in new runs: a sentence for each measured
+#' study, one for all simulated ones
 #' @noRd
 front_verified <- function(studies) {
   found <- map_dfr(studies, function(study) {
@@ -170,6 +171,7 @@ front_verified <- function(studies) {
     clustered <- clustered_error(groups$gain, groups$mapping, groups$processes)
     tibble(
       machine = front_machine(study), simulated = study$simulated, cells = nrow(rows),
+      withdrawn = NROW(study$withdrawn),
       gain_interval(mean(groups$gain), clustered$error, clustered$degrees)
     )
   })
@@ -192,20 +194,22 @@ front_new_runs <- function(found) {
   on <- sub("^this machine$", "the machine that made this report", on)
   runs <- paste("In new", if (found$simulated[1]) "simulated runs" else "runs", "on", on)
   n <- sum(found$cells)
-  change <- if (several) "they change" else "it changes"
+  gone <- sum(found$withdrawn)
+  change <- paste(if (several) "they" else "it", if (gone > 0) "changed" else if (several) "change" else "changes")
   cells <- paste("over the", format_number(n, 6), if (n == 1) "cell that" else "cells that", change)
+  after <- if (gone > 0) paste0(" Rules that were slower in ", format_number(gone, 6), " of the cells were then withdrawn.")
   if (!several && found$gain_pct < 0) {
     longer <- format_pct(100 * (1 / (1 + found$gain_pct / 100) - 1))
-    return(paste0(runs, " the tuning file makes the calls ", longer, " slower, ", cells, "."))
+    return(paste0(runs, " the tuning file makes the calls ", longer, " slower, ", cells, ".", after))
   }
   if (!several) {
-    return(paste0(runs, " the tuning file saves ", format_saving(found), " of the default's time, ", cells, "."))
+    return(paste0(runs, " the tuning file saves ", format_saving(found), " of the default's time, ", cells, ".", after))
   }
   unclear <- sum(found$gain_low_pct <= 0, na.rm = TRUE)
   paste0(
     runs, ", ", nrow(found), " tuning files save ", sub(" %", "", format_saved(min(found$gain_pct))), " to ",
     format_saved(max(found$gain_pct)), " of the default's time, ", cells, ".",
-    if (unclear > 0) paste0(" For ", unclear, " of them the 95 % interval includes 0.")
+    if (unclear > 0) paste0(" For ", unclear, " of them the 95 % interval includes 0."), after
   )
 }
 

@@ -330,6 +330,12 @@ test_that("new runs with tuning files are a sentence for each measured study, an
   expect_match(found[2], "For 1 of them the 95 % interval includes 0.$")
   expect_length(found, 2)
   expect_match(front_verified(list(study(TRUE, 2, "b"))), "on b the tuning file saves 50 % of the default's time")
+  # The runs were those of the files before slower rules were withdrawn.
+  withdrawn <- c(study(FALSE, c(2, 0.5), "a"), list(withdrawn = tibble::tibble(speedup = 0.5)))
+  expect_match(
+    front_verified(list(withdrawn)),
+    "the 2 cells that it changed. Rules that were slower in 1 of the cells were then withdrawn.", fixed = TRUE
+  )
 })
 
 test_that("the table names the measured rows that it leaves out, and counts the simulated ones", {
