@@ -12,7 +12,7 @@ from collstudy.launch.openmpi import library
 from collstudy.study.config import Configuration
 from collstudy.study.openmpi_numbers import NUMBERS
 from collstudy.tuning import emission
-from collstudy.tuning.rules import Decision, placements
+from collstudy.tuning.rules import Decision, placements, selected
 from conftest import ROOT, finish, must
 
 CONFIG = Configuration(ROOT / "config")
@@ -145,6 +145,42 @@ def test_an_unknown_shape_starts_without_a_file_and_says_so(
     arguments, said = started(folder, *words, "./program", **variables)
     assert arguments == [*words, "./program"]
     assert said.startswith("mpirun-tuned: started without a tuning file: ") and why in said and said.count("\n") == 1
+
+
+def test_a_mapping_that_options_do_not_determine_gets_no_file(tmp_path: Path) -> None:
+    """`--map-by node` is BFNF and BFSF, and the order of hosts is no option of mpirun (config/mappings.yaml)."""
+    fake_mpirun(tmp_path, "5.0.11")
+    tuning = tmp_path / "results" / "tuning"
+    for mappings, policy, file, why in (
+        (("BFNF", "BFSF"), "node", "", "--map-by node may be one of the measured mappings BFNF, BFSF"),
+        (("block", "shuffled"), "core", "openmpi-block-n2.rules", ""),
+        (("shuffled",), "core", "", "8 ranks on 2 nodes by core were not measured"),
+    ):
+        rows = [Decision("bcast", mapping, 2, 8, 8, "chain", (), 10.0) for mapping in mappings]
+        emission.emit(STUDY, placements(rows), CONFIG.catalogue, tuning, NUMBERS)
+        arguments, said = started(tuning, "-n", "8", *HOSTS, "--map-by", policy, "./program")
+        assert file_of(arguments) == file and why in said
+
+
+def test_the_readme_says_what_the_format_cannot_express() -> None:
+    """Open MPI ignores the sizes of alltoallv."""
+    rows = [Decision("alltoallv", "core", 1, 4, *rule, (), 10.0) for rule in ((8, "linear"), (64, "pairwise"))]
+    study = {**STUDY, "collectives": {"alltoallv": {"processes": [4]}}}
+    (found,) = placements(rows)
+    text = emission.readme(study, [found], CONFIG.catalogue, None)
+    assert "2 of them other than the default. The format of `openmpi-core-n1.rules` can express 0 of these 2" in text
+    rows = [Decision("bcast", "core", 1, 4, 8, "linear", (), 10.0)]
+    assert "can express" not in emission.readme(STUDY, placements(rows), CONFIG.catalogue, None)
+
+
+def test_the_header_says_what_applies_outside_of_the_measured_sizes() -> None:
+    (found,) = placements([Decision("bcast", "core", 1, 4, 64, "linear", (), 10.0)])
+    text = "\n".join(emission.header_of(STUDY, found))
+    assert selected(found.tables["bcast"], 4, 8).algorithm == "linear"
+    assert text.endswith("the library decides; the rule of the smallest measured size also applies to smaller ones.")
+    (found,) = placements([Decision("bcast", "core", 1, 4, 64, "linear", (), 10.0)], of_program=True)
+    assert selected(found.tables["bcast"], 4, 8).algorithm == "default"
+    assert emission.header_of({**STUDY, "program": {"name": "p"}}, found)[-1].endswith("the library decides.")
 
 
 def test_a_host_file_and_the_releases_of_open_mpi(folder: Path) -> None:

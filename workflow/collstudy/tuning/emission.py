@@ -15,7 +15,7 @@ from collstudy.launch.rulesfile import rules_arguments
 from collstudy.study.catalogue import Catalogue
 from collstudy.study.openmpi_numbers import NUMBERS
 from collstudy.tuning import nccl, trees
-from collstudy.tuning.rules import Placement, han_default, own_version
+from collstudy.tuning.rules import Placement, as_openmpi_reads, han_default, own_version
 from collstudy.tuning.writers import (
     han_rules,
     in_library,
@@ -54,9 +54,12 @@ def _library_path(folder: Path, placement: Placement) -> Path:
     return folder / f"coll-{placement.name}.rules"
 
 
-def header_of(study: dict[str, Any], placement: Placement, outside: str = "the library decides") -> list[str]:
+def header_of(study: dict[str, Any], placement: Placement, outside: str = "") -> list[str]:
     """Return comment lines with purpose and data, for formats that support comments; *outside*: what applies to other calls."""
     how = study["provenance"]
+    if not outside:
+        first = "" if study.get("program") else "; the rule of the smallest measured size also applies to smaller ones"
+        outside = f"the library decides{first}"
     kind = "simulated" if study["simulated"] else "measured"
     return [
         f"Study {study['name']}: {study['title']}",
@@ -161,6 +164,8 @@ def shapes(study: dict[str, Any], found: list[Placement], catalogue: Catalogue) 
     """
     entries = []
     for placement in found:
+        if "hosts" in catalogue.mappings[placement.mapping]:
+            continue  # mpirun's options do not show the order of the hosts
         ranks: dict[int, list[int]] = {}
         for processes, used in sorted(itertools.chain(*placement.grid(study).values())):
             ranks.setdefault(used, []).append(processes)
@@ -226,7 +231,8 @@ def readme(
         lines += [
             f"## Mapping {placement.label}",
             "",
-            f"{', '.join(placement.tables)}: {len(rules)} rules, {changed} of them other than the default.",
+            f"{', '.join(placement.tables)}: {len(rules)} rules, {changed} of them other than the default."
+            + _not_expressed(study, placement, changed),
             "",
             *_on_order(study, placement),
             *_commands(study, placement),
@@ -240,6 +246,21 @@ def readme(
                 "",
             ]
     return "\n".join(lines)
+
+
+def _not_expressed(study: dict[str, Any], placement: Placement, changed: int) -> str:
+    """Return a sentence, with a leading blank, if Open MPI's file has fewer than the *changed* rules; "" otherwise."""
+    how = study["provenance"]
+    if how["mpi"] in ("mpich", "impi"):
+        return ""
+    readable = as_openmpi_reads(placement, own_version(placement, how["mpi_version"]))
+    expressed = sum(rule.algorithm != "default" for rule in readable.rules)
+    file = rules_path(Path(), how["mpi"], placement)
+    return (
+        ""
+        if expressed == changed
+        else f" The format of `{file}` can express {expressed} of these {changed}; for the others it has the default."
+    )
 
 
 def _on_order(study: dict[str, Any], placement: Placement) -> list[str]:

@@ -168,10 +168,16 @@ def choice(shapes, nodes, ranks, cycle):
             raise Unknown("--map-by is missing; measured: " + ", ".join(mappings))
     else:
         shapes = [entry for entry in shapes if ([*entry["cycle"], ""])[0] == cycle]
+    fits = []
     for entry in shapes:
         low, high = entry["nodes"].get(str(nodes), (1, 0))
         if low <= ranks <= high:
-            return entry
+            fits.append(entry)
+    mappings = sorted({entry["mapping"] for entry in fits})
+    if len(mappings) > 1:
+        raise Unknown(f"--map-by {cycle or 'core'} may be one of the measured mappings {', '.join(mappings)}")
+    if fits:
+        return fits[0]
     where = "" if cycle is None else f" by {cycle or 'core'}"
     raise Unknown(f"{ranks} ranks on {nodes} node{'s' * (nodes > 1)}{where} were not measured")
 

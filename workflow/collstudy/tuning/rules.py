@@ -1,7 +1,7 @@
 """Convert decisions (`results/<study>/tuning/decisions.csv`, made in R) to rules by placement; writers.py writes the files.
 
-There is one file per placement (mapping, nodes; see placements()). Outside the measured sizes and processes, rules select the
-library's default.
+There is one file per placement (mapping, nodes; see placements()). Above the measured sizes and outside the measured processes,
+rules select the library's default; the rule of the smallest measured size also applies to smaller ones.
 """
 
 from __future__ import annotations

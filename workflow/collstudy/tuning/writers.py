@@ -2,7 +2,7 @@
 
 Open MPI: classic rules (version 1, every release), version 2 (from 5.0.7), JSON (from 6.0), and coll/han's rules for placements
 with several nodes. Intel MPI: `I_MPI_ADJUST_*`. This project's collectives library: `COLL_RULES`. Sizes are in each library's
-own unit. Outside the measured sizes and processes a file selects the library's default.
+own unit. Above the measured sizes and outside the measured processes a file selects the library's default.
 """
 
 from __future__ import annotations
