@@ -34,6 +34,8 @@ def test_verified_counts_are_on_and_off_the_grid():
     assert [count for count, on_grid in found if on_grid] == [4, 16, 24, 48]
     assert all(count not in (2, 4, 8, 16, 24, 32, 48) for count, on_grid in found if not on_grid)
     assert verifying.verified_counts([2]) == [(2, True)]
+    # Over a range of 128 and more only midpoints are decided, which R rounds to even numbers (fill_counts() in tuning.R).
+    assert verifying.verified_counts([127, 256]) == [(127, True), (256, True), (192, False)]
 
 
 def test_sizes_between_those_that_decided():
@@ -172,6 +174,18 @@ def test_all_sweeps_of_a_collective_are_verified(cell):
     }  # fmt: skip
 
 
+def test_ranks_that_the_simulated_library_cannot_tell_apart_are_verified_with_the_same_rule(cell):
+    """By node, three and four ranks on two nodes have at most two on each (writers.library_rules())."""
+    cells = [
+        replace(cell, mapping="node", nodes=2, processes=count, cycle=("node", "socket"), sizes=(64, 64))
+        for count in (2, 4)
+    ]
+    decided = decisions({2: {64: "linear"}, 3: {64: "chain"}, 4: {64: "binomial"}}, mapping="node")
+    source = verifies(cells, decided)
+    found = {pair.processes: source.rule_of(pair, 64).algorithm for pair in source.pairs()}
+    assert found == {2: "linear", 3: "binomial", 4: "binomial"}
+
+
 def test_a_file_for_all_numbers_of_nodes_is_verified_on_all(cell):
     cells = [replace(cell, nodes=n, processes=4 * n, per_node=4, sizes=(1, 1)) for n in (1, 2)]
     decided = [*decisions({4: {1: "linear"}}, nodes=1), *decisions({8: {1: "chain"}})]
@@ -215,7 +229,7 @@ def test_ranks_per_node_are_those_of_the_sweep(cell):
 def verified(placement, processes, size, default, tuned):
     table = placement.tables["bcast"]
     rule = rules.selected(table, processes, size)
-    pair = verifying.Pair(placement, "bcast", placement.used["bcast"][8], processes, True, None, None)
+    pair = verifying.Pair(placement, "bcast", placement.used["bcast"][8], processes, True, None, None, processes)
     return verifying.Verified(pair, size, rule, default, tuned)
 
 

@@ -272,7 +272,9 @@ def test_han_rules_by_hand():
 
 def test_han_keeps_its_own_default_where_the_other_file_has_no_rule():
     """Open MPI has one radix for all rules, and no algorithm of the collectives library."""
-    (found,) = placements(decisions({4: {1: "knomial:radix=4", 8: "knomial:radix=4", 64: "knomial:radix=8", 512: "node"}}))
+    (found,) = placements(
+        decisions({4: {1: "knomial:radix=4", 8: "knomial:radix=4", 64: "knomial:radix=8", 512: "node"}})
+    )
     text = writers.openmpi_rules(found, CATALOGUE, [], NUMBERS)
     assert numbers_in(text)[-6:-3] == [["2"], ["0", "7", "0", "0"], ["64", "0", "0", "0"]]
     assert numbers_in(writers.han_rules(found, "han", []))[-7:-3] == [["4"], ["2"], ["0", "tuned"], ["64", "han"]]

@@ -162,7 +162,7 @@ class Tuner:
             if row.rule.algorithm != "default":
                 pair = row.pair
                 table = pair.placement.tables[pair.collective]
-                entry = max(count for count in table if count <= pair.processes)
+                entry = max(count for count in table if count <= pair.ruled)
                 by_rule.setdefault((pair.collective, pair.placement.name, entry, row.rule.size), []).append(row)
         lines = []
         for (_, _, entry, _), members in by_rule.items():
@@ -191,6 +191,6 @@ class Tuner:
                 here = max(count for count in table if count <= one.processes) == entry
                 if here and selected(table, one.processes, one.size or 0).size == row.rule.size:
                     return True
-            elif one.processes == pair.processes and (one.size or 0) <= (row.size or 0) < 2 * (one.size or 1):
+            elif one.processes == pair.ruled and (one.size or 0) <= (row.size or 0) < 2 * (one.size or 1):
                 return True
         return False

@@ -32,7 +32,10 @@ FAILED_COLUMNS = ["collective", "algorithm", "mapping", "nodes", "processes", "r
 
 @dataclass(frozen=True)
 class Pair:
-    """Two cells to compare, whose ranks use so many *nodes*: with the default, and with the rules file of a placement."""
+    """Two cells to compare, whose ranks use so many *nodes*: with the default, and with the rules file of a placement.
+
+    *ruled* is the number of processes whose rules apply: simulated, that of writers.library_rules(), otherwise their own.
+    """
 
     placement: Placement
     collective: str
@@ -41,6 +44,7 @@ class Pair:
     on_grid: bool
     default: Cell
     tuned: Cell
+    ruled: int
 
 
 @dataclass(frozen=True)
@@ -93,7 +97,8 @@ def spread(values: list[int], most: int) -> list[int]:
 
 def verified_counts(measured: list[int]) -> list[tuple[int, bool]]:
     """Return the process counts to verify, and whether each was measured for the decisions."""
-    between = sorted({(a + b) // 2 for a, b in zip(measured, measured[1:], strict=False)} - set(measured))
+    # As in fill_counts() of tuning.R, so that they have decisions: both round halves to even numbers.
+    between = sorted({round((a + b) / 2) for a, b in zip(measured, measured[1:], strict=False)} - set(measured))
     return [(count, True) for count in spread([p for p in measured if p > 1], ON_GRID)] + [
         (count, False) for count in spread(between, OFF_GRID)
     ]
@@ -167,10 +172,13 @@ class VerifyingSource(SweptSource):
                 if self.document["simulated"]
                 else texts_of(self.document, placement, self.folder / "tuning")
             )
-            pairs += [
-                Pair(placement, cell.collective, self._nodes(cell), cell.processes, on_grid, *arms(cell, texts, 1))
-                for cell, on_grid in compared
-            ]
+            largest: dict[tuple[str, int, int], int] = {}
+            for cell, _ in compared:
+                largest[self._place(cell)] = max(cell.processes, largest.get(self._place(cell), 0))
+            for cell, on_grid in compared:
+                ruled = largest[self._place(cell)] if self.document["simulated"] else cell.processes
+                both = arms(cell, texts, 1)
+                pairs.append(Pair(placement, cell.collective, self._nodes(cell), cell.processes, on_grid, *both, ruled))
         return pairs
 
     def _compared(self, placement: Placement, collective: str) -> Iterator[tuple[Cell, bool]]:
@@ -195,6 +203,11 @@ class VerifyingSource(SweptSource):
         """Return the number of nodes that the ranks of a cell use."""
         return len({core.node for core in cell.place(self.study.machine)})
 
+    def _place(self, cell: Cell) -> tuple[str, int, int]:
+        """Return what the collectives library knows of a cell: the collective, nodes, and ranks per node, rounded up."""
+        nodes = self._nodes(cell)
+        return cell.collective, nodes, -(-cell.processes // nodes)
+
     def _library_text(self, placement: Placement, cells: list[Cell]) -> str:
         shapes: dict[str, set[tuple[int, int]]] = {}
         for cell in cells:
@@ -210,8 +223,12 @@ class VerifyingSource(SweptSource):
             return
         for index, size in enumerate(pair.default.size_list):
             values = [[launch["samples"][index]["latency_us"] for launch in record.launches] for record in records]
-            rule = selected(pair.placement.tables[pair.collective], pair.processes, size or 0)
+            rule = self.rule_of(pair, size)
             yield Verified(pair, size, rule, *values)
+
+    def rule_of(self, pair: Pair, size: int | None) -> Rule:
+        """Return the rule that applies in the tuned cell of a pair."""
+        return selected(pair.placement.tables[pair.collective], pair.ruled, size or 0)
 
     def failures(self) -> list[dict[str, Any]]:
         """Return a row (FAILED_COLUMNS) for each cell whose newest launch failed; the algorithm is `default` or `tuned`."""
