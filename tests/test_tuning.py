@@ -88,6 +88,16 @@ def test_rules_of_a_program_apply_only_to_its_classes_of_sizes_and_its_ranks():
     assert rules.as_openmpi_reads(found).tables["alltoallv"][4] == (rules.Rule(0, "linear", (), 10.0),)
 
 
+def test_a_rule_for_empty_messages_is_for_these_only():
+    """A rule of 0 B ends before 1 B, also in the JSON format, where a last size of -1 would mean no limit."""
+    (found,) = placements(decisions({4: {0: "linear", 64: "chain"}}), of_program=True)
+    sizes = [(rule.size, rule.algorithm) for rule in found.tables["bcast"][4]]
+    assert sizes == [(0, "linear"), (1, "default"), (64, "chain"), (128, "default")]
+    assert '"msg_size_max": 0,' in writers.openmpi_json(found, CATALOGUE, NUMBERS)
+    (found,) = placements(decisions({4: {0: "linear"}}))
+    assert [selected(found.tables["bcast"], 4, size).algorithm for size in (0, 1, 1 << 20)] == ["linear", *["default"] * 2]
+
+
 def test_withdrawn_rules_are_the_default():
     rows = decisions({4: {1: "linear", 2: "linear"}})
     (found,) = placements(rows, {("bcast", "core", 2, 4, 2)})

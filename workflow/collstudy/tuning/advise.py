@@ -110,7 +110,7 @@ def _decided_size(sizes: Sequence[int], size: int | None, of_program: bool) -> i
         return None
     if of_program:
         return next((one for one in sizes if one.bit_length() == size.bit_length()), None)
-    return max((one for one in sizes if one <= size < 2 * sizes[-1]), default=None)
+    return max((one for one in sizes if one <= size < (2 * sizes[-1] or 1)), default=None)
 
 
 def _in_file(

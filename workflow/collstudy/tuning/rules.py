@@ -211,7 +211,8 @@ def _merge_sizes(rows: list[Decision], withdrawn: set[tuple], classes: bool) -> 
                 add(Rule(end, "default", beyond=True))
         add(Rule(size if rules else 0, *choice))
         gains[-1] += [row.gain_pct] if row.gain_pct is not None and choice[0] != "default" else []
-        end = 2 * size
+        # Empty messages are a class of their own; a collective without sizes has no end.
+        end = 2 * size or int(row.size is not None)
     if end:
         add(Rule(end, "default", beyond=True))
     means = [sum(values) / len(values) if values else None for values in gains]
