@@ -197,7 +197,9 @@ front_new_runs <- function(found) {
   gone <- sum(found$withdrawn)
   change <- paste(if (several) "they" else "it", if (gone > 0) "changed" else if (several) "change" else "changes")
   cells <- paste("over the", format_number(n, 6), if (n == 1) "cell that" else "cells that", change)
-  after <- if (gone > 0) paste0(" Rules that were slower in ", format_number(gone, 6), " of the cells were then withdrawn.")
+  after <- if (gone > 0) {
+    paste0(" Rules that were slower in ", format_number(gone, 6), " of the cells were then withdrawn.")
+  }
   if (!several && found$gain_pct < 0) {
     longer <- format_pct(100 * (1 / (1 + found$gain_pct / 100) - 1))
     return(paste0(runs, " the tuning file makes the calls ", longer, " slower, ", cells, ".", after))

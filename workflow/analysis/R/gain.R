@@ -73,8 +73,8 @@ read_decided <- function(study) {
 
 #' Add the share of its time that each operation is predicted to keep (`kept`), from the rules that the replay uses
 #'
-#' As in collstudy/tuning/writers.py, communicators with the same nodes and ranks per node (rounded up) have the rules of
-#' the largest decided one. As in rules.py, a rule applies from its size to the next; the first one also to smaller
+#' As in collstudy/tuning/writers.py, communicators with the same nodes and ranks per node (rounded up) have the rules
+#' of the largest decided one. As in rules.py, a rule applies from its size to the next; the first one also to smaller
 #' sizes, the last one up to twice its size. The share is 1 for all other operations.
 #' @noRd
 predict_operations <- function(operations, decided) {

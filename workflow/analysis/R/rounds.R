@@ -267,7 +267,7 @@ plot_rounds <- function(results, rounds) {
     expand_limits(x = 0, y = 0) +
     labs(
       x = "Share of the grid's cost (%)", y = "Regret, geometric mean (%)", colour = NULL,
-      title = "Regret of rules decided from a part of the grid"
+      title = "Regret of the model's choice from a part of the grid"
     ) +
     tag_simulated(results$study) +
     theme_study()

@@ -119,7 +119,7 @@ plot_sampling <- function(results, sampling) {
     expand_limits(x = 0, y = 0) +
     labs(
       x = "Share of the grid's measurement time (%)", y = "Regret, geometric mean (%)",
-      title = "Regret of rules decided from a part of the measurements"
+      title = "Regret of the model's choice from a part of the measurements"
     ) +
     tag_simulated(results$study) +
     theme_study()

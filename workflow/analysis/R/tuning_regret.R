@@ -114,8 +114,8 @@ policy_cells <- function(results, collective, split, judged = results) {
   compare_policies(cells, rules, function(processes) single)
 }
 
-#' The rules at some process counts, as in collstudy/tuning/rules.py: those of the largest decided count that is not above;
-#' none below and above the decided counts of a mapping
+#' The rules at some process counts, as in collstudy/tuning/rules.py: those of the largest decided count that is not
+#' above; none below and above the decided counts of a mapping
 #' @noRd
 rules_at_counts <- function(rules, counts) {
   bind_rows(rules[0, ], map(unname(split(rules, rules$mapping)), function(own) {

@@ -99,8 +99,9 @@ index_tuning <- function(folder) {
     ),
     figure(
       "sampling", "Regret against the share of measurement time",
-      "Regret over the whole grid (geometric mean) of rules decided on a sample, against the share of the grid's",
-      "measurement time that the sample takes. Line and band: mean and standard deviation over random samples.",
+      "Regret over the whole grid (geometric mean) of the model's choice from a sample, against the share of the",
+      "grid's measurement time that the sample takes. Rules also keep the default where a gain is within its noise.",
+      "Line and band: mean and standard deviation over random samples.",
       "Dashed: the library's default. Dotted: 2.5 %."
     ),
     table(
@@ -191,8 +192,8 @@ describe_sampling <- function(folder) {
       last$startup_s == 0, ", if only the time in the benchmark's loops counts",
       paste0(", if each launch costs ", last$startup_s, " s to start")
     ),
-    ": rules decided on a sample that takes ", format_pct(last$share_of_time_pct), " of the measurement time of the ",
-    "whole grid are ", format_pct(last$geometric_mean_regret_pct),
+    ": the model's choices from a sample that takes ", format_pct(last$share_of_time_pct), " of the measurement time ",
+    "of the whole grid are ", format_pct(last$geometric_mean_regret_pct),
     " slower than the fastest algorithm (geometric mean over the ",
     "cells; standard deviation over ", last$seeds, " random samples ", format_pct(last$sd_over_seeds), ")."
   )
@@ -258,8 +259,8 @@ describe_withdrawn <- function(folder) {
     ))
   }
   paste(
-    "In", count_of(nrow(rows), "cell"), "of the fresh launches a rule was slower than the default; there, or completely",
-    "if it was slower on average over its cells, it was withdrawn."
+    "In", count_of(nrow(rows), "cell"), "of the fresh launches a rule was slower than the default; there, or",
+    "completely if it was slower on average over its cells, it was withdrawn."
   )
 }
 
