@@ -165,7 +165,7 @@ rule_at <- function(decisions, places) {
     rules <- of[[place]]
     largest <- max(limits[rules])
     at <- judged[[place]]
-    at <- at[largest <= 0 | sizes[at] < 2 * largest]
+    at <- at[largest < 0 | sizes[at] < max(2 * largest, 1)]
     found[at] <- decisions$algorithm[rules][pmax(1, findInterval(sizes[at], limits[rules]))]
   }
   found

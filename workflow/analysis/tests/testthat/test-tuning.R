@@ -244,6 +244,8 @@ test_that("a rule is judged by what its file says at a size that did not decide"
   expect_equal(rule_at(rules, places), c("chain", "chain", "linear", "linear", "default", "default"))
   barrier <- tibble::tibble(mapping = "core", processes = 4, size_bytes = NA_real_, algorithm = "linear")
   expect_equal(rule_at(barrier, barrier), "linear")
+  empty <- tibble::tibble(mapping = "core", processes = 4, size_bytes = 0, algorithm = "linear")
+  expect_equal(rule_at(empty, dplyr::bind_rows(empty, dplyr::mutate(empty, size_bytes = 1))), c("linear", "default"))
 })
 
 test_that("process counts are judged by what a file of the deciding ones says", {
