@@ -12,7 +12,7 @@ from collstudy.sources.importing import pico
 from collstudy.sources.importing.reading import read_all, used_of
 from collstudy.study import allocations
 from conftest import csv_rows, reference_data
-from made_imports import Import
+from made_imports import Import, drafted
 
 STUDY = """
 import:
@@ -52,6 +52,22 @@ def write_run(theirs: Import, archive: bool = True, hosts: int = 4, **files: str
     with tarfile.open(packed, "w:gz") as stream:
         stream.add(run, "2025_01_01")
     return packed
+
+
+@pytest.mark.parametrize("archive", [True, False])
+def test_the_draft_of_runs(theirs: Import, archive: bool) -> None:
+    """The files in a run's folder are not drafted beside it."""
+    run = write_run(theirs, archive)
+    run.rename(run.with_name(run.name.replace("2025_01_01", "2025_01_01___10_00_00")))
+    entries, questions = drafted(theirs.data, "leonardo")
+    assert [(entry["path"], entry.get("format")) for entry in entries] == [("20*" + ".tar.gz" * archive, "pico")]
+    assert questions == ""
+
+
+def test_the_draft_of_packed_and_unpacked_runs(theirs: Import) -> None:
+    write_run(theirs).rename(theirs.data / "2025_01_01___10_00_00.tar.gz")
+    write_run(theirs, archive=False).rename(theirs.data / "2025_01_02___10_00_00")
+    assert [entry["path"] for entry in drafted(theirs.data, "leonardo")[0]] == ["20*"]
 
 
 @pytest.mark.parametrize("archive", [True, False])

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from collstudy.base.errors import StudyError, allowed
-from collstudy.sources.importing import bare_tables, by_row, omb
+from collstudy.sources.importing import bare_tables, by_row, omb, pico
 from collstudy.sources.importing.columns import columns_of, words_in
 from collstudy.sources.importing.file_names import algorithm_in, told_by_names
 from collstudy.sources.importing.files import from_name
@@ -30,16 +30,12 @@ COMMA = re.compile(r"(\d+|\d{1,3}(\.\d{3})+)?(,\d+)?([eE][+-]?\d+)?", re.ASCII)
 
 
 def pico_entries(folder: Path) -> list[dict[str, Any]]:
-    """Return the entry for PICO's archives: folders or archives named by date, with metadata beside them."""
-    runs = [
-        path
-        for path in sorted(folder.iterdir())
-        if re.fullmatch(r"\d{4}(_\d\d){2}_.*", path.name.removesuffix(".tar.gz"))
-    ]
-    metadata = sorted(folder.glob("*_metadata.csv"))
-    if not runs or not metadata:
+    """Return the entry for PICO's runs."""
+    runs = pico.runs_of(folder)
+    if not runs:
         return []
-    ending = ".tar.gz" if runs[0].name.endswith(".tar.gz") else ""
+    metadata = sorted(folder.glob("*_metadata.csv"))
+    ending = ".tar.gz" if all(run.name.endswith(".tar.gz") for run in runs) else ""
     return [
         {
             "path": f"{folder}/20*{ending}",

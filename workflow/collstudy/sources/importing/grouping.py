@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from collstudy.base.errors import StudyError
-from collstudy.sources.importing import bare_tables, csv_files, imb, nccl_tests, omb
+from collstudy.sources.importing import bare_tables, csv_files, imb, nccl_tests, omb, pico
 from collstudy.sources.importing.columns import wide
 from collstudy.sources.importing.file_names import (
     TABLES,
@@ -80,6 +80,8 @@ def groups_of(folder: Path, catalogue: Catalogue, questions: list[str]) -> list[
     unknown: list[str] = []
     unread: dict[str, list[str]] = defaultdict(list)
     every = [path for path in sorted(folder.rglob("*")) if path.is_file() and not path.name.endswith("_metadata.csv")]
+    runs = pico.runs_of(folder)
+    every = [path for path in every if not any(path.is_relative_to(run) for run in runs)]
     numbers = numbers_of(folder, every)
     for path in every:
         if how := UNREAD.get(path.suffix.lower()):

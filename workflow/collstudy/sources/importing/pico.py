@@ -50,6 +50,7 @@ DIVIDED = ("allgather", "alltoall", "gather", "scatter")
 _PRINTED = re.compile(
     r"Results Directory: .*/(?P<test>\w+)\s*$|BENCH: \w+ -> (?P<ranks>\d+) processes \((?P<nodes>\d+) nodes\)", re.M
 )
+_RUN = re.compile(r"\d{4}(_\d\d){2}_.*", re.ASCII)
 _RESULT = re.compile(r"(?P<count>\d+)_(?P<algorithm>.+)_(?P<type>[a-z]+\d*)\.csv", re.ASCII)
 
 
@@ -66,6 +67,12 @@ class Result:
     q1_ns: float
     q3_ns: float
     refused: tuple[tuple[str, int], ...] = ()
+
+
+def runs_of(folder: Path) -> list[Path]:
+    """Return the runs in a folder: folders and archives named by date; [] without metadata beside them."""
+    runs = [path for path in sorted(folder.iterdir()) if _RUN.fullmatch(path.name.removesuffix(".tar.gz"))]
+    return runs if any(folder.glob("*_metadata.csv")) else []
 
 
 def rows(
