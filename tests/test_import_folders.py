@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 from collstudy.base.errors import StudyError
 from collstudy.sources.importing import nccl_tests, omb
+from collstudy.sources.importing.files import from_name
 from collstudy.sources.importing.reading import read_all
 from collstudy.sources.importing.strict import Problems
 from collstudy.sources.importing.words import collective_in
@@ -136,6 +137,33 @@ def test_output_of_several_programs_of_nccl_tests(tmp_path: Path) -> None:
     assert found == [len(TIMES), 2 * len(TIMES)]
     with pytest.raises(StudyError, match="line 2: collective is allgather, but the study has bcast"):
         list(nccl_tests.rows(path, {"collective": "bcast"}, Problems(), {}))
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern"),
+    [
+        ("Tree_LL/all_reduce.txt", "{algorithm}_{protocol}/all_reduce.txt"),
+        ("tree/LL/n2.g4/all_reduce_7.txt", "{algorithm}/{protocol}/n2.g4/all_reduce_*.txt"),
+        ("all reduce tree LL.log", "all reduce {algorithm} {protocol}.log"),
+    ],
+)
+def test_nccl_s_words_in_folders_and_between_blanks(tmp_path: Path, name: str, pattern: str) -> None:
+    """They would have been imported as NCCL's default."""
+    ((entry,), questions) = drafted(write(tmp_path, {name: printed("allreduce", 1, TIMES)}))
+    assert (entry["path"], questions) == (pattern, "")
+    found = from_name(tmp_path / name, {"path": f"{tmp_path}/{pattern}"})
+    assert (found["algorithm"].lower(), found["protocol"]) == ("tree", "LL")
+
+
+def test_nccl_s_default_is_asked_about(tmp_path: Path) -> None:
+    """No question where the names or NCCL's lines tell what was chosen."""
+    log = "gpu0:1:2 [0] NCCL INFO NCCL_ALGO set by environment to Ring\ngpu0:1:2 [0] NCCL INFO NCCL_PROTO set by environment to LL"
+    _, questions = drafted(write(tmp_path / "one", {"all_reduce.txt": printed("allreduce", 1, TIMES)}))
+    assert "whether NCCL chose algorithm and protocol itself" in questions
+    _, questions = drafted(write(tmp_path / "two", {"all_reduce.txt": printed("allreduce", 1, TIMES, chosen=log)}))
+    assert questions == ""
+    _, questions = drafted(write(tmp_path / "three", {"default/all_reduce.txt": printed("allreduce", 1, TIMES)}))
+    assert questions == ""
 
 
 def test_numbered_output_of_pairs_of_ranks(tmp_path: Path) -> None:

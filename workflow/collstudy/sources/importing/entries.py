@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from collstudy.base.errors import StudyError, allowed
-from collstudy.sources.importing import bare_tables, by_row, omb, pico
+from collstudy.sources.importing import bare_tables, by_row, nccl_tests, omb, pico
 from collstudy.sources.importing.columns import columns_of, words_in
 from collstudy.sources.importing.file_names import algorithm_in, told_by_names
 from collstudy.sources.importing.files import from_name
@@ -53,6 +53,12 @@ def entries_of(
     if group.kind == "nccl-tests":
         if group.collective is None:
             questions.append(f"{group.where}: collective")
+        near = "/".join(Path(group.pattern).parts[-2:]).lower()
+        told = "{algorithm}" in group.pattern or "default" in near
+        if not told and not all(nccl_tests.names_choice(read_text(path)) for path in group.paths):
+            questions.append(
+                f"{group.where}: whether NCCL chose algorithm and protocol itself (default); if not, set them in `constants`"
+            )
         return [{"path": group.pattern, "format": group.kind, "collective": group.collective or "?"}]
     entry = _read_as(group, catalogue, questions)
     columns = entry.get("columns", {})

@@ -277,17 +277,28 @@ def algorithm_in(text: str, collective: str, catalogue: Catalogue) -> str | None
     return algorithm_named(text, collective, catalogue) or algorithm_like(text, collective, catalogue)
 
 
-def nccl_pattern(path: Path) -> str:
-    """Return the file's path with {algorithm} and {protocol} in place of NCCL's words; ranks and nodes are in the file."""
+def nccl_pattern(folder: Path, path: Path) -> str:
+    """Return the file's path with {algorithm} and {protocol} in place of NCCL's words, first those of its own name, then those of the
+    folders nearest to it; ranks and nodes are in the file.
+    """
+    known: set[str] = set()
+    name = _nccl_words(path.stem, known, numbers="*") + re.sub(r"\d+", "*", path.suffix)
+    folders = [_nccl_words(part, known) for part in reversed(path.relative_to(folder).parts[:-1])]
+    return str(folder.joinpath(*reversed(folders), name))
+
+
+def _nccl_words(name: str, known: set[str], numbers: str = "") -> str:
+    """Replace NCCL's words in a name by their fields, which *known* collects, and numbers in other words by *numbers*."""
     parts = []
-    for part in re.split(r"([_\-.])", path.stem):
+    for part in re.split(r"([_\-., =])", name):
         for field, words in (("{algorithm}", nccl_tests.ALGORITHMS), ("{protocol}", nccl_tests.PROTOCOLS)):
-            if not part.isdecimal() and nccl_tests.word(part, words) in words and field not in parts:
+            if not part.isdecimal() and nccl_tests.word(part, words) in words and field not in known:
+                known.add(field)
                 parts.append(field)
                 break
         else:
-            parts.append(re.sub(r"\d+", "*", part))
-    return str(path.parent / ("".join(parts) + re.sub(r"\d+", "*", path.suffix)))
+            parts.append(re.sub(r"\d+", numbers, part) if numbers else part)
+    return "".join(parts)
 
 
 def joined(groups: dict[tuple, list[Path]]) -> dict[tuple, list[Path]]:

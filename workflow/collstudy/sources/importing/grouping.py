@@ -175,7 +175,9 @@ def _kinds(folder: Path, path: Path, catalogue: Catalogue, numbers: dict[Place, 
         ]
     if nccl_tests.is_output(text):
         programs = nccl_tests.collectives_of(text)
-        return [("nccl-tests", (), nccl_pattern(path), name) for name in ([named] if programs is None else programs)]
+        return [
+            ("nccl-tests", (), nccl_pattern(folder, path), name) for name in ([named] if programs is None else programs)
+        ]
     try:
         records = [row for _, row in csv_files.records(path)]
     except StudyError:

@@ -39,6 +39,11 @@ def collectives_of(text: str) -> list[str] | None:
     return list(dict.fromkeys(PROGRAMS[name] for name in programs if name in PROGRAMS)) if programs else None
 
 
+def names_choice(text: str) -> bool:
+    """Return whether an output has NCCL's lines with the algorithm or protocol that was set."""
+    return _SET.search(text) is not None
+
+
 def rows(
     path: Path, entry: dict[str, Any], problems: Problems, known: dict[str, Any]
 ) -> Iterator[tuple[int, dict[str, Any]]]:
