@@ -317,6 +317,34 @@ def test_commas_of_thousands_are_asked_about(tmp_path: Path) -> None:
     assert "the commas in '1,234.5'; numbers must not have separators of thousands" in questions
 
 
+@pytest.mark.parametrize(
+    ("times", "asked"),
+    [
+        (["0,5", "1,234"], ""),
+        (["1,25", "12"], ""),
+        (["0.500", "1.234"], ""),
+        (["1.234", "12.345"], ""),  # three decimals in all of them
+        (["950", "1,234"], "whether the commas in '1,234' are decimal (`decimal: comma`), or separate thousands"),
+        (["1,234", "12,345"], "whether the commas in '1,234' are decimal (`decimal: comma`), or separate thousands"),
+        (["950", "1.234"], "whether the points in '1.234' are decimal (`decimal: point`), or separate thousands"),
+    ],
+)
+def test_separators_that_may_be_those_of_thousands(tmp_path: Path, times: list[str], asked: str) -> None:
+    """A wrong guess would take 1234 ns for 1.234 ns, but 950 ns for 950 ns."""
+    rows = "".join(f"linear;core;2;{2**k};{us}\n" for k, us in enumerate(times))
+    (entry,), questions = drafted(write(tmp_path, {"bcast.csv": f"Algorithm;Mapping;np;Size;ns\n{rows}"}))
+    assert entry.get("decimal") == ("?" if asked else "comma" if "," in "".join(times) else None)
+    assert asked in questions and bool(questions) == bool(asked)
+
+
+@pytest.mark.parametrize("size", ["1,024", "1'024", "1 024", "1\u202f024"])
+def test_sizes_with_separators_of_thousands_are_asked_about(tmp_path: Path, size: str) -> None:
+    """Their rows would be missing from the import."""
+    table = f"Algorithm;Mapping;np;Size;us\nlinear;core;2;512;0.5\nlinear;core;2;{size};0.6\n"
+    _, questions = drafted(write(tmp_path, {"bcast.csv": table}))
+    assert questions.endswith(f"the {size!r} in the column 'Size'; numbers must not have separators of thousands")
+
+
 def test_the_name_of_a_drafted_study(checkout: Checkout) -> None:
     checkout.write("my results (1)/bcast_core.csv", "Algorithm,Processes,Size,Latency (us)\nchain,2,1,0.2\n")
     done = must(checkout.collstudy("import", "my results (1)"))

@@ -93,7 +93,7 @@ def wide(
 
 @dataclass
 class Words:
-    """Distinct words in the columns of names and of times, by the word in the column of the collective ("" without such a column)."""
+    """Distinct words in the columns of names, counts and times, by the word in the column of the collective ("" without such a column)."""
 
     column: str
     by_collective: dict[str, dict[str, set[str]]]
@@ -104,8 +104,9 @@ class Words:
 def words_in(
     paths: list[Path], header: tuple[str, ...], columns: dict[str, str], times: list[str], first: int
 ) -> Words:
-    """Return the distinct words in the columns of names and of *times*, from record *first* on."""
+    """Return the distinct words in the columns of names, counts and *times*, from record *first* on."""
     fields = [(field, header.index(columns[field])) for field in ("algorithm", "mapping") if field in columns]
+    fields += [(field, header.index(columns[field])) for field in ("processes", "size_bytes") if field in columns]
     fields += [("latency_us", header.index(name)) for name in times]
     said = next((name for name in header if plain(name) in COLLECTIVE), "")
     found = Words(said, {})

@@ -25,6 +25,8 @@ from collstudy.study.names import POINT_TO_POINT, SIZED
 NEEDED = ("algorithm", "mapping", "processes", "size_bytes", "latency_us")
 #: Fields by which the rows of a cell may differ.
 TIMES = {"latency_us", "min_latency_us", "max_latency_us", "iterations", "bandwidth_mb_s"}
+#: A whole number with a separator of thousands other than a point.
+GROUPED = re.compile(r"\d{1,3}([,'\u2019 \u00a0\u202f]\d{3})+", re.ASCII)
 #: A number with a decimal comma, perhaps with points between thousands.
 COMMA = re.compile(r"(\d+|\d{1,3}(\.\d{3})+)?(,\d+)?([eE][+-]?\d+)?", re.ASCII)
 
@@ -172,12 +174,34 @@ def _named(
         entry["mappings"] = {text: mapping_named(text, catalogue) for text in strange}
         if unknown := [text for text, ours in entry["mappings"].items() if ours == "?"]:
             questions.append(f"{where}: the mappings {', '.join(unknown)}" + allowed(catalogue.mappings))
-    if commas := sorted(text for text in values["latency_us"] if "," in text):
-        if all(map(COMMA.fullmatch, values["latency_us"])):
+    _name_separators(entry, values, where, questions)
+    return entry
+
+
+def _name_separators(entry: dict[str, Any], values: dict[str, set[str]], where: str, questions: list[str]) -> None:
+    """Record the decimal separator of the times, and ask about separators that are, or may be, those of thousands."""
+    times = values["latency_us"] - {""}
+    short = {text for text in times if re.fullmatch(r"\d{1,3}", text, re.ASCII)}
+    rest = sorted(times - short)
+    of_thousands = "numbers must not have separators of thousands"
+    for name, mark in (("comma", ","), ("point", ".")):
+        # Decimal numbers have other numbers of digits, too; with points, only if all have three decimals.
+        grouped = rest and all(re.fullmatch(rf"[1-9]\d{{0,2}}\{mark}\d{{3}}", text, re.ASCII) for text in rest)
+        if grouped and (short or mark == ","):
+            entry["decimal"] = "?"
+            other = "which must be removed" if mark == "," else "`decimal: comma`"
+            questions.append(
+                f"{where}: whether the {name}s in {rest[0]!r} are decimal (`decimal: {name}`), or separate thousands ({other})"
+            )
+            return
+    if commas := [text for text in rest if "," in text]:
+        if all(map(COMMA.fullmatch, times)):
             entry["decimal"] = "comma"
         else:
-            questions.append(f"{where}: the commas in {commas[0]!r}; numbers must not have separators of thousands")
-    return entry
+            questions.append(f"{where}: the commas in {commas[0]!r}; {of_thousands}")
+    for field in ("processes", "size_bytes"):
+        if found := sorted(text for text in values[field] if GROUPED.fullmatch(text)):
+            questions.append(f"{where}: the {found[0]!r} in the column {entry['columns'][field]!r}; {of_thousands}")
 
 
 def _missing(entries: list[dict[str, Any]], group: Group, columns: dict[str, str]) -> list[str]:
