@@ -231,6 +231,19 @@ def test_headers(tmp_path: Path, name: str, text: str, columns: dict[str, str]) 
     assert entry.get("wide") == ({"processes": {"2": 2, "4": 4, "8": 8}} if "/" in text else None)
 
 
+@pytest.mark.parametrize(
+    ("column", "unit"),
+    [
+        ("latency (\u03bcs)", None), ("latency [\u00b5s]", None), ("latency_microseconds", None), ("latency mean (usec)", None),
+        ("time (seconds)", "s"), ("avg time [milliseconds]", "ms"), ("nanoseconds", "ns"), ("time_secs", "s"), ("runtime_nsec", "ns"),
+    ],
+)  # fmt: skip
+def test_units_of_times(tmp_path: Path, column: str, unit: str | None) -> None:
+    """Also with a Greek letter instead of the micro sign, and in words."""
+    (entry,), questions = drafted(write(tmp_path, {"bcast_linear_core.csv": f"np,size,{column}\n2,8,25\n2,16,26\n"}))
+    assert (entry["columns"].get("latency_us"), entry.get("unit"), questions) == (column, unit, "")
+
+
 def test_formats_that_are_not_read_are_named(tmp_path: Path) -> None:
     write(tmp_path, {f"bcast{k}.json": "[]" for k in range(9)})
     with pytest.raises(

@@ -26,6 +26,8 @@ FIELDS = {
     "bandwidth": "bandwidth_mb_s", "bw": "bandwidth_mb_s", "mbs": "bandwidth_mb_s",
     "core1": "from_core", "corea": "from_core", "core2": "to_core",
     "coreb": "to_core", "us": "latency_us", "usec": "latency_us", "ns": "latency_us", "ms": "latency_us", "tavg": "latency_us",
+    "nanoseconds": "latency_us", "microseconds": "latency_us", "milliseconds": "latency_us", "seconds": "latency_us",
+    "latencyavg": "latency_us", "latencymean": "latency_us",
     "tmin": "min_latency_us", "tmax": "max_latency_us",
 }  # fmt: skip
 #: Words before a count: number_processes, num procs, nranks.
@@ -34,10 +36,23 @@ _COUNT = re.compile(r"^(numberof|number|numof|num|n)?(mpi)?")
 COLLECTIVE = ("collective", "operation", "type", "benchmark", "test")
 #: Other words for the library's own selection; Open MPI lists it as "ignore".
 DEFAULT = ("ignore", "standard", "def", "baseline", "base")
-_UNIT = re.compile(r"(?:^|[(\[ _])(ns|us|ms|s|\u00b5s|usec|msec|nsec|sec)[)\]]?\s*$", re.IGNORECASE)
+_UNIT = re.compile(
+    r"(?:^|[(\[ _])([num\u00b5]?s|[num\u00b5]?secs?|(?:nano|micro|milli)?seconds?)[)\]]?\s*$", re.IGNORECASE
+)
 _SIZE_UNIT = re.compile(r"[(\[ _](bytes?|B|KiB|KB|MiB|MB)[)\]]?\s*$", re.IGNORECASE)
 _RATE = re.compile(r"[(\[ _]MB[/_ ]?p?s[)\]]?\s*$", re.IGNORECASE)
-_UNITS = {"nsec": "ns", "usec": "us", "msec": "ms", "sec": "s", "\u00b5s": "us"}
+#: Greek mu equals the micro sign if case is ignored.
+_PREFIXES = {
+    "n": "n",
+    "u": "u",
+    "\u00b5": "u",
+    "\u03bc": "u",
+    "m": "m",
+    "nano": "n",
+    "micro": "u",
+    "milli": "m",
+    "": "",
+}
 
 
 def plain(text: str) -> str:
@@ -59,7 +74,7 @@ def field_of(name: str) -> str | None:
 def unit_of(name: str) -> str | None:
     """Return the unit of time in a column's name; None if there is none."""
     found = None if _RATE.search(name) else _UNIT.search(name)
-    return _UNITS.get(found.group(1).lower(), found.group(1).lower()) if found else None
+    return _PREFIXES[re.sub(r"s(ec(ond)?s?)?$", "", found.group(1).lower())] + "s" if found else None
 
 
 def without_unit(name: str) -> str:
