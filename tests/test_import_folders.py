@@ -252,6 +252,19 @@ def test_formats_that_are_not_read_are_named(tmp_path: Path) -> None:
         drafted(tmp_path)
 
 
+@pytest.mark.parametrize(
+    "name", ["results.tar.gz", "results.zip", "bcast_linear.csv.xz", "old/2025_01_01___10_00_00.tar.gz"]
+)
+def test_archives_that_are_not_read_are_named(tmp_path: Path, name: str) -> None:
+    """Also runs of PICO without metadata beside them."""
+    write(tmp_path, {"bcast_linear_core_np4.out": output("Broadcast", 0.25), name: b"packed\0"})
+    entries, questions = drafted(tmp_path)
+    assert (len(entries), questions) == (
+        1,
+        f"{name}: an archive is not read; unpack it, or put <system>_metadata.csv beside runs of PICO",
+    )
+
+
 def test_numbers_of_ranks_between_outputs(tmp_path: Path) -> None:
     """A script that prints the number of ranks, and appends the outputs of its loops to one file."""
     run = "".join(f"Processes: {ranks}\n{output('Broadcast', ranks / 10)}" for ranks in (2, 3, 4))

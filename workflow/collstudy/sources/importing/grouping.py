@@ -31,6 +31,8 @@ UNREAD = {
     **dict.fromkeys((".json", ".jsonl", ".parquet", ".pkl", ".npy", ".npz", ".db", ".sqlite"),
         "this format is not read; write a CSV table of its times"),
 }  # fmt: skip
+#: Endings of archives, whose files are not read (PICO's are read with their metadata beside them).
+ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".zip", ".7z", ".rar", ".bz2", ".xz", ".zst")
 #: Endings of documents and scripts, which may quote results of others.
 DOCUMENTS = (
     ".md",
@@ -84,6 +86,11 @@ def groups_of(folder: Path, catalogue: Catalogue, questions: list[str]) -> list[
     every = [path for path in every if not any(path.is_relative_to(run) for run in runs)]
     numbers = numbers_of(folder, every)
     for path in every:
+        if path.name.lower().endswith(ARCHIVES):
+            unread["an archive is not read; unpack it, or put <system>_metadata.csv beside runs of PICO"].append(
+                str(path.relative_to(folder))
+            )
+            continue
         if how := UNREAD.get(path.suffix.lower()):
             unread[how].append(str(path.relative_to(folder)))
         if path.suffix.lower() in (*UNREAD, *DOCUMENTS):
