@@ -280,6 +280,15 @@ def test_numbers_in_names_are_asked_about(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "asked"), [("2n", True), ("n2", True), ("N2_n16", False), ("np16", False), ("16procs", False)]
+)
+def test_numbers_beside_n_are_asked_about(tmp_path: Path, name: str, asked: bool) -> None:
+    """They may be those of nodes, as in 2n_16t."""
+    _, questions = drafted(write(tmp_path, {f"bcast_linear_core_{name}.txt": output("Broadcast", 0.5)}))
+    assert questions.endswith("whether 2 in the names are numbers of processes") if asked else questions == ""
+
+
+@pytest.mark.parametrize(
     ("name", "message"),
     [
         ("run[1]/bcast.csv", "run\\[1\\]/bcast.csv: \\[\\] in a path is part of a pattern; rename the file"),

@@ -258,7 +258,9 @@ def told_by_names(pattern: str, paths: list[Path], names: list[dict[str, str]]) 
     for field in ("nodes", "processes"):
         found = re.search(rf"([A-Za-z]*)[_\-. :=,]?\{{{field}\}}([A-Za-z]*)", pattern)
         counts = sorted({name[field] for name in names}) if found else []
-        if found and not any(map(_count_of, found.groups())) and all(text.isdecimal() for text in counts):
+        # In n2 and 2n, n may be nodes, too.
+        known = found and any(_count_of(word) and (word != "n" or "{nodes}" in pattern) for word in found.groups())
+        if found and not known and all(text.isdecimal() for text in counts):
             yield f"whether {_some(sorted(counts, key=int))} in the names are numbers of {field}"
     if "{size_bytes}" in pattern:
         yield f"whether {_some(sorted({name['size_bytes'] for name in names}))} in the names are message sizes"
