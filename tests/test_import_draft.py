@@ -280,6 +280,23 @@ def test_numbers_in_names_are_asked_about(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("names", "pattern"),
+    [
+        ("bcast_{}_{}_core.txt", "bcast_{algorithm}_{processes}_{mapping}.txt"),
+        ("bcast/{}/{}_core.txt", "bcast/{algorithm}/{processes}_{mapping}.txt"),
+        ("bcast_linear_{}_{}_core.txt", "bcast_{algorithm}_*_{processes}_{mapping}.txt"),
+    ],
+)
+def test_digits_beside_numbers_of_ranks(tmp_path: Path, names: str, pattern: str) -> None:
+    """They are numbers of algorithms, or of runs of the one that is named; 0 and 1 are no numbers of ranks."""
+    files = [names.format(number, ranks) for number in (0, 1, 5) for ranks in (4, 8, 16)]
+    (entry,), questions = drafted(write(tmp_path, dict.fromkeys(files, output("Broadcast", 0.5))))
+    assert entry["path"] == pattern
+    asked = "launches of the same cells" if "*" in pattern else "whether the algorithms 0, 1, 5 are Open MPI's numbers"
+    assert asked in questions and "whether 4, 8, 16 in the names are numbers of processes" in questions
+
+
+@pytest.mark.parametrize(
     ("name", "asked"), [("2n", True), ("n2", True), ("N2_n16", False), ("np16", False), ("16procs", False)]
 )
 def test_numbers_beside_n_are_asked_about(tmp_path: Path, name: str, asked: bool) -> None:

@@ -49,7 +49,8 @@ def collective_of(folder: Path, path: Path, catalogue: Catalogue) -> str | None:
 
 def numbers_of(folder: Path, paths: list[Path]) -> dict[Path, dict[Place, str]]:
     """Return the likely meaning of numbers without a word, by the values that they have in files with otherwise equal names: `nodes` and
-    `processes`, if one is always the same multiple of the other, `run`, `fixed`, `digit`, or another one that `varies`.
+    `processes`, if one is always the same multiple of the other, `run`, `fixed`, `digit` (`algorithm` beside numbers of ranks), or
+    another one that `varies`.
     """
     found: dict[Path, dict[Place, str]] = {path: {} for path in paths}
     alike: dict[tuple, list[tuple[Path, dict[Place, int]]]] = defaultdict(list)
@@ -102,6 +103,8 @@ def _roles(values: dict[Place, list[int]]) -> dict[Place, str]:
         if len(ratios) == 1 and ratios.pop() > 1 and len(set(varying[nodes])) > 2:
             roles |= {nodes: "nodes", processes: "processes"}
     counts = [place for place, role in roles.items() if role in ("varies", "processes")]
+    digits = [place for place, role in roles.items() if role == "digit"]
+    roles |= {digits[0]: "algorithm"} if len(digits) == 1 and counts else {}
     return roles | {place: "fixed" for place in values.keys() - varying.keys() if counts}
 
 
@@ -176,6 +179,8 @@ def _fields_in(
             text = re.sub(r"\d+", "*", text)
         else:
             first, field, last = _field_of(text, before, letter, collective, catalogue, known, numbers.get(at, ""))
+            if field == "algorithm" and numbers.get(at) == field and named:
+                field = "*"
             if per_node and "n" in (first.lower(), before.lower()):
                 field = "nodes"
             if field == "*" or (field in known and at in numbers and numbers[at] != "fixed"):
@@ -223,7 +228,7 @@ def _field_of(
         return "", {"run": "*", "fixed": ""}.get(role, role), ""
     if text.isdecimal():
         # If there is a column of processes, a single digit is the algorithm's number.
-        numbered = "processes" in known and len(text) == 1 and collective and role != "varies"
+        numbered = ("processes" in known or role == "algorithm") and len(text) == 1 and collective and role != "varies"
         return "", "algorithm" if numbered else "processes", ""
     if _counted(text)[1]:
         return _counted(text)
