@@ -363,6 +363,19 @@ def test_separators_that_may_be_those_of_thousands(tmp_path: Path, times: list[s
     assert asked in questions and bool(questions) == bool(asked)
 
 
+def test_empty_cells_of_algorithm_and_mapping(tmp_path: Path) -> None:
+    """A spreadsheet's merged cells, or a line of units below the header; the other rows are imported."""
+    rows = "linear,core,2,1,0.5\n,,2,2,0.6\nlinear,,2,4,0.7\nlinear,core,2,8,0.8\n"
+    folder = write(tmp_path / "theirs", {"bcast.csv": f"algo,map,np,size,time_us\n,,,B,\n{rows}"})
+    (entry,), questions = drafted(folder)
+    assert entry["algorithms"] == {"linear": "linear"} and "mappings" not in entry
+    assert questions == "\n".join(
+        f"bcast.csv (1 file): some cells of the column {name!r} are empty; their rows are not used"
+        for name in ("algo", "map")
+    )
+    assert [row[3:] for row in read(folder, problems=3)] == [(1, 0.5), (8, 0.8)]
+
+
 @pytest.mark.parametrize("size", ["1,024", "1'024", "1 024", "1\u202f024"])
 def test_sizes_with_separators_of_thousands_are_asked_about(tmp_path: Path, size: str) -> None:
     """Their rows would be missing from the import."""

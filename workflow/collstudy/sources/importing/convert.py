@@ -52,6 +52,10 @@ def convert(
     elif collective in POINT_TO_POINT:
         raw = {"processes": 2, **raw}
     if row["mapping"] not in catalogue.mappings:
+        if "mapping" not in raw:
+            raise StudyError(
+                f"{where}: no column, constant or part of the file's name gives mapping{allowed(catalogue.mappings)}"
+            )
         raise StudyError(f"{where}: mapping {row['mapping']!r} is unknown{allowed(catalogue.mappings)}")
     row |= _counts(raw, machine)
     row["size_bytes"] = size_of(str(raw["size_bytes"]), entry.get("size_unit", "B")) if collective in SIZED else None
@@ -127,6 +131,9 @@ def _named(
     """Return algorithm, parameters and mapping of a row, as names of the catalogue. Raises StudyError for unknown ones."""
     algorithm, mapping = str(raw.get("algorithm", "default")), str(raw.get("mapping", ""))
     names = entry.get("algorithms", {})
+    for name, text, ours in (("algorithm", algorithm, names), ("mapping", mapping, entry.get("mappings", {}))):
+        if name in raw and not text and "" not in ours:
+            raise Refused(f"{name} is empty")
     if names == "numbers":
         try:
             number = whole(algorithm, "algorithm", 1000, smallest=0)

@@ -168,8 +168,12 @@ def _named(
     entry: dict[str, Any], values: dict[str, set[str]], where: str, catalogue: Catalogue, questions: list[str]
 ) -> dict[str, Any]:
     """Return the entry with the meaning of the *values* of its fields: algorithms, mappings, decimal commas."""
-    _name_algorithms(entry, values["algorithm"], where, catalogue, questions)
-    strange = sorted(values["mapping"] - set(catalogue.mappings))
+    questions += [
+        f"{where}: some cells of the column {entry['columns'][field]!r} are empty; their rows are not used"
+        for field in ("algorithm", "mapping") if "" in values[field]
+    ]  # fmt: skip
+    _name_algorithms(entry, values["algorithm"] - {""}, where, catalogue, questions)
+    strange = sorted(values["mapping"] - set(catalogue.mappings) - {""})
     if strange:
         entry["mappings"] = {text: mapping_named(text, catalogue) for text in strange}
         if unknown := [text for text, ours in entry["mappings"].items() if ours == "?"]:
