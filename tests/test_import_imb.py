@@ -107,4 +107,4 @@ def test_faults(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match="line 12: the run ended abnormally"):
         rows(tmp_path, HEAD + "\n\nmpirun noticed that process rank 1 exited on signal 9\n", "bcast")
     found, problems = rows(tmp_path, HEAD + BLOCKS.replace("         0.41\n", "\n") + END, "bcast")
-    assert len(found) == 2 and any("rows that do not have IMB's columns" in text for text in problems)
+    assert len(found) == 2 and any("rows with other columns than IMB's" in text for text in problems)

@@ -55,7 +55,7 @@ def rows(path: Path, entry: dict[str, Any], problems: Problems) -> Iterator[tupl
         elif benchmark == entry["collective"] and names and re.match(r"\s*\d", line):
             values = line.split()
             if len(values) != len(names) or "t_avg[usec]" not in names:
-                problems.note("rows that do not have IMB's columns", f"{path.name}, line {number}")
+                problems.note("rows with other columns than IMB's", f"{path.name}, line {number}")
                 continue
             found = True
             row = {_FIELDS[name]: value for name, value in zip(names, values, strict=True) if name in _FIELDS}
