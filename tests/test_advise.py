@@ -80,6 +80,17 @@ def test_a_measured_cell(folder):
     assert f"rules file: {folder}/tuning/mpich-core-n2.json" in answered(folder)[1]
 
 
+def test_a_study_without_the_default(folder):
+    """It recommends the default, but says nothing of its latency."""
+    why = "no measurements of the default: it is kept"
+    decide(folder, f"bcast,core,2,2,8,1024,default,,{why},,,,,2,launches")
+    rows = (folder / "measurements.csv").read_text().splitlines()
+    (folder / "measurements.csv").write_text("\n".join(row for row in rows if ",default," not in row) + "\n")
+    _, text = answered(folder)
+    assert f"use: default ({why})" in text and "expected latency: not known\n" in text
+    assert "based on: 1 algorithm, measured, but not default" in text
+
+
 def test_an_algorithm_with_parameters(folder):
     for name in ("measurements.csv", "tuning/decisions.csv"):
         text = (folder / name).read_text()

@@ -48,7 +48,8 @@ tuning_counts <- function(medians, collective) {
 #' @param counts Process counts that may be used for the decision; NULL: all.
 #' @param at Process counts to decide for.
 #' @return Tibble, one row per mapping x count x size: collective, mapping, processes, size_bytes, algorithm, reason,
-#'   basis (measured: the choice and the default were, at that cell; interpolated, extrapolated), expected_us,
+#'   basis (measured: the choice and the default were, at that cell; interpolated, extrapolated; NA without
+#'   measurements of the default), expected_us,
 #'   default_us (both at that cell, in us), gain_pct (default over chosen), noise_pct (standard deviation of one
 #'   latency), noise_from (launches, neighbours, simulated, unknown).
 #' @noRd
@@ -103,13 +104,15 @@ decide_mapping <- function(grid, collective, mapping, at, study, predicted = NUL
   choice <- decided$choice[cbind(cell$at, cell$size)]
   measured <- function(a) is.finite(grid$raw[cbind(a, match(at, grid$counts)[cell$at], cell$size)])
   otherwise <- ifelse(inside, "interpolated", "extrapolated")[cell$at]
+  # Without the default, the first algorithm of the grid is another one.
+  known <- grid$names[1] == "default"
   found <- tibble(
     collective = collective, mapping = mapping, processes = at[cell$at],
     size_bytes = ifelse(grid$sizes[cell$size] < 0, NA, grid$sizes[cell$size]),
-    algorithm = if (grid$names[1] == "default") grid$names[choice] else "default",
+    algorithm = if (known) grid$names[choice] else "default",
     reason = decided$reason[cbind(cell$at, cell$size)],
-    basis = ifelse(measured(choice) & measured(1L), "measured", otherwise),
-    expected_us = pick(choice), default_us = if (grid$names[1] == "default") pick(1L) else NA_real_,
+    basis = if (known) ifelse(measured(choice) & measured(1L), "measured", otherwise) else NA_character_,
+    expected_us = if (known) pick(choice) else NA_real_, default_us = if (known) pick(1L) else NA_real_,
     gain_pct = 100 * (.data$default_us / .data$expected_us - 1), noise_pct = 100 * decided$noise$sd,
     noise_from = decided$noise$from
   )

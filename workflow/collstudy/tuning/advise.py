@@ -242,13 +242,16 @@ def _expectation(
         longer = f"{abs(float(row['gain_pct'])):.1f} % {'longer' if float(row['gain_pct']) >= 0 else 'less'}"
         lines.append(f"  the default takes {longer} ({float(row['default_us']):.4g} us)")
         lines += _verified(folder, question, size)
-    lines.append(
-        f"  based on: a model of {len(points)} points {kind} in rounds"
-        if sampled
-        else f"  based on: {' '.join(filter(None, variant))} and {len(samples) - 1} other algorithm"
-        f"{'s' * (len(samples) != 2)}, {kind}, at {' and '.join(map(str, basis))} processes"
-        + (f", {size} B" if size is not None else "")
-    )
+    others = len(samples) - (variant in samples)
+    named = f"{others} {'other ' * (variant in samples)}algorithm{'s' * (others != 1)}"
+    if sampled:
+        used = f"a model of {len(points)} points {kind} in rounds"
+    elif variant in samples:
+        used = f"{' '.join(filter(None, variant))} and {named}, {kind}, at {' and '.join(map(str, basis))} processes"
+        used += f", {size} B" * (size is not None)
+    else:
+        used = f"{named}, {kind}, but not {' '.join(filter(None, variant))}"
+    lines.append(f"  based on: {used}")
     if question.size is not None and size != question.size:
         lines.append(f"  {question.size} B was not {kind}; the rule for sizes from {size} B on applies")
     return lines

@@ -77,6 +77,7 @@ test_that("what cannot be decided says so and stays with the default", {
   none <- decide_tuning(with_rows(lawful(c(linear = 1, chain = 1.3))), "bcast")
   expect_equal(unique(none$algorithm), "default")
   expect_match(none$reason, "no measurements of the default", all = TRUE)
+  expect_true(all(is.na(none[c("basis", "expected_us", "default_us", "gain_pct")])))
   alone <- decide_tuning(with_rows(lawful(c(default = 1))), "bcast")
   expect_match(alone$reason, "only the default", all = TRUE)
   few <- with_rows(toy_rows("bcast", rep(c("default", "linear"), each = 2), 4, c(1, 2, 1, 2), c(2, 4, 1, 2)))
