@@ -38,6 +38,15 @@ def test_elements_of_one_algorithm() -> None:
     assert "if the sizes are multiplied by 4" in core.found
 
 
+@pytest.mark.parametrize(("factor", "word"), [(2, "previous"), (0.5, "next")])
+def test_sizes_of_one_algorithm_are_a_row_off(factor: float, word: str) -> None:
+    """A header that was skipped, or a first size that was lost."""
+    off = moved(sound(), "chain", "size_bytes", lambda size: int(size * factor) or None)
+    findings = accused(off, "sizes")
+    assert findings.keys() == series("chain")
+    assert all(text.endswith(f"if the sizes are those of the {word} row") for text in findings.values())
+
+
 @pytest.mark.parametrize("name", [*NEXT])
 def test_ranks_of_one_algorithm(name: str) -> None:
     assert accused(moved(sound(), "linear", "processes", NEXT[name]), "processes").keys() == series("linear")

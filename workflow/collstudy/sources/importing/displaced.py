@@ -22,6 +22,8 @@ np = lazy("numpy")
 FITS, FITS_BETTER, APART = 0.08, 2.5, 0.04
 #: Factors between ranks (ranks per node, hardware threads) and between sizes (elements of 4 and 8 bytes, KiB).
 RANKS, SIZES = (2.0, 0.5), (4.0, 8.0, 1024.0, 1 / 4, 1 / 8, 1 / 1024)
+#: Factors between the sizes of successive rows.
+NEXT_SIZES = (2.0, 0.5)
 #: What the factors may mean.
 MEANING = {
     2.0: "ranks of one of two nodes", 0.5: "hardware threads", 4.0: "elements of 4 bytes", 8.0: "elements of 8 bytes", 1024.0: "KiB",
@@ -172,7 +174,7 @@ def _beside_two(series: Series, grid: Grid, sizes: np.ndarray, middle: np.ndarra
                 "likely",
             )  # fmt: skip
         return
-    for factor in SIZES:
+    for factor in (*SIZES, *NEXT_SIZES):
         i, j = _common(grid.sizes * factor, sizes)
         large = (sizes[j] >= GROWING) & (grid.sizes[i] >= GROWING / 8)
         here = _common(grid.sizes[i][large], sizes)
@@ -184,7 +186,8 @@ def _beside_two(series: Series, grid: Grid, sizes: np.ndarray, middle: np.ndarra
             yield Finding(
                 "sizes", (series,),
                 f"with 2 ranks, where all algorithms send one message, the times for large messages differ by {percent(unmoved)} from "
-                f"those of the {others} other algorithms, but by {percent(moved)} if the sizes are {_words(factor)}",
+                f"those of the {others} other algorithms, but by {percent(moved)} if the sizes are "
+                + (f"those of the {'next' if factor > 1 else 'previous'} row" if factor in NEXT_SIZES else _words(factor)),
                 "likely",
             )  # fmt: skip
             return
