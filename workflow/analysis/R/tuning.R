@@ -49,9 +49,8 @@ tuning_counts <- function(medians, collective) {
 #' @param at Process counts to decide for.
 #' @return Tibble, one row per mapping x count x size: collective, mapping, processes, size_bytes, algorithm, reason,
 #'   basis (measured: the choice and the default were, at that cell; interpolated, extrapolated; NA without
-#'   measurements of the default), expected_us,
-#'   default_us (both at that cell, in us), gain_pct (default over chosen), noise_pct (standard deviation of one
-#'   latency), noise_from (launches, neighbours, simulated, unknown).
+#'   measurements of the default), expected_us, default_us (both at that cell, in us), gain_pct (default over chosen),
+#'   noise_pct (standard deviation of one latency), noise_from (launches, neighbours, simulated, unknown).
 #' @noRd
 decide_tuning <- function(results, collective, counts = NULL, at = NULL) {
   rows <- results$medians[results$medians$collective == collective & results$medians$latency_us > 0, ]

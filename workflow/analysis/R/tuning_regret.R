@@ -110,7 +110,7 @@ policy_cells <- function(results, collective, split, judged = results) {
   single <- best_single(with_slowdown(results$medians, collective, split$decide))
   # As in decide_all(); a file has no rules outside the deciding counts of a mapping.
   decided <- decide_tuning(results, collective, split$decide, fill_counts(split$decide))
-  rules <- rules_at_counts(decided[decided$basis != "extrapolated", ], split$judge)
+  rules <- rules_at_counts(filter(decided, !.data$basis %in% "extrapolated"), split$judge)
   compare_policies(cells, rules, function(processes) single)
 }
 
