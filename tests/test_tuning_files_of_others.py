@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from collstudy.cli.main import main
 from collstudy.tuning.readers.dispatch import read
 from test_tuning_files import explained, faults, known, refused, written
 
@@ -162,3 +163,47 @@ def test_the_csv_of_nccls_tuner(tmp_path, capsys):
     assert any(line == 4 and "never applies: line 2 applies first" in words for line, words in found)
     assert any(line == 5 and "'gather': NCCL's plugin takes allreduce" in words for line, words in found)
     assert any(line == 6 and "3 fields" in words for line, words in found)
+
+
+COLL = """# A study
+bcast 2 24 511 -> ompi_chain:fanout=4:segment_bytes=1024 # 48 processes
+bcast 2 24 1023 -> default
+bcast 2 24 * -> node
+alltoallv * * 999 node
+barrier 1 8 * ompi_tree
+"""
+
+
+def test_rules_of_the_collectives_library(tmp_path, capsys):
+    path = written(tmp_path, COLL)
+    every = explained(capsys, path)
+    assert "COLL_RULES of this project's collectives library; 5 rules for bcast, alltoallv, barrier" in every
+    assert "barrier: tree (in the file: ompi_tree) 8 ranks, on 1 node (line 6)" in every
+    few = explained(capsys, path, "--collective", "bcast", "--ranks", "47", "--nodes", "2", "--size", "256")
+    assert "bcast, 47 ranks on 2 nodes, 256 bytes per rank: chain (in the file: ompi_chain:fanout=4" in few
+    assert "segments of 1 KiB" in few and "(line 2: 47 to 48 ranks, up to 511 bytes, on 2 nodes)" in few
+    more = explained(capsys, path, "--collective", "bcast", "--ranks", "48", "--nodes", "2", "--size", "512")
+    assert "the library's own decision (line 3: 47 to 48 ranks, 512 to 1023 bytes, on 2 nodes)" in more
+    fewer = explained(capsys, path, "--collective", "bcast", "--ranks", "46", "--nodes", "2", "--size", "512")
+    assert "no rule: the library's own decision" in fewer
+    # The library counts all that a rank sends: 4 blocks of 250 B are more than 999 B.
+    for size, said in (("249", "node"), ("250", "no rule")):
+        assert said in explained(capsys, path, "--collective", "alltoallv", "--ranks", "4", "--size", size)
+
+
+def test_errors_in_rules_of_the_collectives_library(tmp_path):
+    text = COLL + "bcast 2 24 * ->\nbroadcast 2 24 * -> node\nbcast 2 24 4096 -> node\n"
+    found = dict(faults(tmp_path, text))
+    assert (
+        "not `<collective> <nodes> <ranks per node> <max bytes> <algorithm>`: the library ends the program" in found[7]
+    )
+    assert found[8].startswith("collective 'broadcast': the library ends the program")
+    assert "never applies: line 4 applies first in all its cases" in found[9]
+
+
+def test_nobody_converts_to_rules_of_the_collectives_library(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        explained(capsys, written(tmp_path, COLL), status=0) and main(
+            ["convert", str(tmp_path / "rules"), "--to", "coll"]
+        )
+    assert "invalid choice: 'coll'" in capsys.readouterr().err

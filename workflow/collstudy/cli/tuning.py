@@ -24,7 +24,7 @@ from collstudy.tuning.explain import explain as explained
 from collstudy.tuning.findings import checked, complain
 from collstudy.tuning.library import library_of
 from collstudy.tuning.readers.dispatch import read
-from collstudy.tuning.readers.known import FORMATS, Known
+from collstudy.tuning.readers.known import FORMATS, WRITTEN, Known
 
 
 def add_commands(commands: Any) -> None:
@@ -51,9 +51,9 @@ def add_commands(commands: Any) -> None:
     explaining.add_argument("--nodes", type=_ranks, help="nodes of the communicator, if the file distinguishes them")
     explaining.add_argument("--collective", help="show only this collective")
     converting = add(commands, "convert", convert, "convert a tuning file for another library")
-    converting.add_argument("file", type=typed_path, help="a tuning file in one of the formats below")
-    names = "; ".join(f"{name}: {text}" for name, text in FORMATS.items())
-    converting.add_argument("--to", required=True, choices=tuple(FORMATS), help=names)
+    converting.add_argument("file", type=typed_path, help="a tuning file that `./study explain` reads")
+    names = "; ".join(f"{name}: {FORMATS[name]}" for name in WRITTEN)
+    converting.add_argument("--to", required=True, choices=WRITTEN, help=names)
     converting.add_argument(
         "--output",
         type=typed_path,

@@ -232,7 +232,7 @@ def _by_size(rules: list[FileRule], count: int, to: str, known: Known) -> tuple[
     ]
     limits: dict[int, int | None] = {0: None}
     for rule in here:
-        for limit in (rule.sizes.low, (rule.sizes.high or -1) + 1 if rule.sizes.high is not None else 0):
+        for limit in (rule.sizes.low, rule.sizes.high + 1 if rule.sizes.high is not None else 0):
             if limit:
                 limits[-(-limit // count) if rule.total else limit] = limit if rule.total else None
     found: list[Rule] = []

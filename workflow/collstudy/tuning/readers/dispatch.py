@@ -9,6 +9,7 @@ from pathlib import Path
 
 from collstudy.base.errors import StudyError, allowed
 from collstudy.tuning.readers.classic import read_classic
+from collstudy.tuning.readers.coll import is_coll, read_coll
 from collstudy.tuning.readers.han import is_han, read_han
 from collstudy.tuning.readers.known import FORMATS, Known
 from collstudy.tuning.readers.located import parse_json
@@ -25,6 +26,7 @@ def read(path: Path, known: Known) -> TuningFile:
     format_ = _format_of(path, text)
     readers: dict[str, Callable[[Path, str, Known], TuningFile]] = {
         "openmpi": read_classic, "openmpi-han": read_han, "json": _read_json, "intel": read_intel, "ucc": read_ucc, "nccl": read_nccl,
+        "coll": read_coll,
     }  # fmt: skip
     found = readers[format_](path, text, known)
     return replace(found, faults=tuple(sorted(found.faults, key=lambda fault: fault.line)))
@@ -59,6 +61,8 @@ def _format_of(path: Path, text: str) -> str:
             return name
     if any(re.match(r"[a-z_]+\s*,\s*-?\d+\s*,\s*-?\d+\s*,", line) for line in lines):
         return "nccl"
+    if is_coll(lines):
+        return "coll"
     if is_han(text):
         return "openmpi-han"
     if re.match(r"rule-file-version-|\d", lines[0]):

@@ -20,7 +20,10 @@ FORMATS = {
     "intel": "I_MPI_ADJUST variables of Intel MPI",
     "ucc": "UCC_TL_UCP_TUNE of UCC",
     "nccl": "CSV of NCCL's example tuner",
+    "coll": "COLL_RULES of this project's collectives library",
 }
+#: Formats that `./study convert` writes; only a study writes that of the collectives library.
+WRITTEN = tuple(name for name in FORMATS if name != "coll")
 
 
 @dataclass(frozen=True)
