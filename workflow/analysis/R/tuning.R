@@ -207,11 +207,14 @@ states_nodes <- function(study, nodes) {
   length(study$import) > 0 && (identical(study$provenance$mpi, "nccl") || any(nodes != whole))
 }
 
-#' The process counts to decide: all counts if their range is narrower than 128, else the measured ones, their midpoints
+#' The process counts to decide: all counts if their range is narrower than 512, else the measured ones, their midpoints
 #' and powers of two
+#'
+#' A file's rules apply up to its next count. With fewer counts, those of a power of two would apply to the counts above
+#' it, for which libraries and algorithms behave in another way.
 #' @noRd
 fill_counts <- function(counts) {
-  if (max(counts) - min(counts) < 128) return(seq(min(counts), max(counts)))
+  if (max(counts) - min(counts) < 512) return(seq(min(counts), max(counts)))
   between <- round((head(counts, -1) + tail(counts, -1)) / 2)
   powers <- 2^seq(ceiling(log2(min(counts))), floor(log2(max(counts))))
   sort(unique(c(counts, between, powers)))

@@ -259,16 +259,17 @@ test_that("process counts are judged by what a file of the deciding ones says", 
     algorithm = c("chain", "chain", "linear", "ring")
   ))
   expect_equal(nrow(rules_at_counts(rules[0, ], 4)), 0)
-  # Between 24 and 384 ranks, a file has no entry for 48 but one for 32 ranks.
-  counts <- c(24, 48, 96, 192, 384)
+  # Between 24 and 768 ranks, a file has no entry for 48 but one for 32 ranks.
+  counts <- c(24, 48, 96, 192, 768)
   results <- with_rows(lawful(c(default = 1.3, linear = 1, chain = 1.1), counts))
   cells <- policy_cells(results, "bcast", split_tuning(counts))
-  expect_false(48 %in% fill_counts(c(24, 96, 384)))
+  expect_false(48 %in% fill_counts(c(24, 96, 768)))
+  expect_equal(fill_counts(2^(1:8)), 2:256)
   expect_equal(unique(cells$algorithm[cells$policy == "tuned"]), "linear")
   cells <- policy_cells(results, "bcast", split_tuning(counts, 2))
   tuned <- cells[cells$policy == "tuned", ]
   expect_equal(unique(tuned$processes[tuned$algorithm == "linear"]), 96)
-  expect_equal(unique(tuned$processes[tuned$algorithm == "default"]), c(24, 384))
+  expect_equal(unique(tuned$processes[tuned$algorithm == "default"]), c(24, 768))
 })
 
 test_that("regret by hand", {
