@@ -159,7 +159,7 @@ slower_words <- function(results, collective, never = FALSE) {
     return(paste0(if (never) " It" else " In the other cell it", " is ", format_pct(slower$max_pct), " slower."))
   }
   paste0(
-    if (never) " It" else paste0(" In the other ", format_number(slower$cells), " cells it"), " is slower by ",
+    if (never) " It" else paste0(" In the other ", format_count(slower$cells), " cells it"), " is slower by ",
     format_pct(slower$geometric_mean_pct), " (geometric mean; arithmetic mean ", format_pct(slower$mean_pct), ")",
     # A tenth of fewer cells is less than one.
     if (slower$cells >= 10) paste0(", by more than ", format_pct(slower$p90_pct), " in a tenth of them,"),

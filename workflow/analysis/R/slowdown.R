@@ -45,7 +45,7 @@ describe_flagged <- function(study, collective) {
   n <- sum(study$flagged$n[study$flagged$collective == collective])
   if (n == 0) return(NULL)
   paste0(
-    format_number(n), " ", collective_word(collective), " ", if (n == 1) "launch is" else "launches are",
+    format_count(n), " ", collective_word(collective), " ", if (n == 1) "launch is" else "launches are",
     " flagged by the import checks and excluded from all numbers."
   )
 }

@@ -122,3 +122,10 @@ test_that("one algorithm alone wins nothing", {
   expect_equal(nrow(decide_winners(alone, "bcast")), 0)
   expect_true("winner" %in% names(decide_winners(alone, "bcast")))
 })
+
+test_that("counts of launches and cells in sentences are exact", {
+  study <- list(flagged = tibble::tibble(collective = "bcast", n = 1234))
+  expect_match(describe_flagged(study, "bcast"), "^1,234 broadcast launches are")
+  rows <- toy_rows("bcast", rep(c("default", "linear"), 1235), 4, rep(1:1235, each = 2), c(1, 2, rep(c(2, 1), 1234)))
+  expect_match(describe_answer(read_results(make_study(rows))), "In the other 1,234 cells it is slower")
+})
