@@ -118,19 +118,21 @@ describe_answer <- function(results) {
   if (nrow(answer) == 0) return(paste0(study_name(results), ": ", answer_otherwise(results)))
   vapply(split(answer, factor(answer$collective, unique(answer$collective))), function(rows) {
     never <- all(rows$default_best_pct == 0)
-    cells <- sum(rows$cells)
+    known <- !is.na(decide_winners(results, rows$collective[1])$default_is)
+    cells <- sum(known)
+    measured <- if (all(known)) "" else " in which it was measured"
     paste0(
       study_name(results), ", ", collective_word(rows$collective[1]),
       if (never) {
         paste0(
           ": the default is neither the fastest algorithm nor tied with it", tied_words(results, rows$collective[1]),
           " in ",
-          if (cells == 1) "the only cell." else paste0("any of the ", format_number(cells, 6), " cells.")
+          if (cells == 1) "the only cell" else paste0("any of the ", format_count(cells), " cells"), measured, "."
         )
       } else {
         paste0(
           ": the default is the fastest algorithm, or tied with it", tied_words(results, rows$collective[1]), ", in ",
-          per_mapping(rows, format_pct(rows$default_best_pct), results$study), " of the cells."
+          per_mapping(rows, format_pct(rows$default_best_pct), results$study), " of the cells", measured, "."
         )
       },
       slower_words(results, rows$collective[1], never)

@@ -129,3 +129,13 @@ test_that("counts of launches and cells in sentences are exact", {
   rows <- toy_rows("bcast", rep(c("default", "linear"), 1235), 4, rep(1:1235, each = 2), c(1, 2, rep(c(2, 1), 1234)))
   expect_match(describe_answer(read_results(make_study(rows))), "In the other 1,234 cells it is slower")
 })
+
+test_that("cells without the default do not count for or against it", {
+  rows <- toy_rows("bcast", rep(c("default", "linear", "chain"), 3), 4, rep(c(1, 2, 4), each = 3), rep(c(2, 1, 3), 3))
+  said <- function(rows) describe_answer(read_results(make_study(rows)))
+  lacking <- rows$algorithm == "default" & rows$size_bytes == 4
+  expect_match(said(rows[!lacking, ]), "in any of the 2 cells in which it was measured\\.")
+  rows$latency_us[rows$algorithm == "default"] <- 1
+  expect_match(said(rows[!lacking, ]), "in 100 % of the cells in which it was measured\\.$")
+  expect_match(said(rows), "in 100 % of the cells\\.$")
+})
