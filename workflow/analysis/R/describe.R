@@ -37,8 +37,8 @@ describe_default_vs_best <- function(results, collective) {
       count_of(sum(table$cells), "cell"), " (", format_pct(100 * sum(table$optimal) / sum(table$cells)), ")."
     ),
     paste0(
-      "Averaged over each class (mapping, message size and number of processes), the default is faster than the best ",
-      "other algorithm in ", better, " of ", count_of(nrow(table), "class", "classes"), ".",
+      "Averaged over each class (mapping, message size and number of processes), the default is at least as fast as ",
+      "the best other algorithm in ", better, " of ", count_of(nrow(table), "class", "classes"), ".",
       if (worst$mean_difference_us > 0) paste0(
         " Its largest average loss is ", format_us(worst$mean_difference_us), ", mapped ",
         label_mapping(worst$mapping, results$study), " (message size: ", worst$size_class, "; processes: ",

@@ -139,3 +139,8 @@ test_that("cells without the default do not count for or against it", {
   expect_match(said(rows[!lacking, ]), "in 100 % of the cells in which it was measured\\.$")
   expect_match(said(rows), "in 100 % of the cells\\.$")
 })
+
+test_that("a default that is exactly as fast as the others is not said to be faster", {
+  results <- read_results(make_study(toy_rows("bcast", c("default", "linear"), 4, 1, 1)))
+  expect_match(describe_default_vs_best(results, "bcast")[2], "is at least as fast as the best other .* 1 of 1 class")
+})
