@@ -234,10 +234,15 @@ describe_accounts <- function(results) {
     if (is.null(trace) || !isTRUE(trace$about$trace$complete)) return(NULL)
     rows <- account_of(trace)
     most <- if (nrow(rows)) most_gain_pct(trace) else 0
-    if (nrow(rows) == 0 || most < results$study$program$worth_pct %||% little_pct) {
+    worth <- results$study$program$worth_pct %||% little_pct
+    if (nrow(rows) == 0 || most < worth) {
       return(paste0(
-        application$label, " on ", format_count(application$ranks), " ranks spends hardly any time in blocking ",
-        "collectives: ideal (zero-cost) ones would save at most ", format_pct(most),
+        application$label, " on ", format_count(application$ranks), " ranks spends ",
+        if (sum(rows$time_pct) >= worth) paste0(
+          format_pct(sum(rows$time_pct)), " of its run time in blocking collectives, ",
+          format_pct(sum(rows$waiting_pct)), " waiting for the last rank to arrive"
+        ) else "hardly any time in blocking collectives",
+        ": ideal (zero-cost) ones would save at most ", format_pct(most),
         " of its run time, so tuning is not worthwhile.", describe_left_out(trace)
       ))
     }

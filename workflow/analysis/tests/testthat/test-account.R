@@ -111,3 +111,13 @@ test_that("a study whose traces are not replayed has tables, figures and an answ
   expect_match(describe_answer(results), "One on 3 ranks spends")
   expect_true("account" %in% sentences_of_applications(results)$section)
 })
+
+test_that("a program whose ranks wait in collectives is not said to spend hardly any time there", {
+  trace <- account_trace()
+  trace$calls <- dplyr::filter(trace$calls, .data$operation == "allreduce", .data$communicator == 0)
+  trace$calls$start_us <- c(0, 900, 0)
+  trace$calls$end_us <- 905
+  said <- describe_accounts(results_of(trace))
+  expect_match(said, "spends 60 % of its run time in blocking collectives, 60 % waiting for the last rank to arrive: ")
+  expect_match(said, "would save at most 0.5 % of its run time, so tuning is not worthwhile")
+})
