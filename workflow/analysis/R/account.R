@@ -251,7 +251,8 @@ describe_accounts <- function(results) {
       application$label, " on ", format_count(application$ranks), " ranks spends ", format_pct(sum(rows$time_pct)),
       " of its run time in blocking collectives, ", format_pct(sum(rows$waiting_pct)),
       " waiting for the last rank to arrive and ", format_pct(sum(rows$transfer_pct)), " in the transfer. ",
-      "Ideal (zero-cost) collectives would save at most ", format_pct(most), " of the run time, most of it (",
+      "Ideal (zero-cost) collectives would save at most ", format_pct(most), " of the run time, ",
+      if (first$gain_pct > most / 2) "most" else "the largest part", " of it (",
       format_pct(first$gain_pct), ") in ", collective_word(first$operation), " of ",
       label_class(first$size_bytes), " on ", format_count(first$ranks), " ranks."
     )

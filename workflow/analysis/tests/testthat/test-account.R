@@ -121,3 +121,11 @@ test_that("a program whose ranks wait in collectives is not said to spend hardly
   expect_match(said, "spends 60 % of its run time in blocking collectives, 60 % waiting for the last rank to arrive: ")
   expect_match(said, "would save at most 0.5 % of its run time, so tuning is not worthwhile")
 })
+
+test_that("less than half of the gain is not most of it", {
+  trace <- account_trace()
+  trace$calls$end_us[trace$calls$operation == "barrier" & trace$calls$communicator == 0] <- 112
+  expect_match(
+    describe_accounts(results_of(trace)), "at most 4.2 % of the run time, the largest part of it \\(2.0 %\\) in"
+  )
+})
