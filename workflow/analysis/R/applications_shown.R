@@ -70,13 +70,16 @@ describe_applications <- function(results) {
     sent <- sum(collective$sent_bytes)
     share <- 100 * sent / max(sum(operations$sent_bytes), 1)
     paste0(
-      application$label, partial, " on ", format_count(application$ranks), " ranks calls ", nrow(collective),
-      " kinds of collectives, most often ",
+      application$label, partial, " on ", format_count(application$ranks), " ranks calls ",
+      count_of(nrow(collective), "kind of collective", "kinds of collectives"), ", most often ",
       often$operation, " (", format_pct(100 * often$operations / sum(collective$operations)), " of ",
       format_number(sum(collective$operations), 4), " operations); ",
       if (share > 0 && share < 0.05) "less than 0.1 %" else format_pct(share), " of its bytes are sent by collectives",
       if (sent > 0) {
-        paste0(", most of them to ", collective$operation[which.max(collective$sent_bytes)])
+        paste0(
+          if (max(collective$sent_bytes) > sent / 2) ", most of them by " else ", the largest part by ",
+          collective$operation[which.max(collective$sent_bytes)]
+        )
       }, "."
     )
   })

@@ -95,3 +95,17 @@ test_that("a panel of a kind of message that no rank sent says so", {
 test_that("an axis of ranks has whole numbers", {
   expect_equal(whole_breaks(c(-0.5, 1.5)), c(0, 1, 2))
 })
+
+test_that("the sentence on the collectives of an application fits one kind, and shares below a half", {
+  said <- function(calls) {
+    trace <- read_trace(write_trace(calls))
+    describe_applications(list(applications = list(list(label = "Toy", ranks = 2, trace = trace))))
+  }
+  calls <- calls_of_two()
+  expect_match(said(calls[calls$operation == "bcast", ]), "calls 1 kind of collective, .*, most of them by bcast\\.$")
+  more <- dplyr::mutate(calls[calls$operation == "alltoall", ], sent_bytes = 20, start_us = 60, end_us = 70)
+  more <- dplyr::bind_rows(dplyr::mutate(more, operation = "reduce"), dplyr::mutate(more, operation = "allreduce"))
+  calls <- dplyr::bind_rows(calls, more)
+  calls$sent_bytes[calls$operation == "bcast"] <- c(50, 0)
+  expect_match(said(calls), "calls 4 kinds of collectives, .*, the largest part by bcast\\.$")
+})
