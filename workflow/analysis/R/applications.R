@@ -233,7 +233,7 @@ replay_machine <- function(results, machine) {
 #' @inheritParams read_applications
 #' @return Tibble: application, machine, replay (its label), mapping, the columns of [summarise_replay()], and
 #'   makespan_change_pct, communication_change_pct, peak_change_pct and held_change_pct against the default on the
-#'   study's first machine (NA for a value of 0).
+#'   study's first machine (NA for a value of 0, and where the default has no replay there).
 #' @noRd
 summarise_replays <- function(results) {
   rows <- map_dfr(results$applications, function(application) {
@@ -248,16 +248,21 @@ summarise_replays <- function(results) {
     })
   })
   if (nrow(rows) == 0) return(rows)
-  change <- function(values, first) if (first == 0) NA_real_ else 100 * (values / first - 1)
+  change <- function(values, is_base) {
+    base <- values[is_base][1]
+    if (is.na(base) || base == 0) NA_real_ else 100 * (values / base - 1)
+  }
   rows |>
     group_by(.data$application) |>
     mutate(
-      makespan_change_pct = change(.data$makespan_us, .data$makespan_us[1]),
-      communication_change_pct = change(.data$communication_us, .data$communication_us[1]),
-      peak_change_pct = change(.data$peak_load_pct, .data$peak_load_pct[1]),
-      held_change_pct = change(.data$held_us, .data$held_us[1])
+      is_base = .data$replay == "default" & .data$machine == .data$machine[1],
+      makespan_change_pct = change(.data$makespan_us, .data$is_base),
+      communication_change_pct = change(.data$communication_us, .data$is_base),
+      peak_change_pct = change(.data$peak_load_pct, .data$is_base),
+      held_change_pct = change(.data$held_us, .data$is_base)
     ) |>
-    ungroup()
+    ungroup() |>
+    select(!"is_base")
 }
 
 #' Summary of each trace

@@ -148,7 +148,7 @@ describe_alternatives <- function(results) {
   unlist(map(unname(results$applications), function(application) {
     entry <- default_replay(application)
     rows <- filter(replays, .data$application == .env$application$name, .data$machine == replays$machine[1])
-    tried <- filter(rows, .data$replay != "default")
+    tried <- filter(rows, .data$replay != "default", !is.na(.data$makespan_change_pct))
     if (is.null(entry) || nrow(tried) == 0) return(NULL)
     best <- slice_min(tried, .data$makespan_us, n = 1, with_ties = FALSE)
     dominating <- dominating_collective(entry$replay)

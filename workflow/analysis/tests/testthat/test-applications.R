@@ -109,3 +109,18 @@ test_that("the sentence on the collectives of an application fits one kind, and 
   calls$sent_bytes[calls$operation == "bcast"] <- c(50, 0)
   expect_match(said(calls), "calls 4 kinds of collectives, .*, the largest part by bcast\\.$")
 })
+
+test_that("without a replay of the default, no change is against another replay", {
+  entry <- function(label, machine, replay) list(label = label, machine = machine, mapping = "block", replay = replay)
+  results <- function(default) {
+    replays <- list(
+      entry("default", "m", default), entry("ring", "m", toy_replay()), entry("chain", "m", toy_replay()),
+      entry("default", "n", toy_replay())
+    )
+    list(applications = list(toy = list(name = "toy", label = "Toy", replays = replays)))
+  }
+  expect_equal(summarise_replays(results(toy_replay()))$makespan_change_pct, rep(0, 4))
+  expect_match(describe_alternatives(results(toy_replay())), "the makespan changes by")
+  expect_equal(summarise_replays(results(NULL))$makespan_change_pct, rep(NA_real_, 3))
+  expect_length(describe_alternatives(results(NULL)), 0)
+})
