@@ -281,7 +281,7 @@ describe_hosts <- function(results) {
   if (!"block" %in% rows$mapping) return(character())
   keys <- c("collective", "nodes", "ppn", "size_bytes")
   best <- rows |>
-    filter(!.data$algorithm %in% policy_labels) |>
+    filter(!.data$algorithm %in% topology_policies) |>
     group_by(across(all_of(c(keys, "mapping")))) |>
     summarise(default = latency_of(.data$latency_us, .data$algorithm == "default"), best = min(.data$latency_us),
               .groups = "drop")

@@ -63,3 +63,10 @@ test_that("figures, tables and sentences of the chapter are there and say simula
   said <- read("sentences.csv")
   expect_match(said$text[said$section == "placement"], "3 to 3 times")
 })
+
+test_that("the best algorithm of a cell is not a policy", {
+  # Below 1 KiB, three of eight sizes, only seed001 is faster than the default.
+  expect_match(
+    describe_hosts(toy_topology()), paste0("takes ", format_number(2^(-5 / 8)), " times that latency"), fixed = TRUE
+  )
+})
