@@ -287,6 +287,7 @@ describe_hosts <- function(results) {
               .groups = "drop")
   base <- select(filter(best, .data$mapping == "block"), all_of(keys), base = "default")
   lost <- inner_join(filter(best, .data$mapping != "block"), base, by = keys) |>
+    filter(!is.na(.data$default), !is.na(.data$base)) |>
     group_by(.data$mapping, .data$collective) |>
     summarise(default = geometric_mean(.data$default / .data$base), best = geometric_mean(.data$best / .data$base),
               .groups = "drop")

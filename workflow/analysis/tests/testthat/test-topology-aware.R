@@ -70,3 +70,10 @@ test_that("the best algorithm of a cell is not a policy", {
     describe_hosts(toy_topology()), paste0("takes ", format_number(2^(-5 / 8)), " times that latency"), fixed = TRUE
   )
 })
+
+test_that("a cell in which the default failed is in no mean over orders of hosts", {
+  results <- toy_topology()
+  failed <- with(results$rows, algorithm == "default" & mapping == "shuffled" & processes == 2 & size_bytes == 128)
+  results$rows <- results$rows[!failed, ]
+  expect_match(describe_hosts(results), "the default takes 1 times \\(broadcast\\) its latency in block order")
+})
