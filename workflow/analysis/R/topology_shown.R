@@ -245,7 +245,9 @@ describe_topology <- function(results, part) {
 }
 
 describe_topology_answer <- function(results) {
-  c(paste0(study_name(results), ": ", describe_large(results, c("bcast", "reduce"))[1]), describe_choice(results)[1])
+  found <- c(head(describe_large(results, c("bcast", "reduce")), 1), head(describe_choice(results), 1))
+  if (length(found) == 0) found <- "no topology-aware algorithm was compared with the default."
+  c(paste0(study_name(results), ": ", found[1]), found[-1])
 }
 
 #' Sentences on the speed-up of node + group for large messages, for each order of hosts

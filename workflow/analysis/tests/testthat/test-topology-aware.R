@@ -77,3 +77,10 @@ test_that("a cell in which the default failed is in no mean over orders of hosts
   results$rows <- results$rows[!failed, ]
   expect_match(describe_hosts(results), "the default takes 1 times \\(broadcast\\) its latency in block order")
 })
+
+test_that("a study without node + group answers with the regret of its policies, or that it has none", {
+  results <- toy_topology()
+  expect_match(describe_topology_answer(results), "^Toy \\(simulated\\): Regret \\(geometric mean\\)")
+  results$rows <- results$rows[results$rows$algorithm != "seed001", ]
+  expect_match(describe_topology_answer(results), "^Toy \\(simulated\\): no topology-aware algorithm was compared")
+})
