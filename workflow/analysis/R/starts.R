@@ -41,8 +41,9 @@ fastest_by_start <- function(rows) {
 
 tables_starts <- function(results) {
   list(listed("starts", "bias", summarise_starts(results), paste0(
-    "Latency (\u00b5s; mean over ranks) of calls after a barrier and in time windows of synchronised clocks, their ",
-    "difference (bias), and the share of the calls in windows that were dropped because a rank started late."
+    "Latency (\u00b5s; mean over ranks) of calls after a barrier and in time windows of synchronised clocks, how much ",
+    "longer the former is (bias, in % of the latter), and ",
+    "the share of the calls in windows that were dropped because a rank started late."
   )))
 }
 
@@ -81,8 +82,8 @@ describe_starts <- function(results) {
   rows <- summarise_starts(results)
   if (nrow(rows) == 0) return(NULL)
   c(describe_bias(rows), describe_other_winners(fastest_by_start(rows)), paste0(
-    format_pct(mean(rows$late_pct)), " of the calls in windows were dropped because a rank started late (at most ",
-    format_pct(max(rows$late_pct)), " in a case)."
+    "In the mean over the cases, ", format_pct(mean(rows$late_pct)), " of the calls in windows were dropped because a ",
+    "rank started late (at most ", format_pct(max(rows$late_pct)), " in a case)."
   ))
 }
 
