@@ -304,12 +304,19 @@ describe_picks <- function(selection, study) {
 describe_modelled_default <- function(of_default) {
   modelled <- filter(of_default, .data$model %in% names(models_of_messages))
   if (nrow(modelled) == 0) return(NULL)
-  best <- modelled[which.min(modelled$held_out_mape_pct), ]
-  left_out <- max(of_default$held_out_cells)
-  without <- left_out - max(modelled$held_out_cells)
+  # A row is one mapping.
+  errors <- modelled |>
+    group_by(.data$model) |>
+    summarise(
+      error = stats::weighted.mean(.data$held_out_mape_pct, .data$held_out_cells), cells = sum(.data$held_out_cells)
+    ) |>
+    arrange(.data$error)
+  best <- covering(errors)
+  left_out <- max(tapply(of_default$held_out_cells, of_default$model, sum))
+  without <- left_out - best$cells
   paste0(
     "The default is modelled as the algorithm that the library's decision table selects in each cell (mean error of ",
-    model_word(best$model), ": ", format_pct(best$held_out_mape_pct), ")",
+    model_word(best$model), ": ", format_pct(best$error), ")",
     if (without > 0) paste0(
       "; in ", format_count(without), " of the ", format_count(left_out),
       " cells left out, no model covers that algorithm"

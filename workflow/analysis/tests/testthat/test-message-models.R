@@ -226,3 +226,13 @@ test_that("process counts whose ranks may be in two places have no models of mes
   expect_null(place_ranks(results$study, "bcast", "core", 4))
   expect_gt(nrow(predict_held_out(results, "bcast")), 0)
 })
+
+test_that("the error of the modelled default is the mean over its mappings, and cells of all mappings are counted", {
+  of_default <- tibble::tibble(
+    model = rep(c("loggp", "interpolation"), each = 2), mapping = rep(c("core", "node"), 2),
+    held_out_mape_pct = c(10, 30, 1, 1), held_out_cells = c(10, 10, 12, 12)
+  )
+  said <- describe_modelled_default(of_default)
+  expect_match(said, "mean error of LogGP: 20 %", fixed = TRUE)
+  expect_match(said, "in 4 of the 24 cells left out, no model covers", fixed = TRUE)
+})
