@@ -150,8 +150,9 @@ accuracy_sentences <- function(rows, study) {
       format_pct(all$median_abs_error_pct), " in the median and more than ", format_pct(all$p90_abs_error_pct),
       " in a tenth of the cells.",
       if (!is.na(all$geometric_mean_regret_pct)) paste0(
-        " The algorithm with the lowest simulated latency is the one measured as fastest in ",
-        format_pct(all$winner_agreement_pct), " of the cells; its regret is ",
+        " Of all algorithms", if (any(!rows$held_out)) ", including those of the fit", ", the one with the lowest ",
+        "simulated latency is the one measured as fastest in ", format_pct(all$winner_agreement_pct), " of ",
+        count_of(nrow(choose_by_simulation(rows)), "combination"), " of mapping, processes and size; its regret is ",
         format_pct(all$geometric_mean_regret_pct), " (geometric mean)."
       )
     ),
