@@ -107,3 +107,14 @@ test_that("studies with sizes outside the classes, many mappings or the default 
   expect_no_warning(only <- draw(compared(dplyr::filter(rows, .data$algorithm == "default"))))
   expect_no_match(only, "nothing")
 })
+
+test_that("a tenth of the cells is stated for ten cells or more", {
+  compared <- tibble::tibble(
+    collective = "bcast", algorithm = "linear", mapping = "core", processes = 4, size_bytes = 1:10, simulated_us = 11,
+    measured_us = 10, ratio = 1.1, held_out = TRUE
+  )
+  study <- list(algorithms = tibble::tibble(collective = "bcast", algorithm = "linear", label = "Linear"))
+  said <- function(rows) accuracy_sentences(compared[rows, ], study)[1]
+  expect_match(said(1:10), "of 10 cells .* 10 % in the median and more than 10 % in a tenth of the cells")
+  expect_match(said(1), "of 1 cell that .* has an error of 10 % in the median\\.$")
+})
