@@ -76,6 +76,8 @@ test_that("noise between authors is told apart from the model, on what both meas
   said <- describe_accuracy(results)
   expect_match(said, "Noise and model: 4 cells have algorithms that two authors measured\\.", all = FALSE)
   expect_match(said, "The wrong choice that costs most is BINOMIAL", all = FALSE)
+  one <- dplyr::filter(compare_studies(results), .data$processes == 4, .data$size_bytes == 1)
+  expect_match(noise_sentences(results, one, "bcast"), "Noise and model: 1 cell has algorithms")
   expect_true("accuracy-noise" %in% ids(tables_accuracy(results)))
   # Algorithms of several collectives share names: each collective has figures of its own.
   expect_equal(ids(figures_accuracy(results)), paste0("accuracy-", c("ratio", "processes", "ranks"), "-bcast"))
