@@ -263,10 +263,17 @@ describe_atlas_answer <- function(results) {
   machines <- names(sort(tapply(found$cells, found$machine, sum), decreasing = TRUE))
   map_chr(split(found, factor(found$machine, machines)), function(rows) {
     worst <- rows[which.max(rows$geometric_mean_pct), ]
+    if (worst$geometric_mean_pct == 0) {
+      cells <- sum(rows$cells)
+      return(paste0(
+        machine_name(worst$machine, worst$simulated), ": the default is as fast as the best measured algorithm in ",
+        if (cells == 1) "the only cell." else paste0("all ", format_count(cells), " cells.")
+      ))
+    }
     paste0(
       machine_name(worst$machine, worst$simulated), ": the default is slower than the best measured algorithm, most ",
       "for ", collective_word(worst$collective), ", by ", format_pct(worst$geometric_mean_pct),
-      " (geometric mean over ", format_number(worst$cells, 6), " cells",
+      " (geometric mean over ", count_of(worst$cells, "cell"),
       if (worst$cells >= few_cells) paste0("; by more than ", format_pct(worst$p90_pct), " in a tenth of them"), ")",
       if (nrow(rows) > 1) paste0(
         ", and least for ", collective_word(rows$collective[which.min(rows$geometric_mean_pct)]), ", by ",

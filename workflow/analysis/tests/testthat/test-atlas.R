@@ -70,3 +70,8 @@ test_that("tables, figure and sentences have the labels of the machines, unless 
   expect_match(describe_atlas_answer(results)[1], "^Machine A: ")
   expect_equal(sort(as.character(unique(plot_atlas(results)$data$where))), c("Machine A", "b", "c"))
 })
+
+test_that("a machine on which the default is always the fastest is not said to be slower by 0", {
+  said <- describe_atlas_answer(atlas_of(machines()))
+  expect_match(said[3], "^c: the default is as fast as the best measured algorithm in all 10 cells\\.$")
+})
