@@ -225,6 +225,7 @@ describe_speedup <- function(scaling, note) {
   best <- scaling |>
     filter(!is.na(.data$speedup)) |>
     group_by(.data$n) |>
+    filter(any(.data$processes > 1)) |>
     slice_max(.data$speedup, n = 1, with_ties = FALSE) |>
     ungroup()
   if (nrow(best) == 0) return(NULL)
@@ -260,7 +261,7 @@ describe_communication <- function(scaling) {
   most <- arrange(filter(scaling, .data$processes == max(.data$processes)), .data$n)
   falls <- nrow(most) > 1 && !is.unsorted(-most$comm_pct)
   paste0(
-    "On ", format_count(most$processes[1]), " processes a rank spends ", range_pct(most$comm_pct), " of the time in ",
+    "On ", count_of(most$processes[1], "process", "processes"), " a rank spends ", range_pct(most$comm_pct), " of the time in ",
     "communication calls, including waiting for its neighbours", if (falls) ": the larger the matrix, the less", "."
   )
 }

@@ -87,3 +87,9 @@ test_that("no speed-up is said to be none", {
   said <- paste(describe_scaling(results), collapse = " ")
   expect_match(said, "speed-up is none: more processes are not faster \\(24")
 })
+
+test_that("runs on one process say nothing of more", {
+  said <- paste(describe_scaling(study_of(runs(counts = 1))), collapse = " ")
+  expect_no_match(said, "speed-up is none")
+  expect_match(said, "On 1 process a rank spends 0.0 % of the time")
+})
