@@ -259,7 +259,7 @@ range_text <- function(x) paste(format_count(unique(range(x))), collapse = " to 
 
 describe_communication <- function(scaling) {
   most <- arrange(filter(scaling, .data$processes == max(.data$processes)), .data$n)
-  falls <- nrow(most) > 1 && !is.unsorted(-most$comm_pct)
+  falls <- nrow(most) > 1 && !is.unsorted(-most$comm_pct, strictly = TRUE)
   paste0(
     "On ", count_of(most$processes[1], "process", "processes"), " a rank spends ", range_pct(most$comm_pct), " of the time in ",
     "communication calls, including waiting for its neighbours", if (falls) ": the larger the matrix, the less", "."

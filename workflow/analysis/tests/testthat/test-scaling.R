@@ -93,3 +93,9 @@ test_that("runs on one process say nothing of more", {
   expect_no_match(said, "speed-up is none")
   expect_match(said, "On 1 process a rank spends 0.0 % of the time")
 })
+
+test_that("shares of communication that are equal for all sizes are not said to fall", {
+  said <- function(extra) describe_communication(read_scaling(study_of(runs(extra = extra))))
+  expect_no_match(said(0), "the larger the matrix")
+  expect_match(said(1e-5), "the larger the matrix, the less")
+})
