@@ -346,11 +346,14 @@ describe_work <- function(scaling, error, simulated) {
     filter(.data$processes > 1, !is.na(.data$ratio))
   if (nrow(work) == 0 || all(work$ratio == 1)) return(NULL)
   change <- 100 * (range(work$ratio) - 1)
+  more <- ifelse(change < 0, "fewer", "more")
+  # "3 % to 5 % more", but "3 % fewer to 5 % more".
+  more[1] <- if (more[1] == more[2]) "" else paste0(" ", more[1])
   paste0(
     "The model does not include that the order in which columns are paired, and with it the number of rotations, ",
-    "depends on the number of processes: on more than one process the runs counted ", format_pct(change[1]), " to ",
-    format_pct(change[2]), " more flops than on one, in ", min(scaling$sweeps), " to ", max(scaling$sweeps),
-    " sweeps. With these counts, the mean error of the model is ", format_pct(error), ", due to messages and waiting",
+    "depends on the number of processes: on more than one process the runs counted ", format_pct(abs(change[1])), more[1],
+    " to ", format_pct(abs(change[2])), " ", more[2], " flops than on one, in ", count_range(work$sweeps, "sweep"),
+    ". With these counts, the mean error of the model is ", format_pct(error), ", due to messages and waiting",
     if (!simulated) " and to other shared resources of a real machine (memory, other jobs)", "."
   )
 }

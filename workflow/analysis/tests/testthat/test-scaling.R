@@ -99,3 +99,13 @@ test_that("shares of communication that are equal for all sizes are not said to 
   expect_no_match(said(0), "the larger the matrix")
   expect_match(said(1e-5), "the larger the matrix, the less")
 })
+
+test_that("fewer and more flops than on one process are told apart, and so are the sweeps", {
+  said <- function(ratios) {
+    runs <- tibble::tibble(n = 24, processes = c(1, 2, 4), flops = c(100, ratios), sweeps = c(9, 8, 8))
+    describe_work(runs, 1, TRUE)
+  }
+  expect_match(said(c(103, 105)), "counted 3.0 % to 5.0 % more flops than on one, in 8 sweeps\\.")
+  expect_match(said(c(90, 105)), "counted 10.0 % fewer to 5.0 % more flops than on one")
+  expect_match(said(c(90, 95)), "counted 10.0 % to 5.0 % fewer flops than on one")
+})
