@@ -127,7 +127,7 @@ name_places <- function(rows, results) {
   ))
 }
 
-count_words <- function(number, noun) paste0(number, " ", noun, ifelse(number == 1, "", "s"))
+count_words <- function(number, noun) paste0(format_count(number), " ", noun, ifelse(number == 1, "", "s"))
 
 #' Sentences on the best component and the best algorithm, of the whole study and of each collective
 #'

@@ -36,3 +36,7 @@ test_that("counts and their ranges", {
   expect_equal(count_range(c(0, 1), "warm-up iteration"), "0 to 1 warm-up iterations")
   expect_equal(count_range(c(1000, 1), "launch", "launches"), "1 to 1,000 launches")
 })
+
+test_that("counts before nouns are written in full", {
+  expect_equal(count_words(c(1, 2, 1e5), "call"), c("1 call", "2 calls", "100,000 calls"))
+})
