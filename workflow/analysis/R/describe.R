@@ -136,11 +136,16 @@ describe_models <- function(results, collective) {
       "latencies that it was fitted to is ", range_pct(fits$mape_pct), "."
     ),
     describe_errors(
-      errors, "held_out_mape_pct", "Interpolation to process counts and message sizes that were left out of the fit"
+      errors, "held_out_mape_pct", paste0(
+        "Interpolation to process counts", if (has_sizes(results, collective)) " and message sizes",
+        " that were left out of the fit"
+      )
     ),
     describe_extrapolation(errors, results$study)
   )
 }
+
+has_sizes <- function(results, collective) !anyNA(rows_to_fit(results, collective)$size_bytes)
 
 smallest_errors <- function(errors, column) {
   errors |>

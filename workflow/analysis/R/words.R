@@ -258,7 +258,8 @@ caption_fits <- function(results, collective) {
 caption_errors <- function(results, collective) {
   caption_in(
     results, collective, "mean absolute error (%) of models on cells that they were not fitted to. Interpolation: ",
-    "every second number of processes and every fourth message size was left out of the fit. Extrapolation: the ",
+    "every second number of processes", if (has_sizes(results, collective)) " and every fourth message size",
+    " was left out of the fit. Extrapolation: the ",
     "models are fitted to at most ", format_count(results$study$analysis$fit_up_to), " processes and evaluated on ",
     "more. ",
     if (n_distinct(rows_to_fit(results, collective)$processes) > most_modelled) paste0(

@@ -76,3 +76,10 @@ test_that("many process counts are fitted and judged on some: shared ones first,
   expect_length(of$linear, 96)
   expect_true(all(of$default %in% of$linear))
 })
+
+test_that("models of a collective without sizes are not said to be tested on message sizes", {
+  results <- read_results(make_study(lawful()))
+  expect_match(describe_models(results, "barrier")[1], "^Interpolation to process counts that were left out")
+  expect_match(describe_models(results, "bcast")[2], "^Interpolation to process counts and message sizes that were")
+  expect_match(caption_errors(results, "barrier"), "every second number of processes was left out")
+})
