@@ -56,7 +56,6 @@ describe_extrapolated <- function(results, measured) {
   if (NROW(rows) == 0) return(NULL)
   rows <- mutate(rows, error = 100 * abs(.data$predicted_us / .data$latency_us - 1))
   own <- filter(rows, .data$model == "simulated")
-  nodes <- range(own$processes)
   near <- own$error[own$processes > 3.5 * own$fitted_up_to & own$processes < 4.5 * own$fitted_up_to]
   common <- rows |>
     group_by(.data$collective, .data$algorithm, .data$processes, .data$size_bytes) |>
@@ -65,8 +64,8 @@ describe_extrapolated <- function(results, measured) {
   medians <- tapply(common$error, common$model, median)[names(simulated_words())]
   c(
     paste0(
-      "Fitted to at most ", own$fitted_up_to[1], " nodes, the simulation predicts ", nrow(own), " cells on ",
-      paste(format_number(nodes, 6), collapse = " to "), " nodes with an error of ", format_pct(median(own$error)),
+      "Fitted to at most ", own$fitted_up_to[1], " nodes, the simulation predicts ",
+      count_of(nrow(own), "cell"), " on ", range_text(own$processes), " nodes with an error of ", format_pct(median(own$error)),
       " in the median",
       if (length(near) > 0) paste0(
         "; at about four times the nodes of the fit it is ", format_pct(median(near)), " (", length(near), " cells, ",

@@ -123,3 +123,8 @@ test_that("a simulation fitted to few nodes is judged on more, next to the model
   results$study$analysis$compare$fitted_up_to <- 2
   expect_equal(unique(extrapolated_by_simulation(results, read_compared(results))$model), "simulated")
 })
+
+test_that("predictions for one number of nodes are not for a range", {
+  results <- made_of_messages(function(counts) c(2, rep(0, ncol(counts) - 1)), counts = c(4, 8, 16, 32, 64))
+  expect_match(describe_extrapolation_study(results)[1], "predicts 14 cells on 64 nodes")
+})
