@@ -207,7 +207,7 @@ describe_long_messages <- function(results, limit) {
       cells = n(), error = 100 * median(abs(.data$predicted_us / .data$latency_us - 1)),
       bias = geometric_mean(.data$predicted_us / .data$latency_us)
     )
-  words <- ifelse(rows$long, paste("some message of more than", label_bytes(byte_ranges[2])), "no longer messages")
+  words <- paste(ifelse(rows$long, "some", "no"), "message of more than", label_bytes(byte_ranges[2]))
   paste0("By size: ", and_list(paste0(
     "median error ", format_pct(rows$error), ", predicted / measured ", format_number(rows$bias, 2), " (", words, ", ",
     rows$cells, " cells)"

@@ -128,3 +128,10 @@ test_that("predictions for one number of nodes are not for a range", {
   results <- made_of_messages(function(counts) c(2, rep(0, ncol(counts) - 1)), counts = c(4, 8, 16, 32, 64))
   expect_match(describe_extrapolation_study(results)[1], "predicts 14 cells on 64 nodes")
 })
+
+test_that("the error by message length names the length for short messages, too", {
+  results <- made_of_messages(function(counts) c(2, rep(0, ncol(counts) - 1)), counts = c(4, 8, 16, 32, 64))
+  said <- describe_long_messages(results, 32)
+  expect_match(said, "(no message of more than 16 KiB, ", fixed = TRUE)
+  expect_match(said, "(some message of more than 16 KiB, ", fixed = TRUE)
+})
