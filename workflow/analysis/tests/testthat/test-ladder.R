@@ -173,3 +173,12 @@ test_that("a ladder from one core says how many pairs each level has, and which 
   )
   expect_match(figures_of_pairs(results)[[1]]$caption, "Not measured: 1 core.", fixed = TRUE)
 })
+
+test_that("a single pair of a level is not in the plural", {
+  levels <- list(list(name = "node", count = 2), list(name = "core", count = 4))
+  rows <- toy_rows(
+    "pairs", "default", 8, rep(c(1, 2, 4, 64), each = 4), rep(c(0.2, 0.2, 0.2, 2), 4), from_rank = 0,
+    to_rank = rep(1:4, 4), bandwidth_mb_s = NA_real_
+  )
+  expect_match(pairs_note(read_results(make_study(rows, levels = levels))), "1 pair of level node and 3 pairs of level")
+})
