@@ -65,7 +65,8 @@ describe_extrapolated <- function(results, measured) {
   c(
     paste0(
       "Fitted to at most ", own$fitted_up_to[1], " nodes, the simulation predicts ",
-      count_of(nrow(own), "cell"), " on ", range_text(own$processes), " nodes with an error of ", format_pct(median(own$error)),
+      count_of(nrow(own), "cell"), " on ", range_text(own$processes),
+      " nodes with an error of ", format_pct(median(own$error)),
       " in the median",
       if (length(near) > 0) paste0(
         "; at about four times the nodes of the fit it is ", format_pct(median(near)), " (", length(near), " cells, ",

@@ -155,7 +155,8 @@ noise_sentences <- function(results, compared, collective) {
     ))
   }
   paste0(
-    "Noise and model: ", count_of(noise$cells, "cell has", "cells have"), " algorithms that two ", noise$between, " measured. These ",
+    "Noise and model: ", count_of(noise$cells, "cell has", "cells have"),
+    " algorithms that two ", noise$between, " measured. These ",
     "measurements differ by ", format_pct(noise$other_error_pct), " (median); choosing the algorithm by one of them ",
     "has a regret of ", format_pct(noise$other_regret_pct), " on the other (geometric mean). For the same algorithms, ",
     "the simulation has an error of ", format_pct(noise$simulated_error_pct), " and a regret of ",

@@ -261,7 +261,8 @@ describe_communication <- function(scaling) {
   most <- arrange(filter(scaling, .data$processes == max(.data$processes)), .data$n)
   falls <- nrow(most) > 1 && !is.unsorted(-most$comm_pct, strictly = TRUE)
   paste0(
-    "On ", count_of(most$processes[1], "process", "processes"), " a rank spends ", range_pct(most$comm_pct), " of the time in ",
+    "On ", count_of(most$processes[1], "process", "processes"), " a rank spends ", range_pct(most$comm_pct),
+    " of the time in ",
     "communication calls, including waiting for its neighbours", if (falls) ": the larger the matrix, the less", "."
   )
 }
@@ -351,7 +352,8 @@ describe_work <- function(scaling, error, simulated) {
   more[1] <- if (more[1] == more[2]) "" else paste0(" ", more[1])
   paste0(
     "The model does not include that the order in which columns are paired, and with it the number of rotations, ",
-    "depends on the number of processes: on more than one process the runs counted ", format_pct(abs(change[1])), more[1],
+    "depends on the number of processes: on more than one process the runs counted ", format_pct(abs(change[1])),
+    more[1],
     " to ", format_pct(abs(change[2])), " ", more[2], " flops than on one, in ", count_range(work$sweeps, "sweep"),
     ". With these counts, the mean error of the model is ", format_pct(error), ", due to messages and waiting",
     if (!simulated) " and to other shared resources of a real machine (memory, other jobs)", "."
