@@ -97,6 +97,19 @@ def test_a_rank_that_is_killed_leaves_what_it_did(program: Path, tmp_path: Path)
     assert [row["operation"] for row in rows if row["rank"] == "1"] == ["init", "bcast", "alltoall"]
 
 
+def calls_of(program: Path, case: str, folder: Path) -> list[list[str]]:
+    """Record a case of the program on two ranks; return the calls of rank 0, each with the columns that its name needs."""
+    must(trace(folder / "ranks", 2, program, case))
+    about, rows = rows_of(folder / "ranks", 2, folder)
+    assert about["complete"], about["problems"]
+    columns = ("operation", "to", "from", "request", "list")
+    return [[row[name] for name in columns] for row in rows if row["rank"] == "0"][1:-1]
+
+
+def test_a_receive_may_end_after_its_communicator_was_freed(program: Path, tmp_path: Path) -> None:
+    assert calls_of(program, "freed", tmp_path)[-1] == ["wait", "-1", "-1", "0", "1;1;3;2;-1;-1"]
+
+
 def test_a_file_that_was_cut_off_is_a_partial_trace(copied: Path, tmp_path: Path) -> None:
     path = copied / "rank-000000.trace"
     # Inside the list of gatherv, which is one slot before the end.

@@ -1,5 +1,6 @@
 /* A program with known MPI calls, for test_traces.py. Without arguments on any number of ranks from 2; `die`: rank 1 is
- * killed; `ordered`: has an operation that does not commute, and ends. */
+ * killed; `ordered`: has an operation that does not commute, and ends. On two ranks, what the name says: `freed` (a
+ * communicator, before a receive on it ends). */
 #include <mpi.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -9,6 +10,27 @@ static void first(void *in, void *inout, int *count, MPI_Datatype *type) {
     (void)type;
     memcpy(inout, in, (size_t)*count);
 }
+
+enum { BYTES = 8 };
+
+static void receive_after_free(int rank) {
+    char out[BYTES] = {0}, in[BYTES];
+    MPI_Comm comm;
+    MPI_Request requests[2];
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Irecv(in, BYTES, MPI_BYTE, MPI_ANY_SOURCE, 3, comm, &requests[0]);
+    MPI_Isend(out, BYTES, MPI_BYTE, 1 - rank, 3, comm, &requests[1]);
+    MPI_Comm_free(&comm);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+}
+
+static const struct {
+    const char *name;
+    void (*run)(int rank);
+} cases[] = {
+    {"freed", receive_after_free},
+};
 
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
@@ -21,6 +43,11 @@ int main(int argc, char **argv) {
     int rank, size;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
+    for (size_t i = 0; argc > 1 && i < sizeof cases / sizeof *cases; i++)
+        if (strcmp(argv[1], cases[i].name) == 0) {
+            cases[i].run(rank);
+            return MPI_Finalize();
+        }
     char *out = calloc(1, 1 << 20), *in = calloc(1, 1 << 20);
     MPI_Bcast(out, 100, MPI_INT, 1, MPI_COMM_WORLD);
     MPI_Alltoall(out, 8, MPI_BYTE, in, 8, MPI_BYTE, MPI_COMM_WORLD);

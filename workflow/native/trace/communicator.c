@@ -4,21 +4,23 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+/* The members of communicators. They are kept until the program ends, because a receive may end after its communicator
+ * was freed. */
+struct Members {
+    struct Members *next;
+    uint64_t hash;
+    uint64_t made[2]; /* number of communicators with these members so far, by `how` of new_id() */
+    int size;
+    int world[]; /* rank in MPI_COMM_WORLD of each rank */
+};
+
 /* Data of a communicator, stored as its attribute. */
 typedef struct Known {
     uint64_t id;
-    int size;
-    int world[]; /* rank in MPI_COMM_WORLD of each rank */
+    Members *members;
 } Known;
 
-/* Number of communicators with the same members so far. */
-typedef struct Made {
-    uint64_t members;
-    uint64_t count;
-    struct Made *next;
-} Made;
-
-static Made *made;
+static Members *all;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int keyval = MPI_KEYVAL_INVALID;
 /* Most calls use the communicator of the thread's call before; it is looked up again once any communicator was freed.
@@ -38,13 +40,41 @@ static int forget(MPI_Comm comm, int key, void *value, void *extra) {
     return MPI_SUCCESS;
 }
 
+static uint64_t mix(uint64_t hash, uint64_t value) {
+    /* FNV-1a over eight bytes. */
+    for (int i = 0; i < 8; i++)
+        hash = (hash ^ (value >> (8 * i) & 0xff)) * 0x100000001b3;
+    return hash;
+}
+
+/* Returns the known members that equal `found`, which it keeps or frees. */
+static Members *known_or_kept(Members *found) {
+    found->hash = 0xcbf29ce484222325;
+    for (int i = 0; i < found->size; i++)
+        found->hash = mix(found->hash, (uint64_t)found->world[i]);
+    pthread_mutex_lock(&lock);
+    Members *same = all;
+    while (same && same->hash != found->hash)
+        same = same->next;
+    if (!same) {
+        found->next = all;
+        all = same = found;
+    }
+    pthread_mutex_unlock(&lock);
+    if (same != found)
+        free(found);
+    return same;
+}
+
 static Known *attach(MPI_Comm comm, uint64_t id) {
     int size;
     PMPI_Comm_size(comm, &size);
-    Known *known = malloc(sizeof *known + (size_t)size * sizeof(int));
+    Known *known = malloc(sizeof *known);
+    Members *members = calloc(1, sizeof *members + (size_t)size * sizeof(int));
     int *ranks = malloc((size_t)size * sizeof(int));
-    if (!known || !ranks) {
+    if (!known || !members || !ranks) {
         free(known);
+        free(members);
         free(ranks);
         return NULL;
     }
@@ -53,58 +83,40 @@ static Known *attach(MPI_Comm comm, uint64_t id) {
     MPI_Group mine, world;
     PMPI_Comm_group(comm, &mine);
     PMPI_Comm_group(MPI_COMM_WORLD, &world);
-    PMPI_Group_translate_ranks(mine, size, ranks, world, known->world);
+    PMPI_Group_translate_ranks(mine, size, ranks, world, members->world);
     PMPI_Group_free(&mine);
     PMPI_Group_free(&world);
     free(ranks);
-    known->id = id;
-    known->size = size;
+    members->size = size;
+    *known = (Known){id, known_or_kept(members)};
     if (keyval == MPI_KEYVAL_INVALID)
         PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, forget, &keyval, NULL);
     PMPI_Comm_set_attr(comm, keyval, known);
     return known;
 }
 
-static uint64_t mix(uint64_t hash, uint64_t value) {
-    /* FNV-1a over eight bytes. */
-    for (int i = 0; i < 8; i++)
-        hash = (hash ^ (value >> (8 * i) & 0xff)) * 0x100000001b3;
-    return hash;
-}
-
 /* Returns an id that is the same on all members, without a message: it is the n-th communicator with these members, as
  * they make communicators in the same order. How: 0 for those numbered when they are made, 1 when they are first used.
  */
-static uint64_t new_id(const Known *known, int how) {
-    uint64_t members = mix(0xcbf29ce484222325, (uint64_t)how), count = 0;
-    for (int i = 0; i < known->size; i++)
-        members = mix(members, (uint64_t)known->world[i]);
+static uint64_t new_id(Members *members, int how) {
     pthread_mutex_lock(&lock);
-    Made *same = made;
-    while (same && same->members != members)
-        same = same->next;
-    if (!same && (same = calloc(1, sizeof *same))) {
-        same->members = members;
-        same->next = made;
-        made = same;
-    }
-    if (same)
-        count = ++same->count;
+    uint64_t count = ++members->made[how];
     pthread_mutex_unlock(&lock);
-    return mix(members, count) | 2;
+    return mix(mix(members->hash, (uint64_t)how), count) | 2;
 }
 
 /* Gives a communicator its id, and records its members. */
 static void number(Known *known, int how) {
-    int64_t *members = malloc((size_t)known->size * sizeof *members);
-    known->id = new_id(known, how);
-    if (!members)
+    int size = known->members->size;
+    int64_t *list = malloc((size_t)size * sizeof *list);
+    known->id = new_id(known->members, how);
+    if (!list)
         return;
-    for (int i = 0; i < known->size; i++)
-        members[i] = known->world[i];
+    for (int i = 0; i < size; i++)
+        list[i] = known->members->world[i];
     Record record = {.operation = OP_communicator, .communicator = known->id, .root = NONE, .to = NONE, .from = NONE};
-    trace_note(&record, members, (uint32_t)known->size);
-    free(members);
+    trace_note(&record, list, (uint32_t)size);
+    free(list);
 }
 
 static Known *find(MPI_Comm comm) {
@@ -117,7 +129,7 @@ static Known *find(MPI_Comm comm) {
     if (!found) {
         /* MPI_COMM_WORLD: id 0; MPI_COMM_SELF: id 1; else made by a function that is not recorded (MPI_Comm_idup). */
         known = attach(comm, comm == MPI_COMM_WORLD ? 0 : 1);
-        if (known && comm != MPI_COMM_WORLD && known->size > 1)
+        if (known && comm != MPI_COMM_WORLD && known->members->size > 1)
             number(known, 1);
     }
     last.comm = comm;
@@ -133,14 +145,22 @@ uint64_t communicator_id(MPI_Comm comm) {
 
 int communicator_size(MPI_Comm comm) {
     Known *known = find(comm);
-    return known ? known->size : 1;
+    return known ? known->members->size : 1;
+}
+
+const Members *members_of(MPI_Comm comm) {
+    Known *known = find(comm);
+    return known ? known->members : NULL;
+}
+
+int world_rank_of(const Members *members, int rank) {
+    if (rank < 0)
+        return rank;
+    return members && rank < members->size ? members->world[rank] : NONE;
 }
 
 int world_rank(MPI_Comm comm, int rank) {
-    if (rank < 0)
-        return rank;
-    Known *known = find(comm);
-    return known && rank < known->size ? known->world[rank] : NONE;
+    return rank < 0 ? rank : world_rank_of(members_of(comm), rank);
 }
 
 void communicator_created(MPI_Comm created) {

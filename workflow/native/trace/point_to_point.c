@@ -200,13 +200,8 @@ EXPORT int MPI_Improbe(int from, int tag, MPI_Comm comm, int *flag, MPI_Message 
 
 static void record_start(const Call *call, MPI_Request handle) {
     Record record = {0};
-    bool wildcard;
-    MPI_Comm comm;
     Call mine = *call;
-    if (call->recorded && request_template(handle, &record, &wildcard, &comm))
-        record.request = request_started(handle, wildcard, comm);
-    else
-        mine.recorded = false;
+    mine.recorded = call->recorded && request_restarted(handle, &record);
     trace_leave(&mine, &record, NULL, 0);
 }
 
@@ -277,7 +272,7 @@ static uint32_t waited_ended(Waited *waited, int index, const MPI_Status *status
         return listed;
     bool told = pending.wildcard && status != MPI_STATUS_IGNORE;
     waited->list[listed] = pending.number;
-    waited->list[listed + 1] = told ? world_rank(pending.comm, status->MPI_SOURCE) : NONE;
+    waited->list[listed + 1] = told ? world_rank_of(pending.members, status->MPI_SOURCE) : NONE;
     waited->list[listed + 2] = told ? status->MPI_TAG : NONE;
     return listed + 3;
 }

@@ -72,11 +72,12 @@ static void erase(Entry *entry) {
 }
 
 uint32_t request_started(MPI_Request handle, bool wildcard, MPI_Comm comm) {
+    const Members *members = wildcard ? members_of(comm) : NULL;
     pthread_mutex_lock(&lock);
     uint32_t number = ++numbers;
     Entry *entry = insert(handle);
     if (entry)
-        entry->pending = (Pending){number, wildcard, comm};
+        entry->pending = (Pending){number, wildcard, members};
     pthread_mutex_unlock(&lock);
     return number;
 }
@@ -100,24 +101,24 @@ void request_ended(MPI_Request handle) {
 }
 
 void request_initialised(MPI_Request handle, const Record *what, bool wildcard, MPI_Comm comm) {
+    const Members *members = wildcard ? members_of(comm) : NULL;
     pthread_mutex_lock(&lock);
     Entry *entry = insert(handle);
     if (entry) {
         entry->persistent = true;
         entry->what = *what;
-        entry->pending = (Pending){0, wildcard, comm};
+        entry->pending = (Pending){0, wildcard, members};
     }
     pthread_mutex_unlock(&lock);
 }
 
-bool request_template(MPI_Request handle, Record *what, bool *wildcard, MPI_Comm *comm) {
+bool request_restarted(MPI_Request handle, Record *record) {
     pthread_mutex_lock(&lock);
     Entry *entry = look_up(handle);
     bool found = entry && entry->persistent;
     if (found) {
-        *what = entry->what;
-        *wildcard = entry->pending.wildcard;
-        *comm = entry->pending.comm;
+        *record = entry->what;
+        record->request = entry->pending.number = ++numbers;
     }
     pthread_mutex_unlock(&lock);
     return found;

@@ -86,6 +86,10 @@ uint64_t communicator_id(MPI_Comm comm);
 int communicator_size(MPI_Comm comm);
 /* Returns the rank in MPI_COMM_WORLD of a rank of a communicator; MPI_PROC_NULL and MPI_ANY_SOURCE stay unchanged. */
 int world_rank(MPI_Comm comm, int rank);
+/* The same for members, which are valid after their communicator was freed. */
+typedef struct Members Members;
+const Members *members_of(MPI_Comm comm);
+int world_rank_of(const Members *members, int rank);
 /* Assigns an id to a new communicator and records its members; ignores MPI_COMM_NULL and intercommunicators. */
 void communicator_created(MPI_Comm created);
 
@@ -93,7 +97,7 @@ void communicator_created(MPI_Comm created);
 typedef struct Pending {
     uint32_t number; /* 0: unknown request */
     bool wildcard;   /* receive with a wildcard: source and tag are known at its end */
-    MPI_Comm comm;
+    const Members *members;
 } Pending;
 
 uint32_t request_started(MPI_Request handle, bool wildcard, MPI_Comm comm);
@@ -101,7 +105,8 @@ Pending request_find(MPI_Request handle);
 void request_ended(MPI_Request handle);
 /* Persistent requests: the call that MPI_Start will start. */
 void request_initialised(MPI_Request handle, const Record *what, bool wildcard, MPI_Comm comm);
-bool request_template(MPI_Request handle, Record *what, bool *wildcard, MPI_Comm *comm);
+/* Fills in the record of a persistent request that was started; false if its call is not recorded. */
+bool request_restarted(MPI_Request handle, Record *record);
 void request_freed(MPI_Request handle);
 
 #endif
