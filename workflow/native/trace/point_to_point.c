@@ -230,7 +230,6 @@ EXPORT int MPI_Request_free(MPI_Request *request) {
 typedef struct Waited {
     int count;
     MPI_Request *handles;
-    Pending *pending;
     MPI_Status *statuses; /* the caller's or our own */
     MPI_Status *own_statuses;
     int64_t *list;
@@ -242,19 +241,17 @@ static void waited_begin(Waited *waited, int count, const MPI_Request *requests,
     waited->count = count;
     waited->statuses = statuses;
     waited->own_statuses = NULL;
-    size_t each = sizeof(MPI_Request) + sizeof(Pending) + 3 * sizeof(int64_t);
+    size_t each = sizeof(MPI_Request) + 3 * sizeof(int64_t);
     char *room = (size_t)count * each <= sizeof waited->small ? waited->small : malloc((size_t)count * each);
     waited->ready = room != NULL;
     if (!room)
         return;
     waited->list = (int64_t *)(void *)room;
-    waited->pending = (Pending *)(void *)(waited->list + 3 * count);
-    waited->handles = (MPI_Request *)(void *)(waited->pending + count);
+    waited->handles = (MPI_Request *)(void *)(waited->list + 3 * count);
     bool any = false;
     for (int i = 0; i < count; i++) {
         waited->handles[i] = requests[i];
-        waited->pending[i] = request_find(requests[i]);
-        any |= waited->pending[i].wildcard;
+        any |= request_find(requests[i]).wildcard;
     }
     if (any && statuses == MPI_STATUSES_IGNORE) {
         waited->own_statuses = malloc((size_t)count * sizeof(MPI_Status));
@@ -266,8 +263,7 @@ static void waited_begin(Waited *waited, int count, const MPI_Request *requests,
 /* Adds request `index`, which has completed, to the list: number, source, tag (the latter two only for wildcards).
  * Returns the new length of the list. */
 static uint32_t waited_ended(Waited *waited, int index, const MPI_Status *status, uint32_t listed) {
-    Pending pending = waited->pending[index];
-    request_ended(waited->handles[index]);
+    Pending pending = request_ended(waited->handles[index]);
     if (pending.number == 0)
         return listed;
     bool told = pending.wildcard && status != MPI_STATUS_IGNORE;

@@ -4,9 +4,16 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+/* Open MPI and MPICH give all requests that are complete at once the same handle. */
+typedef struct Other {
+    struct Other *next;
+    Pending pending;
+} Other;
+
 typedef struct Entry {
     MPI_Request handle;
     Pending pending; /* number 0: persistent and not started */
+    Other *others;   /* earlier requests with this handle */
     Record what;     /* of a persistent request */
     bool used, persistent;
 } Entry;
@@ -76,6 +83,11 @@ uint32_t request_started(MPI_Request handle, bool wildcard, MPI_Comm comm) {
     pthread_mutex_lock(&lock);
     uint32_t number = ++numbers;
     Entry *entry = insert(handle);
+    Other *other = entry && entry->pending.number && !entry->persistent ? malloc(sizeof *other) : NULL;
+    if (other) {
+        *other = (Other){entry->others, entry->pending};
+        entry->others = other;
+    }
     if (entry)
         entry->pending = (Pending){number, wildcard, members};
     pthread_mutex_unlock(&lock);
@@ -90,14 +102,21 @@ Pending request_find(MPI_Request handle) {
     return pending;
 }
 
-void request_ended(MPI_Request handle) {
+Pending request_ended(MPI_Request handle) {
     pthread_mutex_lock(&lock);
     Entry *entry = handle == MPI_REQUEST_NULL ? NULL : look_up(handle);
+    Pending pending = entry ? entry->pending : (Pending){0};
     if (entry && entry->persistent)
         entry->pending.number = 0;
-    else if (entry)
+    else if (entry && entry->others) {
+        Other *other = entry->others;
+        entry->pending = other->pending;
+        entry->others = other->next;
+        free(other);
+    } else if (entry)
         erase(entry);
     pthread_mutex_unlock(&lock);
+    return pending;
 }
 
 void request_initialised(MPI_Request handle, const Record *what, bool wildcard, MPI_Comm comm) {
@@ -128,6 +147,7 @@ void request_freed(MPI_Request handle) {
     pthread_mutex_lock(&lock);
     Entry *entry = look_up(handle);
     if (entry)
-        erase(entry);
+        entry->persistent = false;
     pthread_mutex_unlock(&lock);
+    request_ended(handle);
 }

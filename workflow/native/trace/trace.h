@@ -102,7 +102,8 @@ typedef struct Pending {
 
 uint32_t request_started(MPI_Request handle, bool wildcard, MPI_Comm comm);
 Pending request_find(MPI_Request handle);
-void request_ended(MPI_Request handle);
+/* Returns the request, which has ended. */
+Pending request_ended(MPI_Request handle);
 /* Persistent requests: the call that MPI_Start will start. */
 void request_initialised(MPI_Request handle, const Record *what, bool wildcard, MPI_Comm comm);
 /* Fills in the record of a persistent request that was started; false if its call is not recorded. */
