@@ -110,6 +110,22 @@ def test_a_receive_may_end_after_its_communicator_was_freed(program: Path, tmp_p
     assert calls_of(program, "freed", tmp_path)[-1] == ["wait", "-1", "-1", "0", "1;1;3;2;-1;-1"]
 
 
+def test_requests_that_share_a_handle_end_once_each(program: Path, tmp_path: Path) -> None:
+    """Open MPI gives all requests that are complete at once the same handle."""
+    waits = [call[-1] for call in calls_of(program, "shared", tmp_path) if call[0] == "wait"]
+    numbers = [number for wait in waits for number in wait.split(";")[::3]]
+    assert len(waits) == 2 and sorted(numbers) == ["1", "2", "3"]
+
+
+def test_messages_of_an_intercommunicator_are_not_recorded(program: Path, tmp_path: Path) -> None:
+    """Its ranks are those of the other group, for which a trace has no communicator."""
+    assert calls_of(program, "between", tmp_path) == []
+
+
+def test_a_call_that_returns_an_error_is_not_recorded(program: Path, tmp_path: Path) -> None:
+    assert calls_of(program, "failing", tmp_path) == []
+
+
 def test_a_file_that_was_cut_off_is_a_partial_trace(copied: Path, tmp_path: Path) -> None:
     path = copied / "rank-000000.trace"
     # Inside the list of gatherv, which is one slot before the end.

@@ -1,6 +1,8 @@
 /* A program with known MPI calls, for test_traces.py. Without arguments on any number of ranks from 2; `die`: rank 1 is
  * killed; `ordered`: has an operation that does not commute, and ends. On two ranks, what the name says: `freed` (a
- * communicator, before a receive on it ends). */
+ * communicator, before a receive on it ends), `shared` (handles of
+ * requests that are complete at once), `between` (messages of an intercommunicator), `failing` (calls that return an
+ * error). */
 #include <mpi.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -25,11 +27,50 @@ static void receive_after_free(int rank) {
     MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
 }
 
+static void share_handles(int rank) {
+    char out[BYTES] = {0}, in[BYTES];
+    MPI_Request requests[3];
+    for (int i = 0; i < 3; i++)
+        MPI_Isend(out, BYTES, MPI_BYTE, MPI_PROC_NULL, 3, MPI_COMM_WORLD, &requests[i]);
+    MPI_Sendrecv(out, BYTES, MPI_BYTE, 1 - rank, 3, in, BYTES, MPI_BYTE, 1 - rank, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    MPI_Wait(&requests[2], MPI_STATUS_IGNORE);
+}
+
+static void send_between(int rank) {
+    char data[BYTES] = {0};
+    MPI_Comm between;
+    MPI_Intercomm_create(MPI_COMM_SELF, 0, MPI_COMM_WORLD, 1 - rank, 5, &between);
+    if (rank == 0)
+        MPI_Send(data, BYTES, MPI_BYTE, 0, 3, between);
+    else
+        MPI_Recv(data, BYTES, MPI_BYTE, MPI_ANY_SOURCE, 3, between, MPI_STATUS_IGNORE);
+    MPI_Comm_free(&between);
+}
+
+static void fail(int rank) {
+    char data[BYTES] = {0};
+    MPI_Request request = MPI_REQUEST_NULL;
+    int counts[2] = {0};
+    (void)rank;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    MPI_Bcast(data, BYTES, MPI_BYTE, 0, MPI_COMM_NULL);
+    MPI_Allgatherv(data, 0, MPI_BYTE, data, counts, counts, MPI_BYTE, MPI_COMM_NULL);
+    MPI_Bcast(data, BYTES, MPI_BYTE, 99, MPI_COMM_WORLD);
+    MPI_Send(data, BYTES, MPI_BYTE, 99, 0, MPI_COMM_WORLD);
+    MPI_Isend(data, BYTES, MPI_BYTE, 0, 0, MPI_COMM_NULL, &request);
+    MPI_Recv_init(data, BYTES, MPI_BYTE, 0, 0, MPI_COMM_NULL, &request);
+}
+
 static const struct {
     const char *name;
     void (*run)(int rank);
 } cases[] = {
     {"freed", receive_after_free},
+    {"shared", share_handles},
+    {"between", send_between},
+    {"failing", fail},
 };
 
 int main(int argc, char **argv) {

@@ -29,6 +29,24 @@ static inline uint64_t bytes_of(MPI_Count count, MPI_Datatype type) {
     return (uint64_t)count * (uint64_t)size;
 }
 
+/* Calls on intercommunicators are not recorded: the format has no room for their two groups. */
+static inline bool is_followed(MPI_Comm comm) {
+    int inter = 0;
+    return trace_is_open() && comm != MPI_COMM_NULL && PMPI_Comm_test_inter(comm, &inter) == MPI_SUCCESS && !inter;
+}
+
+static inline Call enter_on(MPI_Comm comm) {
+    Call call = trace_enter();
+    call.recorded = call.recorded && is_followed(comm);
+    return call;
+}
+
+/* Returns whether to record a call that has returned `code`. A call with an error did nothing. */
+static inline bool is_recorded(Call *call, int code) {
+    call->recorded = call->recorded && code == MPI_SUCCESS;
+    return call->recorded;
+}
+
 /* Returns a record without bytes, ranks and tags. */
 static inline Record blank(enum operation operation) {
     return (Record){.operation = (uint16_t)operation, .root = NONE, .to = NONE, .from = NONE};

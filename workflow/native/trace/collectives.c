@@ -11,23 +11,16 @@ static Record collective(enum operation operation, MPI_Comm comm) {
     return record;
 }
 
-/* Collectives on intercommunicators are not recorded: the format has no room for their two groups. */
-static bool is_inter(MPI_Comm comm) {
-    int inter = 0;
-    PMPI_Comm_test_inter(comm, &inter);
-    return inter != 0;
-}
-
 /* Executes CALL, then stores a record whose fields FILL sets. FILL can use `me` and `size`, rank and size in the
  * communicator. REQUEST is 0 for a blocking collective. */
 #define COLLECTIVE(OPERATION, COMM, CALL, FILL, REQUEST)                                                               \
-    if (!trace_is_open() || is_inter(COMM))                                                                            \
+    if (!is_followed(COMM))                                                                                            \
         return CALL;                                                                                                   \
     Call call = trace_enter();                                                                                         \
     int code = CALL;                                                                                                   \
     Record record = {0};                                                                                               \
     int me, size = 0;                                                                                                  \
-    if (call.recorded) {                                                                                               \
+    if (is_recorded(&call, code)) {                                                                                    \
         record = collective(OPERATION, COMM);                                                                          \
         size = communicator_size(COMM);                                                                                \
         PMPI_Comm_rank(COMM, &me);                                                                                     \
@@ -127,7 +120,7 @@ static uint64_t list_blocks(int64_t *list, const Count *counts, MPI_Datatype typ
 
 /* Allocates the lists of one call (at most LISTS x the size of the communicator), then executes CALL. */
 #define WITH_LISTS(LISTS, COMM, CALL)                                                                                  \
-    if (!trace_is_open() || is_inter(COMM))                                                                            \
+    if (!is_followed(COMM))                                                                                            \
         return CALL;                                                                                                   \
     int me, size = communicator_size(COMM);                                                                            \
     PMPI_Comm_rank(COMM, &me);                                                                                         \
@@ -150,7 +143,7 @@ static uint64_t list_blocks(int64_t *list, const Count *counts, MPI_Datatype typ
 EXPORT int MPI(Gatherv)(OUT, void *in, const Count counts[], const Place places[], MPI_Datatype in_type, int root,
                         MPI_Comm comm) {
     WITH_LISTS(1, comm, PMPI(Gatherv)(out, out_count, out_type, in, counts, places, in_type, root, comm));
-    if (call.recorded) {
+    if (is_recorded(&call, code)) {
         record = collective(OP_gatherv, comm);
         record.root = root;
         if (me == root) {
@@ -165,7 +158,7 @@ EXPORT int MPI(Gatherv)(OUT, void *in, const Count counts[], const Place places[
 EXPORT int MPI(Scatterv)(const void *out, const Count counts[], const Place places[], MPI_Datatype out_type, IN,
                          int root, MPI_Comm comm) {
     WITH_LISTS(1, comm, PMPI(Scatterv)(out, counts, places, out_type, in, in_count, in_type, root, comm));
-    if (call.recorded) {
+    if (is_recorded(&call, code)) {
         record = collective(OP_scatterv, comm);
         record.root = root;
         if (me == root) {
@@ -188,7 +181,7 @@ static Record all_gathered(enum operation operation, const void *out, uint64_t m
 EXPORT int MPI(Allgatherv)(OUT, void *in, const Count counts[], const Place places[], MPI_Datatype in_type,
                            MPI_Comm comm) {
     WITH_LISTS(1, comm, PMPI(Allgatherv)(out, out_count, out_type, in, counts, places, in_type, comm));
-    if (call.recorded) {
+    if (is_recorded(&call, code)) {
         uint64_t mine = out == MPI_IN_PLACE ? 0 : bytes_of(out_count, out_type);
         record = all_gathered(OP_allgatherv, out, mine, counts, in_type, list, me, size, comm);
         listed = (uint32_t)size;
@@ -199,7 +192,7 @@ EXPORT int MPI(Allgatherv)(OUT, void *in, const Count counts[], const Place plac
 EXPORT int MPI(Iallgatherv)(OUT, void *in, const Count counts[], const Place places[], MPI_Datatype in_type,
                             MPI_Comm comm, MPI_Request *request) {
     WITH_LISTS(1, comm, PMPI(Iallgatherv)(out, out_count, out_type, in, counts, places, in_type, comm, request));
-    if (call.recorded) {
+    if (is_recorded(&call, code)) {
         uint64_t mine = out == MPI_IN_PLACE ? 0 : bytes_of(out_count, out_type);
         record = all_gathered(OP_iallgatherv, out, mine, counts, in_type, list, me, size, comm);
         listed = (uint32_t)size;
@@ -223,7 +216,7 @@ EXPORT int MPI(Alltoallv)(const void *out, const Count out_counts[], const Place
                           MPI_Comm comm) {
     WITH_LISTS(2, comm,
                PMPI(Alltoallv)(out, out_counts, out_places, out_type, in, in_counts, in_places, in_type, comm));
-    if (call.recorded) {
+    if (is_recorded(&call, code)) {
         record = all_exchanged(OP_alltoallv, out, out_counts, out_type, in_counts, in_type, list, size, comm);
         listed = 2 * (uint32_t)size;
     }
@@ -236,7 +229,7 @@ EXPORT int MPI(Ialltoallv)(const void *out, const Count out_counts[], const Plac
     WITH_LISTS(
         2, comm,
         PMPI(Ialltoallv)(out, out_counts, out_places, out_type, in, in_counts, in_places, in_type, comm, request));
-    if (call.recorded) {
+    if (is_recorded(&call, code)) {
         record = all_exchanged(OP_ialltoallv, out, out_counts, out_type, in_counts, in_type, list, size, comm);
         listed = 2 * (uint32_t)size;
         record.request = STARTED;
@@ -249,7 +242,7 @@ EXPORT int MPI(Alltoallw)(const void *out, const Count out_counts[], const Place
                           const MPI_Datatype in_types[], MPI_Comm comm) {
     WITH_LISTS(2, comm,
                PMPI(Alltoallw)(out, out_counts, out_places, out_types, in, in_counts, in_places, in_types, comm));
-    if (call.recorded) {
+    if (is_recorded(&call, code)) {
         record = collective(OP_alltoallw, comm);
         for (int i = 0; i < size; i++) {
             list[size + i] = (int64_t)bytes_of(in_counts[i], in_types[i]);
@@ -265,7 +258,7 @@ EXPORT int MPI(Alltoallw)(const void *out, const Count out_counts[], const Place
 EXPORT int MPI(Reduce_scatter)(const void *out, void *in, const Count counts[], MPI_Datatype type, MPI_Op op,
                                MPI_Comm comm) {
     WITH_LISTS(1, comm, PMPI(Reduce_scatter)(out, in, counts, type, op, comm));
-    if (call.recorded) {
+    if (is_recorded(&call, code)) {
         record = collective(OP_reduce_scatter, comm);
         record.sent = list_blocks(list, counts, type, size);
         record.received = (uint64_t)list[me];

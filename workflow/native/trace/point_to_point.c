@@ -23,10 +23,10 @@ static Record receiving(enum operation operation, Count count, MPI_Datatype type
 
 #define SEND(NAME, OPERATION)                                                                                          \
     EXPORT int MPI(NAME)(const void *buffer, Count count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {         \
-        Call call = trace_enter();                                                                                     \
+        Call call = enter_on(comm);                                                                                    \
         int code = PMPI(NAME)(buffer, count, type, to, tag, comm);                                                     \
         Record record = {0};                                                                                           \
-        if (call.recorded)                                                                                             \
+        if (is_recorded(&call, code))                                                                                  \
             record = sending(OPERATION, count, type, to, tag, comm);                                                   \
         trace_leave(&call, &record, NULL, 0);                                                                          \
         return code;                                                                                                   \
@@ -40,10 +40,10 @@ SEND(Rsend, OP_rsend)
 #define ISEND(NAME, OPERATION)                                                                                         \
     EXPORT int MPI(NAME)(const void *buffer, Count count, MPI_Datatype type, int to, int tag, MPI_Comm comm,           \
                          MPI_Request *request) {                                                                       \
-        Call call = trace_enter();                                                                                     \
+        Call call = enter_on(comm);                                                                                    \
         int code = PMPI(NAME)(buffer, count, type, to, tag, comm, request);                                            \
         Record record = {0};                                                                                           \
-        if (call.recorded) {                                                                                           \
+        if (is_recorded(&call, code)) {                                                                                \
             record = sending(OPERATION, count, type, to, tag, comm);                                                   \
             record.request = request_started(*request, false, comm);                                                   \
         }                                                                                                              \
@@ -71,10 +71,10 @@ EXPORT int MPI(Recv)(void *buffer, Count count, MPI_Datatype type, int from, int
                      MPI_Status *status) {
     MPI_Status own;
     MPI_Status *told = status == MPI_STATUS_IGNORE ? &own : status;
-    Call call = trace_enter();
+    Call call = enter_on(comm);
     int code = PMPI(Recv)(buffer, count, type, from, tag, comm, told);
     Record record = {0};
-    if (call.recorded)
+    if (is_recorded(&call, code))
         record = received(OP_recv, count, type, from, tag, comm, told);
     trace_leave(&call, &record, NULL, 0);
     return code;
@@ -82,10 +82,10 @@ EXPORT int MPI(Recv)(void *buffer, Count count, MPI_Datatype type, int from, int
 
 EXPORT int MPI(Irecv)(void *buffer, Count count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
                       MPI_Request *request) {
-    Call call = trace_enter();
+    Call call = enter_on(comm);
     int code = PMPI(Irecv)(buffer, count, type, from, tag, comm, request);
     Record record = {0};
-    if (call.recorded) {
+    if (is_recorded(&call, code)) {
         record = receiving(OP_irecv, count, type, from, tag, comm);
         record.request = request_started(*request, from == MPI_ANY_SOURCE || tag == MPI_ANY_TAG, comm);
     }
@@ -98,11 +98,11 @@ EXPORT int MPI(Sendrecv)(const void *out, Count out_count, MPI_Datatype out_type
                          MPI_Status *status) {
     MPI_Status own;
     MPI_Status *told = status == MPI_STATUS_IGNORE ? &own : status;
-    Call call = trace_enter();
+    Call call = enter_on(comm);
     int code =
         PMPI(Sendrecv)(out, out_count, out_type, to, send_tag, in, in_count, in_type, from, receive_tag, comm, told);
     Record record = {0};
-    if (call.recorded) {
+    if (is_recorded(&call, code)) {
         record = received(OP_sendrecv, in_count, in_type, from, receive_tag, comm, told);
         record.to = world_rank(comm, to);
         record.send_tag = send_tag;
@@ -116,10 +116,10 @@ EXPORT int MPI(Sendrecv_replace)(void *buffer, Count count, MPI_Datatype type, i
                                  int receive_tag, MPI_Comm comm, MPI_Status *status) {
     MPI_Status own;
     MPI_Status *told = status == MPI_STATUS_IGNORE ? &own : status;
-    Call call = trace_enter();
+    Call call = enter_on(comm);
     int code = PMPI(Sendrecv_replace)(buffer, count, type, to, send_tag, from, receive_tag, comm, told);
     Record record = {0};
-    if (call.recorded) {
+    if (is_recorded(&call, code)) {
         record = received(OP_sendrecv, count, type, from, receive_tag, comm, told);
         record.to = world_rank(comm, to);
         record.send_tag = send_tag;
@@ -135,8 +135,10 @@ EXPORT int MPI(Sendrecv_replace)(void *buffer, Count count, MPI_Datatype type, i
     EXPORT int MPI(NAME)(const void *buffer, Count count, MPI_Datatype type, int to, int tag, MPI_Comm comm,           \
                          MPI_Request *request) {                                                                       \
         int code = PMPI(NAME)(buffer, count, type, to, tag, comm, request);                                            \
-        Record record = sending(OPERATION, count, type, to, tag, comm);                                                \
-        request_initialised(*request, &record, false, comm);                                                           \
+        if (code == MPI_SUCCESS && is_followed(comm)) {                                                                \
+            Record record = sending(OPERATION, count, type, to, tag, comm);                                            \
+            request_initialised(*request, &record, false, comm);                                                       \
+        }                                                                                                              \
         return code;                                                                                                   \
     }
 
@@ -148,8 +150,10 @@ SEND_INIT(Rsend_init, OP_irsend)
 EXPORT int MPI(Recv_init)(void *buffer, Count count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
                           MPI_Request *request) {
     int code = PMPI(Recv_init)(buffer, count, type, from, tag, comm, request);
-    Record record = receiving(OP_irecv, count, type, from, tag, comm);
-    request_initialised(*request, &record, from == MPI_ANY_SOURCE || tag == MPI_ANY_TAG, comm);
+    if (code == MPI_SUCCESS && is_followed(comm)) {
+        Record record = receiving(OP_irecv, count, type, from, tag, comm);
+        request_initialised(*request, &record, from == MPI_ANY_SOURCE || tag == MPI_ANY_TAG, comm);
+    }
     return code;
 }
 
@@ -157,10 +161,10 @@ EXPORT int MPI(Recv_init)(void *buffer, Count count, MPI_Datatype type, int from
 EXPORT int MPI_Probe(int from, int tag, MPI_Comm comm, MPI_Status *status) {
     MPI_Status own;
     MPI_Status *told = status == MPI_STATUS_IGNORE ? &own : status;
-    Call call = trace_enter();
+    Call call = enter_on(comm);
     int code = PMPI_Probe(from, tag, comm, told);
     Record record = {0};
-    if (call.recorded)
+    if (is_recorded(&call, code))
         record = received(OP_probe, 0, MPI_DATATYPE_NULL, from, tag, comm, told);
     trace_leave(&call, &record, NULL, 0);
     return code;
@@ -176,10 +180,10 @@ static Record matched(int from, int tag, MPI_Comm comm, const MPI_Status *status
 EXPORT int MPI_Mprobe(int from, int tag, MPI_Comm comm, MPI_Message *message, MPI_Status *status) {
     MPI_Status own;
     MPI_Status *told = status == MPI_STATUS_IGNORE ? &own : status;
-    Call call = trace_enter();
+    Call call = enter_on(comm);
     int code = PMPI_Mprobe(from, tag, comm, message, told);
     Record record = {0};
-    if (call.recorded)
+    if (is_recorded(&call, code))
         record = matched(from, tag, comm, told);
     trace_leave(&call, &record, NULL, 0);
     return code;
@@ -188,11 +192,10 @@ EXPORT int MPI_Mprobe(int from, int tag, MPI_Comm comm, MPI_Message *message, MP
 EXPORT int MPI_Improbe(int from, int tag, MPI_Comm comm, int *flag, MPI_Message *message, MPI_Status *status) {
     MPI_Status own;
     MPI_Status *told = status == MPI_STATUS_IGNORE ? &own : status;
-    Call call = trace_enter();
+    Call call = enter_on(comm);
     int code = PMPI_Improbe(from, tag, comm, flag, message, told);
     Record record = {0};
-    call.recorded = call.recorded && *flag;
-    if (call.recorded)
+    if (is_recorded(&call, code) && (call.recorded = *flag))
         record = matched(from, tag, comm, told);
     trace_leave(&call, &record, NULL, 0);
     return code;
