@@ -126,6 +126,12 @@ def test_a_call_that_returns_an_error_is_not_recorded(program: Path, tmp_path: P
     assert calls_of(program, "failing", tmp_path) == []
 
 
+def test_several_programs_in_one_run_are_refused(program: Path, tmp_path: Path) -> None:
+    must(trace(tmp_path / "ranks", 2, "sh", "-c", f"{program} freed && {program} between"))
+    with pytest.raises(StudyError, match="the command runs several MPI programs one after the other"):
+        rows_of(tmp_path / "ranks", 2, tmp_path)
+
+
 def test_a_file_that_was_cut_off_is_a_partial_trace(copied: Path, tmp_path: Path) -> None:
     path = copied / "rank-000000.trace"
     # Inside the list of gatherv, which is one slot before the end.

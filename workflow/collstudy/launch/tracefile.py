@@ -164,7 +164,12 @@ class Communicators:
 
 
 def rank_files(folder: Path, ranks: int) -> list[RankFile]:
-    """Return the trace files of all ranks. Raises StudyError if one is missing, or belongs to another run."""
+    """Return the trace files of all ranks. Raises StudyError if one is missing, or belongs to another run or program."""
+    if (folder / "several").exists():
+        raise StudyError(
+            "the command runs several MPI programs one after the other, of which only the last one left its trace: "
+            "run each one separately"
+        )
     files = []
     for rank in range(ranks):
         path = folder / f"rank-{rank:06d}.trace"

@@ -90,6 +90,9 @@ void trace_open(int rank, int size) {
         give_up(folder);
         return;
     }
+    /* A rank may run several programs one after the other (sh -c). */
+    if (access(path, F_OK) == 0)
+        trace_mark("several");
     trace.file = open(path, O_RDWR | O_CREAT | O_TRUNC, 0644);
     Header header = {.magic = TRACE_MAGIC, .version = TRACE_VERSION, .record_bytes = sizeof(Record), .rank = rank};
     header.size = size;
