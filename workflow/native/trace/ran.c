@@ -227,6 +227,21 @@ static void list_algorithms(MPI_Comm comm, const char *component, char *text, si
     }
 }
 
+/* Returns the name of a component's function. dladdr() searches all names of a library, which takes up to 0.1 ms. */
+static const char *name_of(void *function, enum operation operation) {
+    static _Thread_local struct {
+        void *function;
+        const char *name;
+    } last[OP_COUNT];
+    if (last[operation].function != function) {
+        Dl_info found;
+        bool exact = dladdr(function, &found) && found.dli_saddr == function && found.dli_sname;
+        last[operation].function = function;
+        last[operation].name = exact ? found.dli_sname : "";
+    }
+    return last[operation].name;
+}
+
 uint16_t ran_number(MPI_Comm comm, enum operation operation) {
     char component[40] = "", algorithms[STEPS_BYTES], text[TEXT_BYTES];
     const char *function = "";
@@ -236,10 +251,8 @@ uint16_t ran_number(MPI_Comm comm, enum operation operation) {
         return 0;
     const Entry *table = position[operation] ? table_of(comm) : NULL;
     if (table && peek(&table[position[operation] - 1], &entry, sizeof entry) == sizeof entry) {
-        Dl_info found;
         component_of(entry.module, component, sizeof component);
-        if (dladdr(entry.function, &found) && found.dli_saddr == entry.function && found.dli_sname)
-            function = found.dli_sname;
+        function = name_of(entry.function, operation);
     }
     PMPI_Comm_size(comm, &size);
     list_algorithms(comm, component, algorithms, sizeof algorithms);
