@@ -126,6 +126,14 @@ def test_a_call_that_returns_an_error_is_not_recorded(program: Path, tmp_path: P
     assert calls_of(program, "failing", tmp_path) == []
 
 
+def test_duplicates_may_be_used_in_different_orders(program: Path, tmp_path: Path) -> None:
+    must(trace(tmp_path / "ranks", 2, program, "orders"))
+    about, rows = rows_of(tmp_path / "ranks", 2, tmp_path)
+    assert about["communicators"] == [[0, 1], [0, 1], [0, 1]]
+    used = {(row["rank"], row["operation"]): row["communicator"] for row in rows}
+    assert used["0", "ibcast"] == used["1", "ibcast"] != used["0", "ibarrier"] == used["1", "ibarrier"]
+
+
 def test_several_programs_in_one_run_are_refused(program: Path, tmp_path: Path) -> None:
     must(trace(tmp_path / "ranks", 2, "sh", "-c", f"{program} freed && {program} between"))
     with pytest.raises(StudyError, match="the command runs several MPI programs one after the other"):

@@ -2,7 +2,7 @@
  * killed; `ordered`: has an operation that does not commute, and ends. On two ranks, what the name says: `freed` (a
  * communicator, before a receive on it ends), `shared` (handles of
  * requests that are complete at once), `between` (messages of an intercommunicator), `failing` (calls that return an
- * error). */
+ * error), `orders` (of calls on communicators differ between ranks). */
 #include <mpi.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -48,6 +48,23 @@ static void send_between(int rank) {
     MPI_Comm_free(&between);
 }
 
+static void call_in_different_orders(int rank) {
+    int one = 1;
+    MPI_Comm made[2];
+    MPI_Request requests[2];
+    for (int i = 0; i < 2; i++)
+        MPI_Comm_idup(MPI_COMM_WORLD, &made[i], &requests[i]);
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    for (int i = 0; i < 2; i++)
+        if (i == rank)
+            MPI_Ibcast(&one, 1, MPI_INT, 0, made[0], &requests[0]);
+        else
+            MPI_Ibarrier(made[1], &requests[1]);
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    MPI_Comm_free(&made[0]);
+    MPI_Comm_free(&made[1]);
+}
+
 static void fail(int rank) {
     char data[BYTES] = {0};
     MPI_Request request = MPI_REQUEST_NULL;
@@ -71,6 +88,7 @@ static const struct {
     {"shared", share_handles},
     {"between", send_between},
     {"failing", fail},
+    {"orders", call_in_different_orders},
 };
 
 int main(int argc, char **argv) {

@@ -109,3 +109,12 @@ COMMUNICATOR(Dist_graph_create,
 COMMUNICATOR(Comm_create_group, (MPI_Comm comm, MPI_Group group, int tag, MPI_Comm *created),
              (comm, group, tag, created))
 COMMUNICATOR(Intercomm_merge, (MPI_Comm comm, int high, MPI_Comm *created), (comm, high, created))
+
+EXPORT int MPI_Comm_idup(MPI_Comm comm, MPI_Comm *created, MPI_Request *request) {
+    if (!is_followed(comm))
+        return PMPI_Comm_idup(comm, created, request);
+    communicator_duplicating(comm, true);
+    int code = PMPI_Comm_idup(comm, created, request);
+    communicator_duplicating(comm, false);
+    return code;
+}

@@ -66,6 +66,30 @@ static Members *known_or_kept(Members *found) {
     return same;
 }
 
+static void number(Known *known, int how);
+static Known *find(MPI_Comm comm);
+static _Thread_local bool duplicating;
+
+/* MPI calls it when a communicator is duplicated. Only a duplicate that is made in the background, which cannot be used
+ * yet, gets its id here, as its members may use several of them in different orders. */
+static int copy(MPI_Comm comm, int key, void *extra, void *value, void *copied, int *flag) {
+    (void)comm, (void)key, (void)extra;
+    Known *known = duplicating ? malloc(sizeof *known) : NULL;
+    *flag = known != NULL;
+    if (known) {
+        known->members = ((Known *)value)->members;
+        number(known, 0);
+        *(Known **)copied = known;
+    }
+    return MPI_SUCCESS;
+}
+
+void communicator_duplicating(MPI_Comm comm, bool begins) {
+    if (begins)
+        find(comm);
+    duplicating = begins;
+}
+
 static Known *attach(MPI_Comm comm, uint64_t id) {
     int size;
     PMPI_Comm_size(comm, &size);
@@ -90,7 +114,7 @@ static Known *attach(MPI_Comm comm, uint64_t id) {
     members->size = size;
     *known = (Known){id, known_or_kept(members)};
     if (keyval == MPI_KEYVAL_INVALID)
-        PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, forget, &keyval, NULL);
+        PMPI_Comm_create_keyval(copy, forget, &keyval, NULL);
     PMPI_Comm_set_attr(comm, keyval, known);
     return known;
 }
@@ -127,7 +151,7 @@ static Known *find(MPI_Comm comm) {
     if (keyval != MPI_KEYVAL_INVALID)
         PMPI_Comm_get_attr(comm, keyval, &known, &found);
     if (!found) {
-        /* MPI_COMM_WORLD: id 0; MPI_COMM_SELF: id 1; else made by a function that is not recorded (MPI_Comm_idup). */
+        /* MPI_COMM_WORLD: id 0; MPI_COMM_SELF: id 1; else made by a function that is not recorded. */
         known = attach(comm, comm == MPI_COMM_WORLD ? 0 : 1);
         if (known && comm != MPI_COMM_WORLD && known->members->size > 1)
             number(known, 1);

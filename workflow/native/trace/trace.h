@@ -92,6 +92,8 @@ const Members *members_of(MPI_Comm comm);
 int world_rank_of(const Members *members, int rank);
 /* Assigns an id to a new communicator and records its members; ignores MPI_COMM_NULL and intercommunicators. */
 void communicator_created(MPI_Comm created);
+/* Called before and after a call that begins to duplicate a communicator (MPI_Comm_idup). */
+void communicator_duplicating(MPI_Comm comm, bool begins);
 
 /* request.c: requests that have not completed, by handle. */
 typedef struct Pending {
