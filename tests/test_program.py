@@ -177,7 +177,7 @@ def test_a_program_that_hardly_communicates_gets_that_answer(user: Checkout, fol
             "silent",
             ["./ran", "silent"],
             (),
-            "the program does not use MPI, or uses a different MPI library than its launcher",
+            "the program does not use MPI, starts it by MPI_Session_init, or uses a different MPI library than its launcher",
         ),
         pytest.param("threads", ["./tuned", "threads", "8", "3"], (), "", marks=pytest.mark.long),
     ],

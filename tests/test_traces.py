@@ -134,6 +134,13 @@ def test_duplicates_may_be_used_in_different_orders(program: Path, tmp_path: Pat
     assert used["0", "ibcast"] == used["1", "ibcast"] != used["0", "ibarrier"] == used["1", "ibarrier"]
 
 
+def test_a_program_with_sessions_runs_untraced(program: Path, tmp_path: Path) -> None:
+    if library().version.startswith("4."):
+        pytest.skip("Open MPI 4 has no sessions")
+    must(trace(tmp_path / "ranks", 2, program, "session"))
+    assert not list((tmp_path / "ranks").iterdir())
+
+
 def test_several_programs_in_one_run_are_refused(program: Path, tmp_path: Path) -> None:
     must(trace(tmp_path / "ranks", 2, "sh", "-c", f"{program} freed && {program} between"))
     with pytest.raises(StudyError, match="the command runs several MPI programs one after the other"):

@@ -166,7 +166,7 @@ def test_a_program_that_hangs_is_ended(program: Path, tmp_path: Path) -> None:
         (
             ["MPIRUN", "-n", "1", "PROGRAM", "silent"],
             None,
-            "the program does not use MPI, or uses a different MPI library than its launcher",
+            "the program does not use MPI, starts it by MPI_Session_init, or uses a different MPI library than its launcher",
         ),
         (["MPIRUN", "-n", "1", *OVERSUBSCRIBED, "PROGRAM", "spawn"], None, "the program spawns ranks (MPI_Comm_spawn)"),
         (["MPIRUN", "-n", "1", "no-such-program"], None, "the program ended before MPI_Init returned: "),

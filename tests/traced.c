@@ -2,7 +2,7 @@
  * killed; `ordered`: has an operation that does not commute, and ends. On two ranks, what the name says: `freed` (a
  * communicator, before a receive on it ends), `shared` (handles of
  * requests that are complete at once), `between` (messages of an intercommunicator), `failing` (calls that return an
- * error), `orders` (of calls on communicators differ between ranks). */
+ * error), `orders` (of calls on communicators differ between ranks), `session` (without MPI_Init). */
 #include <mpi.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -32,7 +32,8 @@ static void share_handles(int rank) {
     MPI_Request requests[3];
     for (int i = 0; i < 3; i++)
         MPI_Isend(out, BYTES, MPI_BYTE, MPI_PROC_NULL, 3, MPI_COMM_WORLD, &requests[i]);
-    MPI_Sendrecv(out, BYTES, MPI_BYTE, 1 - rank, 3, in, BYTES, MPI_BYTE, 1 - rank, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Sendrecv(out, BYTES, MPI_BYTE, 1 - rank, 3, in, BYTES, MPI_BYTE, 1 - rank, 3, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
     MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
     MPI_Wait(&requests[2], MPI_STATUS_IGNORE);
 }
@@ -84,14 +85,40 @@ static const struct {
     const char *name;
     void (*run)(int rank);
 } cases[] = {
-    {"freed", receive_after_free},
-    {"shared", share_handles},
-    {"between", send_between},
-    {"failing", fail},
+    {"freed", receive_after_free},        {"shared", share_handles}, {"between", send_between}, {"failing", fail},
     {"orders", call_in_different_orders},
 };
 
+#if MPI_VERSION >= 4 || OMPI_MAJOR_VERSION >= 5
+static int in_a_session(void) {
+    char data[BYTES] = {0};
+    int rank;
+    MPI_Session session;
+    MPI_Group group;
+    MPI_Comm comm;
+    MPI_Request request;
+    MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session);
+    MPI_Group_from_session_pset(session, "mpi://WORLD", &group);
+    MPI_Comm_create_from_group(group, "all", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &comm);
+    MPI_Group_free(&group);
+    MPI_Comm_rank(comm, &rank);
+    if (rank == 0)
+        MPI_Send_init(data, BYTES, MPI_BYTE, 1, 3, comm, &request);
+    else
+        MPI_Recv_init(data, BYTES, MPI_BYTE, 0, 3, comm, &request);
+    MPI_Start(&request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_Request_free(&request);
+    MPI_Comm_free(&comm);
+    return MPI_Session_finalize(&session);
+}
+#endif
+
 int main(int argc, char **argv) {
+#if MPI_VERSION >= 4 || OMPI_MAJOR_VERSION >= 5
+    if (argc > 1 && strcmp(argv[1], "session") == 0)
+        return in_a_session();
+#endif
     MPI_Init(&argc, &argv);
     if (argc > 1 && strcmp(argv[1], "ordered") == 0) {
         MPI_Op operation;

@@ -195,7 +195,9 @@ def ranks_in(folder: Path, problem: str) -> list[RankFile]:
         return rank_files(folder, RankFile(first).size)
     if problem:
         raise StudyError(f"the program ended before MPI_Init returned: {problem}")
-    raise StudyError("the program does not use MPI, or uses a different MPI library than its launcher")
+    raise StudyError(
+        "the program does not use MPI, starts it by MPI_Session_init, or uses a different MPI library than its launcher"
+    )
 
 
 def programs_in(words: list[str], folder: Path) -> list[Path]:

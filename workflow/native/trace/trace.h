@@ -56,7 +56,8 @@ typedef struct Call {
 void trace_open(int rank, int size);
 void trace_close(void);
 /* Makes an empty file in the folder of the traces: `spawned` if the program spawns processes, which are not traced;
- * `threads` if several threads of a rank make calls; `several` if a trace of the rank was there already; `ordered` if it has an operation that does not commute. */
+ * `threads` if several threads of a rank make calls; `several` if a trace of the rank was there already; `ordered` if
+ * it has an operation that does not commute. */
 void trace_mark(const char *name);
 bool trace_is_open(void);
 void trace_set_origin(void);
