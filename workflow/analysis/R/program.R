@@ -160,8 +160,8 @@ describe_overhead <- function(results) {
   if (length(overhead) == 0) return(NULL)
   pct <- map_chr(overhead, function(ratio) signed_pct(100 * (ratio - 1)))
   paste0(
-    "Tracing changes the run time by ", pct[["ratio"]], " (median over ", results$study$program$runs,
-    " pairs of runs with and without the trace library; interval ", pct[["low"]], " to ", pct[["high"]], ")."
+    "Tracing changes the run time by ", pct[["ratio"]], " (median over ",
+    count_of(results$study$program$runs, "pair of runs", "pairs of runs"), " with and without the trace library; interval ", pct[["low"]], " to ", pct[["high"]], ")."
   )
 }
 

@@ -137,7 +137,8 @@ format_us <- function(x) {
 
 format_pct <- function(x) {
   number <- ifelse(abs(x) < 10, formatC(x, 1, format = "f"), formatC(x, 0, format = "f", big.mark = ","))
-  paste0(sub("^-", "\u2212", number), " %")
+  # A negative number that rounds to 0 has no sign.
+  paste0(sub("^-", "\u2212", sub("^-(0\\.0)$", "\\1", number)), " %")
 }
 
 #' Names of a machine's levels in texts

@@ -165,7 +165,7 @@ def _wait(process: subprocess.Popen[str]) -> Ended:
         printed = process.stdout.read()
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
-    return Ended(printed, status, usage.ru_maxrss / 1024)
+    return Ended(printed, status, usage.ru_maxrss * 1024 / 1e6)  # KiB to MB
 
 
 def _terminate(started: Started) -> Ended | None:

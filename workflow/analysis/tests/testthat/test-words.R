@@ -40,3 +40,7 @@ test_that("counts and their ranges", {
 test_that("counts before nouns are written in full", {
   expect_equal(count_words(c(1, 2, 1e5), "call"), c("1 call", "2 calls", "100,000 calls"))
 })
+
+test_that("a percentage that rounds to 0 has no sign", {
+  expect_equal(format_pct(c(-0.04, 0.04, -0.06, -12.4)), c("0.0 %", "0.0 %", "\u22120.1 %", "\u221212 %"))
+})
