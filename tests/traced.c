@@ -1,8 +1,8 @@
 /* A program with known MPI calls, for test_traces.py. Without arguments on any number of ranks from 2; `die`: rank 1 is
  * killed; `ordered`: has an operation that does not commute, and ends. On two ranks, what the name says: `freed` (a
  * communicator, before a receive on it ends), `shared` (handles of requests that are complete at once), `between`
- * (messages of an intercommunicator), `failing` (calls that return an error), `orders` (of calls on communicators differ
- * between ranks), `session` (without MPI_Init). */
+ * (messages of an intercommunicator), `failing` (calls that return an error), `orders` (of calls on communicators
+ * differ between ranks), `session` (without MPI_Init). */
 #include <mpi.h>
 #include <signal.h>
 #include <stdlib.h>
