@@ -161,7 +161,8 @@ describe_overhead <- function(results) {
   pct <- map_chr(overhead, function(ratio) signed_pct(100 * (ratio - 1)))
   paste0(
     "Tracing changes the run time by ", pct[["ratio"]], " (median over ",
-    count_of(results$study$program$runs, "pair of runs", "pairs of runs"), " with and without the trace library; interval ", pct[["low"]], " to ", pct[["high"]], ")."
+    count_of(results$study$program$runs, "pair of runs", "pairs of runs"), " with and without the trace library; ",
+    "interval ", pct[["low"]], " to ", pct[["high"]], ")."
   )
 }
 
