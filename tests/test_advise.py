@@ -11,7 +11,9 @@ from collstudy.store.measurements import Measurement
 from collstudy.study.config import Configuration
 from collstudy.study.openmpi_numbers import NUMBERS
 from collstudy.tuning import advise, emission, rules, writers
-from collstudy.tuning.advise import Measured, Question, Shape, answer, atlas_answer, likeness, parse_size, shape_of
+from collstudy.tuning.advise import answer
+from collstudy.tuning.nearest import Measured, Shape, atlas_answer, likeness, shape_of
+from collstudy.tuning.question import Question, parse_size
 from conftest import Checkout, must
 
 CATALOGUE = Configuration(ROOT / "config").catalogue

@@ -241,3 +241,8 @@ def test_the_installed_library_follows_a_converted_file(tmp_path, capsys, mpi):
         own = library_of(mpis()[mpi], CATALOGUE, NUMBERS)
         with pytest.raises(StudyError, match="runs another algorithm"):
             complain(check.check_placement(found.placement, output, CATALOGUE, own))
+
+
+def test_a_rule_for_empty_messages_only_stays_one(tmp_path):
+    text = converted(tmp_path, "bcast * * 0 -> ompi_binomial\n", "openmpi-2").text
+    assert [classic_says(text, "bcast", 4, size)[0] for size in (0, 1)] == [NUMBERS["bcast"]["binomial"], 0]

@@ -242,13 +242,20 @@ model_in_text <- function(model) {
 #' @noRd
 models_of_pingpongs <- function() setdiff(names(models_of_messages), "loggp_fitted")
 
-describe_held_out <- function(comparison, collective, study) {
-  errors <- comparison |>
+#' Mean error of each model over its held-out cells, the smallest first
+#' @param comparison Tibble with a row for each model and algorithm or mapping.
+#' @noRd
+errors_by_model <- function(comparison) {
+  comparison |>
     group_by(.data$model) |>
     summarise(
       error = stats::weighted.mean(.data$held_out_mape_pct, .data$held_out_cells), cells = sum(.data$held_out_cells)
     ) |>
     arrange(.data$error)
+}
+
+describe_held_out <- function(comparison, collective, study) {
+  errors <- errors_by_model(comparison)
   best <- covering(errors)
   made <- covering(filter(errors, .data$model %in% models_of_pingpongs()))
   paste0(
@@ -304,14 +311,7 @@ describe_picks <- function(selection, study) {
 describe_modelled_default <- function(of_default) {
   modelled <- filter(of_default, .data$model %in% names(models_of_messages))
   if (nrow(modelled) == 0) return(NULL)
-  # A row is one mapping.
-  errors <- modelled |>
-    group_by(.data$model) |>
-    summarise(
-      error = stats::weighted.mean(.data$held_out_mape_pct, .data$held_out_cells), cells = sum(.data$held_out_cells)
-    ) |>
-    arrange(.data$error)
-  best <- covering(errors)
+  best <- covering(errors_by_model(modelled))
   left_out <- max(tapply(of_default$held_out_cells, of_default$model, sum))
   without <- left_out - best$cells
   paste0(

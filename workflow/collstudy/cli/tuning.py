@@ -16,13 +16,14 @@ from collstudy.launch.toolchain import installed, mpis
 from collstudy.project import judging, made
 from collstudy.project.studies import Project
 from collstudy.tuning import check, trees
-from collstudy.tuning.advise import Measured, Question, parse_size
 from collstudy.tuning.advise import advise as answers
 from collstudy.tuning.convert import Converted, grouped
 from collstudy.tuning.convert import convert as converted
 from collstudy.tuning.explain import explain as explained
 from collstudy.tuning.findings import checked, complain
 from collstudy.tuning.library import library_of
+from collstudy.tuning.nearest import Measured
+from collstudy.tuning.question import Question, parse_size
 from collstudy.tuning.readers.dispatch import read
 from collstudy.tuning.readers.known import FORMATS, WRITTEN, Known
 

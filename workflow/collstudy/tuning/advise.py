@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
-import math
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -15,10 +11,12 @@ from collstudy.base.errors import StudyError
 from collstudy.base.files import read_csv
 from collstudy.base.statistics import median_interval
 from collstudy.store.described import read_study
-from collstudy.store.measurements import Measurement, measurement, read_measurements, whole
+from collstudy.store.measurements import read_measurements, whole
 from collstudy.study.catalogue import Catalogue
 from collstudy.tuning.emission import rules_path
 from collstudy.tuning.intel import as_intel_reads
+from collstudy.tuning.nearest import Measured, atlas_answer, levels_of, likeness, shape_of
+from collstudy.tuning.question import Question, count_of_nodes
 from collstudy.tuning.readers.dispatch import read
 from collstudy.tuning.readers.known import Known
 from collstudy.tuning.rules import (
@@ -31,42 +29,10 @@ from collstudy.tuning.rules import (
     selected,
 )  # fmt: skip
 
-UNITS = {"": 1, "b": 1, "k": 1024, "kib": 1024, "m": 1 << 20, "mib": 1 << 20, "kb": 1000, "mb": 1_000_000, "g": 1 << 30,
-         "gib": 1 << 30}  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Question:
-    """A collective at a placement and a message size (bytes; None for a collective without one)."""
-
-    collective: str
-    mapping: str
-    nodes: int
-    processes: int
-    size: int | None
-
-    @property
-    def label(self) -> str:
-        """Return one line that describes the question."""
-        size = "" if self.size is None else f", {self.size} B"
-        return f"{self.collective} on {_count(self.nodes)}, {self.processes} processes, mapping {self.mapping}{size}"
-
-
-def _count(nodes: int) -> str:
-    return f"{nodes} node{'s' * (nodes != 1)}"
-
 
 def _reach(values: Sequence[int]) -> str:
     """Return the range of ascending values in words."""
     return f"{values[0]}" if values[0] == values[-1] else f"{values[0]} to {values[-1]}"
-
-
-def parse_size(text: str) -> int:
-    """Convert `64KiB`, `64k` or `65536` to bytes. Raises argparse.ArgumentTypeError."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-zA-Z]*)", text)
-    if not found or found.group(2).lower() not in UNITS:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a size; allowed: 65536, 64KiB, 1MiB and the like")
-    return int(float(found.group(1)) * UNITS[found.group(2).lower()])
 
 
 def answer(folder: Path, question: Question, catalogue: Catalogue) -> tuple[bool, list[str]]:
@@ -284,141 +250,14 @@ def _cells_to_measure(document: dict[str, Any], question: Question, decided: lis
         counts = sorted({whole(row["processes"]) for row in here})
         sizes = sorted({whole(row["size_bytes"]) for row in here if row["size_bytes"]})
         reach = f", {_reach(sizes)} B" if sizes else ""
-        lines.append(f"  decided on {_count(nodes)}: {_reach(counts)} processes{reach}")
+        lines.append(f"  decided on {count_of_nodes(nodes)}: {_reach(counts)} processes{reach}")
     names = ", ".join(dict.fromkeys(one["name"] for one in entry["algorithms"]))
     size = f", sizes around {question.size} B" if question.size is not None else ""
     lines.append(
-        f"  cells to measure: {question.collective} with {names}; mapping {question.mapping}, {_count(question.nodes)}, "
+        f"  cells to measure: {question.collective} with {names}; mapping {question.mapping}, {count_of_nodes(question.nodes)}, "
         f"{question.processes} processes{size}" + "; at least three launches each" * (not document["simulated"])
     )
     return lines
-
-
-@dataclass(frozen=True)
-class Shape:
-    """The shape of a machine's nodes: numbers of cores and sockets."""
-
-    cores: int
-    sockets: int
-
-    @property
-    def text(self) -> str:
-        """Return the shape in words."""
-        return f"{self.cores} cores per node in {self.sockets} socket{'s' * (self.sockets != 1)}"
-
-
-def shape_of(levels: Sequence[tuple[str, int]]) -> Shape | None:
-    """Return the shape of a machine with these levels (name, count), outermost first; None without a node level."""
-    names = [name for name, _ in levels]
-    if "node" not in names:
-        return None
-    inside = levels[names.index("node") + 1 :]
-    sockets = math.prod(count for name, count in inside if name == "socket")
-    return Shape(math.prod(count for _, count in inside), sockets)
-
-
-def likeness(asker: Shape | None, other: Shape | None) -> tuple[float, str]:
-    """Return the distance between two machines (0: same shape; infinite: unknown) and its description."""
-    if asker is None or other is None:
-        return math.inf, "similarity to the requested machine unknown: the nodes of one of them are not described"
-    if asker == other:
-        return 0.0, f"the same shape as the requested machine: {other.text}"
-    distance = abs(math.log2(other.cores / asker.cores)) + abs(math.log2(other.sockets / asker.sockets))
-    return distance, f"differs from the requested machine: {other.text}; the requested one has {asker.text}"
-
-
-def _levels_of(document: dict[str, Any]) -> list[tuple[str, int]]:
-    return [(level["name"], level.get("count", 1)) for level in document["machine"].get("levels", ())]
-
-
-#: A default that is slower than the fastest by at most this factor counts as equal: measurements of one machine by different people
-#: differ by more.
-AS_GOOD = 1.05
-#: Maximum distance of a cell that answers a question: doublings of processes, and half-doublings of size.
-FARTHEST = 2.0
-
-
-@dataclass(frozen=True)
-class Measured:
-    """A machine of the atlas: a real machine with its measurements."""
-
-    study: str
-    label: str
-    levels: Sequence[tuple[str, int]]
-    rows: Sequence[Measurement]
-
-    @classmethod
-    def of(
-        cls, study: str, label: str, levels: Sequence[tuple[str, int]], collective: str, rows: Iterable[Mapping[str, Any]]
-    ) -> Measured:  # fmt: skip
-        """Create from rows of measurements.csv, without flagged or unverified ones."""
-        used = [
-            measurement(row) for row in rows
-            if row["collective"] == collective and not row.get("flag") and row.get("proved") != "FALSE" and row["latency_us"]
-        ]  # fmt: skip
-        return cls(study, label, levels, used)
-
-
-def atlas_answer(measured: Measured, question: Question) -> tuple[bool, list[str]]:
-    """Answer from the nearest measured cell of one machine; return whether there is one, and the lines to print.
-
-    The distance of a cell depends on its numbers of processes and nodes and on its size; another mapping counts like a doubling of
-    processes. A single node does not answer for several nodes, nor vice versa.
-    """
-    cells: dict[tuple, dict[str, list[float]]] = {}
-    for row in measured.rows:
-        if row.collective == question.collective:
-            key = (row.mapping, row.nodes, row.processes, row.size)
-            cells.setdefault(key, {}).setdefault(row.name, []).append(row.value)
-    per_node = math.prod(count for name, count in measured.levels if name not in ("group", "node"))
-    near = {
-        key: distance for key, values in cells.items()
-        if "default" in values and len(values) > 1 and (distance := _distance(question, key, per_node)) <= FARTHEST
-    }  # fmt: skip
-    if not near:
-        return False, []
-    key = min(near, key=lambda one: (near[one], -one[2], one[0]))
-    mapping, _, processes, size = key
-    nodes = _used(key, per_node)
-    latency = {name: median(values) for name, values in cells[key].items()}
-    best = min(latency, key=lambda name: latency[name])
-    slower = latency["default"] / latency[best]
-    exact = (mapping, nodes, processes, size) == (
-        question.mapping, question.nodes, question.processes, question.size,
-    )  # fmt: skip
-    where = f"{processes} processes on {_count(nodes)}, mapping {mapping}" + ("" if size is None else f", {size} B")
-    if best == "default":
-        use = "default (the fastest there)"
-    elif slower <= AS_GOOD:
-        use = f"default (within {100 * (slower - 1):.1f} % of the fastest, {best})"
-    else:
-        use = f"{best}, {latency[best]:.4g} us; the default takes {latency['default']:.4g} us ({100 * (slower - 1):.0f} % more)"
-    launches = min(len(values) for values in cells[key].values())
-    return True, [
-        f"Atlas: {measured.label}, measured (study {measured.study}):",
-        f"  use: {use}",
-        f"  based on: {len(latency)} algorithms {'in this cell' if exact else 'in the nearest measured cell: ' + where}; "
-        f"at least {launches} launch{'es' * (launches != 1)} each",
-    ]
-
-
-def _used(cell: tuple, per_node: int) -> int:
-    """Return the number of nodes that the ranks of a cell use, which need not be all of the allocated ones."""
-    mapping, nodes, processes, _ = cell
-    return -(-processes // per_node) if mapping in ("core", "socket") else min(nodes, processes)
-
-
-def _distance(question: Question, cell: tuple, per_node: int) -> float:
-    mapping, _, processes, size = cell
-    if (size is None) != (question.size is None):
-        return math.inf
-    used = _used(cell, per_node)
-    if (used > 1) != (question.nodes > 1 and question.processes > 1):
-        return math.inf
-    distance = abs(math.log2(processes / question.processes)) + abs(math.log2(used / question.nodes)) / 2
-    if size is not None and question.size:
-        distance += abs(math.log2(size / question.size)) / 2
-    return distance + (mapping != question.mapping)
 
 
 def advise(
@@ -449,7 +288,7 @@ def advise(
         distance = 0.0
         if asker is not None:
             document = read_study(folder)
-            distance, words = likeness(shape_of(asker), shape_of(_levels_of(document)))
+            distance, words = likeness(shape_of(asker), shape_of(levels_of(document)))
             lines.insert(1, f"  {words}")
         answers.append((known, distance, lines))
     decided = {folder.name for folder, (known, *_) in zip(folders, answers, strict=True) if known}

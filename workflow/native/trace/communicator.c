@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* The members of communicators. They are kept until the program ends, because a receive may end after its communicator
  * was freed. */
@@ -47,6 +48,11 @@ static uint64_t mix(uint64_t hash, uint64_t value) {
     return hash;
 }
 
+static bool are_equal(const Members *one, const Members *other) {
+    return one->hash == other->hash && one->size == other->size &&
+           memcmp(one->world, other->world, (size_t)one->size * sizeof *one->world) == 0;
+}
+
 /* Returns the known members that equal `found`, which it keeps or frees. */
 static Members *known_or_kept(Members *found) {
     found->hash = 0xcbf29ce484222325;
@@ -54,7 +60,7 @@ static Members *known_or_kept(Members *found) {
         found->hash = mix(found->hash, (uint64_t)found->world[i]);
     pthread_mutex_lock(&lock);
     Members *same = all;
-    while (same && same->hash != found->hash)
+    while (same && !are_equal(same, found))
         same = same->next;
     if (!same) {
         found->next = all;

@@ -195,7 +195,8 @@ EXPORT int MPI_Improbe(int from, int tag, MPI_Comm comm, int *flag, MPI_Message 
     Call call = enter_on(comm);
     int code = PMPI_Improbe(from, tag, comm, flag, message, told);
     Record record = {0};
-    if (is_recorded(&call, code) && (call.recorded = *flag))
+    call.recorded = is_recorded(&call, code) && *flag;
+    if (call.recorded)
         record = matched(from, tag, comm, told);
     trace_leave(&call, &record, NULL, 0);
     return code;

@@ -1,0 +1,142 @@
+"""Answer from machines of the atlas: the nearest measured cell, and how similar a machine is to the asker's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from collstudy.store.measurements import Measurement, measurement
+from collstudy.tuning.question import Question, count_of_nodes
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The shape of a machine's nodes: numbers of cores and sockets."""
+
+    cores: int
+    sockets: int
+
+    @property
+    def text(self) -> str:
+        """Return the shape in words."""
+        return f"{self.cores} cores per node in {self.sockets} socket{'s' * (self.sockets != 1)}"
+
+
+def shape_of(levels: Sequence[tuple[str, int]]) -> Shape | None:
+    """Return the shape of a machine with these levels (name, count), outermost first; None without a node level."""
+    names = [name for name, _ in levels]
+    if "node" not in names:
+        return None
+    inside = levels[names.index("node") + 1 :]
+    sockets = math.prod(count for name, count in inside if name == "socket")
+    return Shape(math.prod(count for _, count in inside), sockets)
+
+
+def likeness(asker: Shape | None, other: Shape | None) -> tuple[float, str]:
+    """Return the distance between two machines (0: same shape; infinite: unknown) and its description."""
+    if asker is None or other is None:
+        return math.inf, "similarity to the requested machine unknown: the nodes of one of them are not described"
+    if asker == other:
+        return 0.0, f"the same shape as the requested machine: {other.text}"
+    distance = abs(math.log2(other.cores / asker.cores)) + abs(math.log2(other.sockets / asker.sockets))
+    return distance, f"differs from the requested machine: {other.text}; the requested one has {asker.text}"
+
+
+def levels_of(document: dict[str, Any]) -> list[tuple[str, int]]:
+    """Return the levels (name, count) of the machine in a study.json, outermost first."""
+    return [(level["name"], level.get("count", 1)) for level in document["machine"].get("levels", ())]
+
+
+#: A default that is slower than the fastest by at most this factor counts as equal: measurements of one machine by different people
+#: differ by more.
+AS_GOOD = 1.05
+#: Maximum distance of a cell that answers a question: doublings of processes, and half-doublings of size.
+FARTHEST = 2.0
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A machine of the atlas: a real machine with its measurements."""
+
+    study: str
+    label: str
+    levels: Sequence[tuple[str, int]]
+    rows: Sequence[Measurement]
+
+    @classmethod
+    def of(
+        cls, study: str, label: str, levels: Sequence[tuple[str, int]], collective: str, rows: Iterable[Mapping[str, Any]]
+    ) -> Measured:  # fmt: skip
+        """Create from rows of measurements.csv, without flagged or unverified ones."""
+        used = [
+            measurement(row) for row in rows
+            if row["collective"] == collective and not row.get("flag") and row.get("proved") != "FALSE" and row["latency_us"]
+        ]  # fmt: skip
+        return cls(study, label, levels, used)
+
+
+def atlas_answer(measured: Measured, question: Question) -> tuple[bool, list[str]]:
+    """Answer from the nearest measured cell of one machine; return whether there is one, and the lines to print.
+
+    The distance of a cell depends on its numbers of processes and nodes and on its size; another mapping counts like a doubling of
+    processes. A single node does not answer for several nodes, nor vice versa.
+    """
+    cells: dict[tuple, dict[str, list[float]]] = {}
+    for row in measured.rows:
+        if row.collective == question.collective:
+            key = (row.mapping, row.nodes, row.processes, row.size)
+            cells.setdefault(key, {}).setdefault(row.name, []).append(row.value)
+    per_node = math.prod(count for name, count in measured.levels if name not in ("group", "node"))
+    near = {
+        key: distance for key, values in cells.items()
+        if "default" in values and len(values) > 1 and (distance := _distance(question, key, per_node)) <= FARTHEST
+    }  # fmt: skip
+    if not near:
+        return False, []
+    key = min(near, key=lambda one: (near[one], -one[2], one[0]))
+    mapping, _, processes, size = key
+    nodes = _used(key, per_node)
+    latency = {name: median(values) for name, values in cells[key].items()}
+    best = min(latency, key=lambda name: latency[name])
+    slower = latency["default"] / latency[best]
+    exact = (mapping, nodes, processes, size) == (
+        question.mapping, question.nodes, question.processes, question.size,
+    )  # fmt: skip
+    where = f"{processes} processes on {count_of_nodes(nodes)}, mapping {mapping}" + (
+        "" if size is None else f", {size} B"
+    )
+    if best == "default":
+        use = "default (the fastest there)"
+    elif slower <= AS_GOOD:
+        use = f"default (within {100 * (slower - 1):.1f} % of the fastest, {best})"
+    else:
+        use = f"{best}, {latency[best]:.4g} us; the default takes {latency['default']:.4g} us ({100 * (slower - 1):.0f} % more)"
+    launches = min(len(values) for values in cells[key].values())
+    return True, [
+        f"Atlas: {measured.label}, measured (study {measured.study}):",
+        f"  use: {use}",
+        f"  based on: {len(latency)} algorithms {'in this cell' if exact else 'in the nearest measured cell: ' + where}; "
+        f"at least {launches} launch{'es' * (launches != 1)} each",
+    ]
+
+
+def _used(cell: tuple, per_node: int) -> int:
+    """Return the number of nodes that the ranks of a cell use, which need not be all of the allocated ones."""
+    mapping, nodes, processes, _ = cell
+    return -(-processes // per_node) if mapping in ("core", "socket") else min(nodes, processes)
+
+
+def _distance(question: Question, cell: tuple, per_node: int) -> float:
+    mapping, _, processes, size = cell
+    if (size is None) != (question.size is None):
+        return math.inf
+    used = _used(cell, per_node)
+    if (used > 1) != (question.nodes > 1 and question.processes > 1):
+        return math.inf
+    distance = abs(math.log2(processes / question.processes)) + abs(math.log2(used / question.nodes)) / 2
+    if size is not None and question.size:
+        distance += abs(math.log2(size / question.size)) / 2
+    return distance + (mapping != question.mapping)
