@@ -173,14 +173,30 @@ def test_the_readme_says_what_the_format_cannot_express() -> None:
     assert "can express" not in emission.readme(STUDY, placements(rows), CONFIG.catalogue, None)
 
 
-def test_the_header_says_what_applies_outside_of_the_measured_sizes() -> None:
-    (found,) = placements([Decision("bcast", "core", 1, 4, 64, "linear", (), 10.0)])
-    text = "\n".join(emission.header_of(STUDY, found))
-    assert selected(found.tables["bcast"], 4, 8).algorithm == "linear"
-    assert text.endswith("the library decides; the rule of the smallest measured size also applies to smaller ones.")
-    (found,) = placements([Decision("bcast", "core", 1, 4, 64, "linear", (), 10.0)], of_program=True)
-    assert selected(found.tables["bcast"], 4, 8).algorithm == "default"
-    assert emission.header_of({**STUDY, "program": {"name": "p"}}, found)[-1].endswith("the library decides.")
+def test_the_default_applies_outside_of_the_measured_sizes() -> None:
+    """Below half of the smallest size, unless that is one element, and from twice the largest one on."""
+
+    def chosen(smallest: int) -> list[str]:
+        rows = [Decision("bcast", "core", 1, 4, size, "linear", (), 10.0) for size in (smallest, 1024)]
+        (found,) = placements(rows)
+        assert (
+            emission.header_of(STUDY, found)[-1] == "Outside of the measured sizes and processes the library decides."
+        )
+        return [selected(found.tables["bcast"], 4, size).algorithm for size in (0, 31, 32, 2047, 2048)]
+
+    assert chosen(64) == ["default", "default", "linear", "linear", "default"]
+    assert chosen(8) == ["linear", "linear", "linear", "linear", "default"]
+
+
+def test_a_measured_default_is_no_rule_beyond_the_measured_sizes() -> None:
+    """Intel MPI's variables apply the nearest measured rule to all other sizes."""
+    sizes = {64: "default", 1024: "linear"}
+    rows = [Decision("bcast", "core", 1, 4, size, algorithm, (), 10.0) for size, algorithm in sizes.items()]
+    (found,) = placements(rows, of_program=True)
+    assert [(rule.size, rule.algorithm) for rule in found.tables["bcast"][4] if not rule.beyond] == [
+        (0, "default"),
+        (1024, "linear"),
+    ]
 
 
 def test_a_host_file_and_the_releases_of_open_mpi(folder: Path) -> None:

@@ -34,8 +34,8 @@ def test_verified_counts_are_on_and_off_the_grid():
     assert [count for count, on_grid in found if on_grid] == [4, 16, 24, 48]
     assert all(count not in (2, 4, 8, 16, 24, 32, 48) for count, on_grid in found if not on_grid)
     assert verifying.verified_counts([2]) == [(2, True)]
-    # Over a range of 128 and more only midpoints are decided, which R rounds to even numbers (fill_counts() in tuning.R).
-    assert verifying.verified_counts([127, 256]) == [(127, True), (256, True), (192, False)]
+    # Over a range of 512 and more only midpoints are decided, which R rounds to even numbers (fill_counts() in tuning.R).
+    assert verifying.verified_counts([127, 1024]) == [(127, True), (1024, True), (576, False)]
 
 
 def test_sizes_between_those_that_decided():

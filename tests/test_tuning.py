@@ -408,6 +408,8 @@ def test_mpich_only_where_one_algorithm_serves_all_sizes():
         left = trees.variables(placements(decisions(table))[0], CATALOGUE, [])
         assert "export" not in left
         assert "bcast: left to MPICH" in left
+    above = trees.variables(placements(decisions({4: {64: "binomial", 128: "binomial"}}))[0], CATALOGUE, [])
+    assert above == one
     nothing = trees.variables(placements(decisions({4: {1: "default", 8: "default"}}))[0], CATALOGUE, [])
     assert "export" not in nothing and "left to MPICH (default)" in nothing
 
@@ -430,7 +432,7 @@ def test_library_rules_of_indistinguishable_counts_are_those_of_the_largest():
 
 
 def test_library_rules_for_alltoallv_count_all_that_a_rank_sends():
-    (found,) = placements(decisions({48: {16: "node", 64: "pairwise"}}, "alltoallv"))
+    (found,) = placements(decisions({48: {8: "node", 64: "pairwise"}}, "alltoallv"))
     text = writers.library_rules(found, CATALOGUE, [], {"alltoallv": [(48, 2)]})
     assert numbers_in(text)[:2] == [
         ["alltoallv", "2", "24", str(64 * 48 - 1), "->", "node"],

@@ -74,8 +74,8 @@ read_decided <- function(study) {
 #' Add the share of its time that each operation is predicted to keep (`kept`), from the rules that the replay uses
 #'
 #' As in collstudy/tuning/writers.py, communicators with the same nodes and ranks per node (rounded up) have the rules
-#' of the largest decided one. As in rules.py, a rule applies from its size to the next; the first one also to smaller
-#' sizes, the last one up to twice its size. The share is 1 for all other operations.
+#' of the largest decided one. A rule applies from its size to the next, within [has_rules()]. The share is 1 for all
+#' other operations.
 #' @noRd
 predict_operations <- function(operations, decided) {
   operations$kept <- rep(1, nrow(operations))
@@ -91,9 +91,9 @@ predict_operations <- function(operations, decided) {
     rules <- semi_join(decided, cells[i, ], keys)
     known <- arrange(filter(rules, is.finite(.data$kept)), .data$size_bytes)
     if (nrow(known) == 0) next
-    largest <- max(rules$size_bytes)
+    barrier <- max(rules$size_bytes) == 0
     mine <- vctrs::vec_in(wanted, cells[i, ])
-    mine <- which(mine & (largest == 0 | operations$size_bytes < 2 * largest))
+    mine <- which(mine & (barrier | has_rules(operations$size_bytes, rules$size_bytes)))
     operations$kept[mine] <- known$kept[pmax(1, findInterval(operations$size_bytes[mine], known$size_bytes))]
   }
   operations

@@ -149,8 +149,8 @@ compare_policies <- function(cells, tuned, single) {
 }
 
 #' The algorithm that a rules file of the decisions selects at each place: that of the largest decided size that is not
-#' above the size of the place, for smaller sizes that of the smallest decided one, and from twice the largest decided
-#' size on the default
+#' above the size of the place, below the smallest decided size that of this size, and the default outside of
+#' [has_rules()]
 #' @noRd
 rule_at <- function(decisions, places) {
   size <- function(data) coalesce(data$size_bytes, -1)
@@ -163,9 +163,8 @@ rule_at <- function(decisions, places) {
   judged <- split(seq_len(nrow(places)), key(places))
   for (place in intersect(names(judged), names(of))) {
     rules <- of[[place]]
-    largest <- max(limits[rules])
     at <- judged[[place]]
-    at <- at[largest < 0 | sizes[at] < max(2 * largest, 1)]
+    at <- at[max(limits[rules]) < 0 | has_rules(sizes[at], limits[rules])]
     found[at] <- decisions$algorithm[rules][pmax(1, findInterval(sizes[at], limits[rules]))]
   }
   found
@@ -241,4 +240,12 @@ summarise_shared <- function(results) {
     )
   }
   bind_rows(lost(group_by(rows, .data$collective)), mutate(lost(rows), collective = "all", .before = 1))
+}
+
+#' Whether a file has rules for some sizes, as in collstudy/tuning/rules.py: from half of the smallest decided size on
+#' (from 0 if that has at most 8 bytes), and below twice the largest one
+#' @noRd
+has_rules <- function(sizes, decided) {
+  bounds <- range(decided)
+  (bounds[1] <= 8 | sizes >= bounds[1] / 2) & sizes < max(2 * bounds[2], 1)
 }

@@ -54,12 +54,9 @@ def _library_path(folder: Path, placement: Placement) -> Path:
     return folder / f"coll-{placement.name}.rules"
 
 
-def header_of(study: dict[str, Any], placement: Placement, outside: str = "") -> list[str]:
+def header_of(study: dict[str, Any], placement: Placement, outside: str = "the library decides") -> list[str]:
     """Return comment lines with purpose and data, for formats that support comments; *outside*: what applies to other calls."""
     how = study["provenance"]
-    if not outside:
-        first = "" if study.get("program") else "; the rule of the smallest measured size also applies to smaller ones"
-        outside = f"the library decides{first}"
     kind = "simulated" if study["simulated"] else "measured"
     return [
         f"Study {study['name']}: {study['title']}",

@@ -1,7 +1,7 @@
 """Convert decisions (`results/<study>/tuning/decisions.csv`, made in R) to rules by placement; writers.py writes the files.
 
-There is one file per placement (mapping, nodes; see placements()). Above the measured sizes and outside the measured processes,
-rules select the library's default; the rule of the smallest measured size also applies to smaller ones.
+There is one file per placement (mapping, nodes; see placements()). Outside of the measured sizes (below half of the smallest one,
+unless that has at most 8 bytes, and from twice the largest one on) and processes, rules select the library's default.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from collstudy.store.measurements import whole
 from collstudy.study.cells import library_text
 from collstudy.study.openmpi_numbers import NUMBERS, reads_version_2
 
+#: A size in bytes, that of one element: the rule of a smallest measured size up to it also applies to all smaller sizes.
+SMALLEST = 8
 #: Open MPI's collectives in the order of their numbers (COLLTYPE_T of ompi/mca/coll/base/coll_base_functions.h, 4.1 to 6.0).
 COLLTYPES = (
     "allgather", "allgatherv", "allreduce", "alltoall", "alltoallv", "alltoallw", "barrier", "bcast", "exscan", "gather",
@@ -189,14 +191,17 @@ def placements(
 
 
 def _merge_sizes(rows: list[Decision], withdrawn: set[tuple], classes: bool) -> tuple[Rule, ...]:
-    """Return the rules of one process count in ascending order, from size 0 on; from twice the largest measured size on, the default.
-    With *classes*, each rule starts at the power of two up to its size, and the default applies between classes.
+    """Return the rules of one process count in ascending order, from size 0 on; below half of the smallest measured size, unless that
+    is at most SMALLEST, and from twice the largest one on, the default. With *classes*, each rule starts at the power of two up to its
+    size, and the default applies between classes.
     """
     rules: list[Rule] = []
     gains: list[list[float]] = []
 
     def add(rule: Rule) -> None:
-        if not rules or (rules[-1].algorithm, rules[-1].parameters) != (rule.algorithm, rule.parameters):
+        if rules and (rules[-1].algorithm, rules[-1].parameters) == (rule.algorithm, rule.parameters):
+            rules[-1] = replace(rules[-1], beyond=rules[-1].beyond and rule.beyond)
+        else:
             rules.append(rule)
             gains.append([])
 
@@ -204,12 +209,14 @@ def _merge_sizes(rows: list[Decision], withdrawn: set[tuple], classes: bool) -> 
     for row in sorted(rows, key=lambda row: row.size or 0):
         key = (row.collective, row.mapping, row.nodes, row.processes, row.size)
         choice = ("default", ()) if key in withdrawn else row.choice
-        size = row.size or 0
+        size = start = row.size or 0
         if classes and size:
-            size = 1 << (size.bit_length() - 1)
-            if size > end:
-                add(Rule(end, "default", beyond=True))
-        add(Rule(size if rules else 0, *choice))
+            size = start = 1 << (size.bit_length() - 1)
+        elif not rules:
+            start = (size + 1) // 2 if size > SMALLEST else 0
+        if start > end and (classes or not rules):
+            add(Rule(end, "default", beyond=True))
+        add(Rule(start if rules else 0, *choice))
         gains[-1] += [row.gain_pct] if row.gain_pct is not None and choice[0] != "default" else []
         # Empty messages are a class of their own; a collective without sizes has no end.
         end = 2 * size or int(row.size is not None)

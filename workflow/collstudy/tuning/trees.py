@@ -47,8 +47,8 @@ def variables(placement: Placement, catalogue: Catalogue, header: list[str]) -> 
         measured = {count: [rule for rule in rules if not rule.beyond] for count, rules in table.items()}
         # If only the default was decided, unmeasured cells have the same entry.
         largest = max((count for count, rules in measured.items() if rules), default=0)
-        used = {rule.text for rule in measured[largest] or table[0]}
-        rule = table[largest][0]
+        rules = measured[largest] or table[0]
+        used, rule = {rule.text for rule in rules}, rules[0]
         alone = len(used) == 1 and rule.algorithm != "default"
         chosen = catalogue.settings(collective, rule.algorithm, dict(rule.parameters), "mpich") if alone else None
         if chosen is None:

@@ -243,6 +243,11 @@ test_that("a rule is judged by what its file says at a size that did not decide"
   )
   # The file ends at twice the largest size, and has no rule for 8 processes.
   expect_equal(rule_at(rules, places), c("chain", "chain", "linear", "linear", "default", "default"))
+  # Its rules begin at half of the smallest size, unless that is one element.
+  expect_equal(
+    rule_at(dplyr::mutate(rules, size_bytes = 4 * size_bytes), places),
+    c("default", "chain", "chain", "chain", "chain", "default")
+  )
   barrier <- tibble::tibble(mapping = "core", processes = 4, size_bytes = NA_real_, algorithm = "linear")
   expect_equal(rule_at(barrier, barrier), "linear")
   empty <- tibble::tibble(mapping = "core", processes = 4, size_bytes = 0, algorithm = "linear")
