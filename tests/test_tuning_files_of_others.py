@@ -201,6 +201,12 @@ def test_errors_in_rules_of_the_collectives_library(tmp_path):
     assert "never applies: line 4 applies first in all its cases" in found[9]
 
 
+def test_all_gaps_between_numbers_of_ranks_are_one_note(tmp_path):
+    text = "".join(f"bcast 1 {2**i} * -> node\n" for i in range(9))
+    said = "bcast: no rule for 3, 5 to 7, 9 to 15, ..., 129 to 255 ranks: the library decides"
+    assert faults(tmp_path, text, notes=True) == [(2, said)]
+
+
 def test_nobody_converts_to_rules_of_the_collectives_library(tmp_path, capsys):
     path = written(tmp_path, COLL)
     with pytest.raises(SystemExit):

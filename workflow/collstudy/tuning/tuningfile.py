@@ -158,15 +158,17 @@ def _starts(span: Span, others: list[Span]) -> list[int]:
 
 
 def _gaps(rules: list[FileRule]) -> Iterator[Fault]:
-    """Yield notes on ranges of ranks or bytes between rules for which there is no rule."""
+    """Yield notes on ranges of bytes between rules, and one on all ranges of ranks, for which there is no rule."""
     groups: dict[tuple, list[FileRule]] = {}
     for rule in rules:
         groups.setdefault((rule.ranks, rule.nodes, rule.ppn, rule.total, rule.conditions), []).append(rule)
     for own in groups.values():
         for line, low, high in _between([(rule.sizes, rule.line) for rule in own]):
             yield Fault(line, f"{own[0].collective}: no rule for {low} to {high} bytes: the library decides", note=True)
-    for line, low, high in _between([(rule.ranks, rule.line) for rule in rules]):
-        yield Fault(line, f"{rules[0].collective}: no rule for {low} to {high} ranks: the library decides", note=True)
+    if found := list(_between([(rule.ranks, rule.line) for rule in rules])):
+        ranges = [f"{low} to {high}" if low < high else f"{low}" for _, low, high in found]
+        words = ", ".join(ranges if len(ranges) < 6 else [*ranges[:3], "...", ranges[-1]])
+        yield Fault(found[0][0], f"{rules[0].collective}: no rule for {words} ranks: the library decides", note=True)
 
 
 def _between(spans: list[tuple[Span, int]]) -> Iterator[tuple[int, int, int]]:
