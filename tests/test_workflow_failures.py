@@ -269,7 +269,7 @@ def test_interrupted_and_started_again(checkout: Checkout, interrupt: Callable[[
     """Ctrl-C (to the jobs as well) and `kill -INT` (only to the run) end a run with one line, without tracebacks and without reporting
     the jobs that they ended as failed.
     """
-    text = TINY.replace("[2, 4]", "{from: 2, to: 48, step: 4}").replace("iterations: 3", "iterations: 20")
+    text = TINY.replace("[2, 4]", "{from: 2, to: 48, step: 4}").replace("iterations: 3", "iterations: 40")
     checkout.write("config/studies/tiny.yaml", text)
     command = [sys.executable, "-m", "collstudy", "run", "--studies", "tiny", "--", MEASURED]
     environment = {**os.environ, "PYTHONPATH": str(checkout.folder / "workflow")}
