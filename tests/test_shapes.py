@@ -107,6 +107,7 @@ SLURM = {"SLURM_JOB_NODELIST": "n[1-2]", "SLURM_TASKS_PER_NODE": "4(x2)"}
         (("-n", "4", *HOSTS, "--map-by", "node"), {}, "openmpi-node-n2.rules"),
         (("-n", "4", *HOSTS, "--map-by", "ppr:2:node"), {}, "openmpi-core-n2.rules"),
         (("-N", "4", "-H", "a:4,b:4", "-map-by", "core"), {}, "openmpi-core-n2.rules"),
+        (("-N", "4", "-H", "a:4,b:4"), {}, "openmpi-core-n2.rules"),
         (("--host=a,a,b,b", "--map-by=node"), {}, "openmpi-node-n2.rules"),
         (("-n", "8", "--map-by", "core"), SLURM, "openmpi-core-n2.rules"),
         (("--map-by", "node", "--bind-to", "core", "-x", "NAME=1", "--mca", "btl", "self"), SLURM, "openmpi-node-n2.rules"),
@@ -145,6 +146,16 @@ def test_an_unknown_shape_starts_without_a_file_and_says_so(
     arguments, said = started(folder, *words, "./program", **variables)
     assert arguments == [*words, "./program"]
     assert said.startswith("mpirun-tuned: started without a tuning file: ") and why in said and said.count("\n") == 1
+
+
+def test_a_single_measured_mapping_is_not_that_of_every_job(tmp_path: Path) -> None:
+    """Without --map-by, mpirun maps more than two ranks by socket or NUMA domain."""
+    fake_mpirun(tmp_path, "5.0.11")
+    tuning = tmp_path / "results" / "tuning"
+    rows = [Decision("bcast", "core", 1, 4, 8, "chain", (), 10.0)]
+    emission.emit(STUDY, placements(rows), CONFIG.catalogue, tuning, NUMBERS)
+    arguments, said = started(tuning, "-n", "4", "./program")
+    assert not file_of(arguments) and "--map-by is missing; measured: core" in said
 
 
 def test_a_mapping_that_options_do_not_determine_gets_no_file(tmp_path: Path) -> None:

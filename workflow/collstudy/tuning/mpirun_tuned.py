@@ -125,7 +125,7 @@ def shape_of(words, environment):
     policy = policy or next(
         (environment[k] for k in ("OMPI_MCA_" + POLICIES[0], "PRTE_MCA_" + POLICIES[1]) if k in environment), None
     )
-    cycle = None
+    cycle = "" if per_node else None  # -N 4 is --map-by ppr:4:node
     if policy:
         kind = policy.split(":")
         resource = re.fullmatch(r"ppr:(\d+):(\w+)(:.*)?", policy)
@@ -162,12 +162,10 @@ def filled(ranks, counts):
 
 def choice(shapes, nodes, ranks, cycle):
     """Return the entry of shapes.json for a shape. Raises Unknown if the shape was not measured."""
-    if cycle is None:
+    if cycle is None:  # mpirun's own mapping depends on its version and the number of ranks
         mappings = sorted({entry["mapping"] for entry in shapes})
-        if len(mappings) > 1:
-            raise Unknown("--map-by is missing; measured: " + ", ".join(mappings))
-    else:
-        shapes = [entry for entry in shapes if ([*entry["cycle"], ""])[0] == cycle]
+        raise Unknown("--map-by is missing; measured: " + ", ".join(mappings))
+    shapes = [entry for entry in shapes if ([*entry["cycle"], ""])[0] == cycle]
     fits = []
     for entry in shapes:
         low, high = entry["nodes"].get(str(nodes), (1, 0))
@@ -178,8 +176,7 @@ def choice(shapes, nodes, ranks, cycle):
         raise Unknown(f"--map-by {cycle or 'core'} may be one of the measured mappings {', '.join(mappings)}")
     if fits:
         return fits[0]
-    where = "" if cycle is None else f" by {cycle or 'core'}"
-    raise Unknown(f"{ranks} ranks on {nodes} node{'s' * (nodes > 1)}{where} were not measured")
+    raise Unknown(f"{ranks} ranks on {nodes} node{'s' * (nodes > 1)} by {cycle or 'core'} were not measured")
 
 
 def release(mpirun):
