@@ -62,10 +62,11 @@ data_table("bcast-words", n = "line03", columns = "n", caption = "One row.")
 
 @pytest.fixture(scope="module", params=RENDERERS)
 def made(request, tmp_path_factory) -> dict:
-    """Render a report of four studies, one of them without results, in a folder with a blank in its name."""
+    """Render a report of four studies, one of them without results, in a folder with a blank in its name, which is a link."""
     if not shutil.which("Rscript"):
         pytest.skip("Rscript is not on PATH")
     results = tmp_path_factory.mktemp("my results") / "re sults"
+    results.symlink_to(tmp_path_factory.mktemp("elsewhere"))
     make_study(results, "simulated-one", True, NASTY)
     make_study(results, "measured-one", False, "Plain title")
     make_pair(results, "two-ranks")
@@ -99,6 +100,10 @@ def test_page_loads_nothing(made):
     sheets = [urllib.request.urlopen(a).read().decode() for a in made["parser"].loads if a.startswith("data:text/css")]
     for sheet in [made["page"].split("<body", 1)[0], *sheets]:
         assert not re.search(r"url\(\s*['\"]?(https?:)?//|@import", sheet)
+
+
+def test_files_are_named_as_the_user_named_the_results(made):
+    assert "re sults/two-ranks/measurements.csv" in made["text"] and "elsewhere" not in made["text"]
 
 
 def pages_of(made) -> dict[str, str]:

@@ -55,10 +55,10 @@ def _front(results: Path, studies: list[str]) -> None:
 def render(arguments: argparse.Namespace) -> int:
     """Render the report; exit status 1 where it cannot be made."""
     project = Project(results=arguments.results)
-    results = project.results.resolve()
+    results = project.results.absolute()
     job = Job(
         results=results, studies=tuple(dict.fromkeys(arguments.studies)),
-        output=(arguments.output or results / "report").resolve(), build=results / BUILD,
+        output=(arguments.output or results / "report").absolute(), build=results / BUILD,
         source=arguments.source.resolve(), command=shlex.join(["python", "-m", "collstudy", *sys.argv[1:]]),
         revision=arguments.revision, single_file=arguments.single_file,
         texts=arguments.texts or project.configuration.folder / "studies",
@@ -94,8 +94,8 @@ def publish(arguments: argparse.Namespace) -> None:
         _front(project.results, studies)
         _render(
             Job(
-                results=project.results.resolve(), studies=tuple(studies), single_file=True, source=REPORT_SOURCE,
-                output=(project.results / "report").resolve(), build=(project.results / BUILD).resolve(),
+                results=project.results.absolute(), studies=tuple(studies), single_file=True, source=REPORT_SOURCE,
+                output=(project.results / "report").absolute(), build=(project.results / BUILD).absolute(),
                 command=shlex.join(["python", "-m", "collstudy", *sys.argv[1:]]), revision="",
                 texts=project.configuration.folder / "studies",
             )

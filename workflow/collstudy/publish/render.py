@@ -24,7 +24,7 @@ def write_front(results: Path, studies: Sequence[str]) -> None:
     """Write the tables of the front page of a report of these studies, `results/front/`. Raises StudyError."""
     script = ROOT / "workflow" / "scripts" / "analyse.R"
     # The page names files in the results folder.
-    run(["Rscript", script, "front", os.path.relpath(results.resolve()), ",".join(studies)], Path.cwd(), "front page")
+    run(["Rscript", script, "front", os.path.relpath(results), ",".join(studies)], Path.cwd(), "front page")
 
 
 def render(job: Job, wanted: str = "auto") -> None:
