@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
@@ -15,7 +16,7 @@ import pytest
 from collstudy.base.errors import StudyError
 from collstudy.launch.execute import LaunchFailed, Started, execute
 from collstudy.launch.runner import run_block
-from collstudy.plan.blocks import Block, Task, block_bytes, pending, read_block, write_blocks
+from collstudy.plan.blocks import Block, Task, block_bytes, pending, read_block, slurm_resources, write_blocks
 from collstudy.project.studies import Project
 from collstudy.store.records import Summary
 from collstudy.store.store import Store
@@ -85,6 +86,16 @@ def test_a_block_has_the_name_of_its_whole_content(checkout: Checkout, tmp_path:
         replace(block, tasks=(replace(first, work=replace(first.work, pattern="chain")), *block.tasks[1:])),
     ]
     assert len({one.name for one in (block, *others)}) == 5
+
+
+def test_a_job_has_time_for_a_launch_that_hangs(checkout: Checkout, tmp_path: Path) -> None:
+    """Otherwise Slurm ends every job before the launch's own time limit, and its cell never counts as failed."""
+    block = block_of(checkout)
+    hanging = replace(block, machine=replace(block.machine, kind="slurm", launch_time_limit_s=900.0))
+    assert 2 + 15 <= slurm_resources(hanging, Store(tmp_path))["runtime"] <= 2 + 15 + 1
+    # The margin of a long block suffices.
+    long = replace(hanging, tasks=tuple(replace(task, seen_s=1000.0, have=9) for task in hanging.tasks))
+    assert long.minutes() == math.ceil(2 + 1.5 * long.seconds / 60)
 
 
 def test_cells_of_two_studies_get_the_launches_that_both_need(checkout: Checkout) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from collstudy.base.files import write_atomically, write_if_changed
-from collstudy.plan.estimates import MARGIN, estimate_launch_s
+from collstudy.plan.estimates import MARGIN, estimate_launch_s, limit_s
 from collstudy.store.records import Summary
 from collstudy.store.store import Store
 from collstudy.study.cells import cell_from
@@ -82,11 +82,13 @@ class Block:
     def minutes(self, attempt: int = 1) -> int:
         """Return the time limit (minutes) of the Slurm job: set-up, and the remaining launches with a margin.
 
-        If an attempt stored nothing, the estimate was too low, so the next attempt requests more.
+        If an attempt stored nothing, the estimate was too low, so the next attempt requests more. There is time for one launch that
+        hangs until its own limit: if Slurm always ended it first, its cell would never count as failed, and no run would complete.
         """
         factor = attempt if all(task.seen_s is None for task in self.tasks) else 1
         setup = self.machine.slurm.get("setup_minutes", SETUP_MINUTES)
-        return max(1, math.ceil(setup + factor * MARGIN * self.seconds / 60))
+        hanging = max(limit_s(task.work, self.machine) for task in self.tasks)
+        return max(1, math.ceil(setup + max(factor * MARGIN * self.seconds, self.seconds + hanging) / 60))
 
     @property
     def processes(self) -> int:

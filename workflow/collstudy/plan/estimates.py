@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from collstudy.study.cells import Cell
+from collstudy.study.machines import Machine
 from collstudy.study.names import APPLICATIONS
 from collstudy.study.traces import Replay, Run, Trace
 from collstudy.study.work import Work
@@ -20,11 +21,17 @@ HERE_S = 60.0
 REPLAY_S = 20.0
 
 
+def limit_s(work: Work, machine: Machine) -> float:
+    """Return the time limit (s) of one launch."""
+    own = work.application.limit_s if isinstance(work, Trace | Run) else None
+    return own or machine.launch_time_limit_s
+
+
 def estimate_launch_s(work: Work) -> float:
     """Return the rough wall time (s) of one launch."""
     if isinstance(work, Trace | Run):
         # The duration of an application is unknown: assume its time limit, for which a job must allow.
-        limit = work.application.limit_s or work.machine.launch_time_limit_s
+        limit = limit_s(work, work.machine)
         return (limit if work.machine.kind == "slurm" else min(limit, HERE_S)) / MARGIN
     if isinstance(work, Replay):
         return REPLAY_S
