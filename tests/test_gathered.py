@@ -47,6 +47,12 @@ def test_the_studies_come_along_and_what_is_not_here_is_named(project):
     assert len(left_out) == 1 and "study two is left out: no file matches" in left_out[0]
 
 
+def test_its_status_does_not_call_it_imported(project, checkout):
+    """The studies that it gathers may have been measured here."""
+    printed = checkout.collstudy("status", "all").stdout.splitlines()
+    assert printed[-2:] == [f"{name}: imported or gathered data, nothing to measure" for name in ("all", "one")]
+
+
 def test_a_chapter_without_studies_to_gather_is_refused(project, checkout):
     text = (checkout.folder / "config" / "studies" / "one.yaml").read_text()
     checkout.write("config/studies/three.yaml", text + "chapter: atlas\n")

@@ -80,7 +80,9 @@ def test_a_package_has_traces_replays_and_runs(tmp_path: Path, monkeypatch: pyte
         "traces/app.x_here_p4-aaaaaaaaaaaaaaaa", "replays/app.x_there_core_p8-bbbbbbbbbbbbbbbb",
         "traces/app-v1.2_here_p4-cccccccccccccccc",
     ]  # fmt: skip
-    others = ["traces/app.x_here_p4-aaaaaaaaaaaaaaaa.damaged-1", "traces/app_here_p4-dddddddddddddddd"]
+    others = [
+        "traces/app.x_here_p4-aaaaaaaaaaaaaaaa.damaged-1", "traces/app_here_p4-dddddddddddddddd", "traces/.stage-aaaaaaaaaaaaaaaa",
+    ]  # fmt: skip
     for folder in (*mine, *others):
         (results / folder / "log").mkdir(parents=True)
         (results / folder / "about.json").write_text(json.dumps({"provenance": {"seconds": 20}}))
@@ -97,6 +99,14 @@ def test_a_package_has_traces_replays_and_runs(tmp_path: Path, monkeypatch: pyte
         f"results/{name}" for name in stored
     }
     assert "| Mine (mine) | `./study run mine -- --config results=again` | 1 min 30 s |" in found["ARTIFACT.md"]
+
+
+def test_a_study_without_measurements_of_its_own_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may have imported its data, or gathered the measurements of other studies."""
+    _, results = small(tmp_path, monkeypatch)
+    (results / "mine" / "cells.csv").write_text("cell\n")
+    line = "| Mine (mine) | `./study reanalyse` | no measurements of its own (imported or gathered) |"
+    assert line in packed(results, tmp_path / "publish")["ARTIFACT.md"].splitlines()
 
 
 def test_a_package_agrees_with_its_digests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,6 +132,7 @@ def test_files_analysed_again_are_not_reported_as_changed(tmp_path: Path, monkey
     table = results / "mine" / "tables" / "a.csv"
     table.parent.mkdir()
     table.write_text("1\n")
+    (results / "mine" / "tables" / "index.csv").write_text("file\ntables/a.csv\n")
     made.note(results, "mine", "analyse")
     monkeypatch.setattr(again, "_call", lambda command: table.write_text("1.0\n"))
     assert main(["--results", str(results), "reanalyse", "mine"]) == 0

@@ -69,7 +69,7 @@ def status(arguments: argparse.Namespace) -> None:
             state = project.state(source)
             left += len(state.lacking) - state.failed
             if source.inputs() and not state.work:
-                lines.append(f"{source.study.name}: imported data, nothing to measure")
+                lines.append(f"{source.study.name}: imported or gathered data, nothing to measure")
             else:
                 lines.append(progress_line(source.study.name, state, project.results, project.store))
         # Overwrite the previous output on a terminal; append in a log.

@@ -216,6 +216,8 @@ def _stored(results: Path, study: str) -> list[Path]:
     wanted = {_digest(name) for name in names}
     patterns = ("cells/*/*.json", "runs/*.json", "traces/*", "replays/*") if wanted else ()
     found = [path for pattern in patterns for path in results.glob(pattern) if _digest(path.name) in wanted]
+    # An interrupted trace or replay leaves its hidden folder.
+    found = [path for path in found if not path.name.startswith(".")]
     if trace:
         # The tables of a program do not list its runs.
         found += results.glob(f"runs/{trace.rpartition('-')[0]}_*.json")
@@ -291,7 +293,7 @@ def artifact(results: Path, studies: list[str]) -> str:
     for name in studies:
         document = read_study(results / name)
         seconds = measured_seconds(results, name)
-        time = clock(seconds) if seconds else "imported data: nothing to measure"
+        time = clock(seconds) if seconds else "no measurements of its own (imported or gathered)"
         command = f"`./study run {name} -- --config results=again`" if seconds else "`./study reanalyse`"
         study = f"{_cell(document['title'])} ({name})"
         lines.append(f"| {study} | {command} | {time} |")
