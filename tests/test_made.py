@@ -181,9 +181,11 @@ def test_the_parts_of_a_study_are_noted_apart(tmp_path: Path) -> None:
     for name in (*names, "tuning/x.rules", "tuning/decisions.csv", "tables/a.csv.damaged-1/mine.txt"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text("x")
+    for kind, listed in (("tables", "a.csv"), ("models", "b.csv"), ("figures", "c.svg")):
+        (folder / kind / "index.csv").write_text(f"file\n{kind}/{listed}\n")
     made.note(tmp_path, "tiny", "collect")
     made.note(tmp_path, "tiny", "analyse")
-    assert made.changed(folder) == {} and made.count(folder) == 5
+    assert made.changed(folder) == {} and made.count(folder) == 8
     # Tables of other rules, and files that no rule made, are not included.
     (folder / "tables" / "tuning-x.csv").write_text("y")
     (folder / "tables" / "mine.csv").write_text("y")
@@ -311,3 +313,25 @@ def test_sources_have_a_digest_also_below_a_folder_called_tests(checkout: Checko
     before = digest()
     (moved / "workflow" / "analysis" / "R" / "new.R").write_text("# Another file.\n")
     assert digest() != before
+
+
+def test_what_a_study_no_longer_makes_is_neither_reported_nor_published(checkout: Checkout) -> None:
+    """Without `tuning` and the second collective, the report must not show the decisions and tables of the earlier definition."""
+    folder = checkout.folder / "results" / "tiny"
+    targets = [f"results/tiny/{name}" for name in ("tables/index.csv", "tuning/sentences.csv", "tuning/README.md")]
+    barrier = "  - {collective: barrier, algorithms: [default, linear], mappings: [core], processes: [2, 4]}\n"
+    checkout.write("config/studies/tiny.yaml", TINY + barrier + "analysis: {tuning: {}}\n")
+    run(checkout, "--cores", "2", *targets)
+    (folder / "tables" / "mine.csv").write_text("kept")
+    before = set(files(folder))
+    assert {"tables/barrier-winners.csv", "tables/tuning-regret.csv", "tuning/openmpi-core-n1.rules"} <= before
+    checkout.write("config/studies/tiny.yaml", TINY)
+    printed = run(checkout, "--cores", "2", targets[0])
+    assert "files of an earlier definition of the study are moved to results/tiny/.earlier" in printed
+    after = {name for name in files(folder) if not name.startswith(".")}
+    assert not [name for name in after if name.startswith("tuning/") or "tuning-" in name or "barrier" in name]
+    assert "tables/bcast-winners.csv" in after and (folder / "tables" / "mine.csv").read_text() == "kept"
+    gone = {name for name in before - after if not name.startswith("figures/main/")}
+    assert gone <= {name.removeprefix(".earlier/") for name in files(folder)}
+    assert checkout.collstudy("verify").returncode == 0
+    assert "Nothing to be done" in run(checkout, targets[0])

@@ -257,6 +257,11 @@ onstart:
     for name in (*STUDIES, ""):
         for line in made.make_room(RESULTS / name):
             print(line, file=sys.stderr)
+    for name, source in PLAN.sources.items():
+        for line in made.retire(
+            RESULTS, name, [*source.products(), *source.judged()]
+        ):
+            print(line, file=sys.stderr)
     blocks = {name: PLAN.of_study(name) for name in STUDIES}
     PLAN.progress = Progress(PLAN.states, blocks, Store(RESULTS))
     PLAN.progress.start()

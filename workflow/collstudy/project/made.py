@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from collstudy.base.digests import file_digest
-from collstudy.base.files import locked, read_json, set_aside, write_atomically
+from collstudy.base.files import locked, read_csv, read_json, set_aside, write_atomically
 
 NAME = "made.json"
+#: The folder, in that of a study, to which files are moved that a run no longer makes; neither reported nor published.
+EARLIER = ".earlier"
 #: The rules that record digests, with patterns of their files (`*` also matches `/`); a file belongs to the first match.
 PARTS = {
     "collect": (
@@ -49,7 +52,24 @@ def _files(folder: Path, part: str) -> list[str]:
         inside = sorted(top.rglob("*")) if top.is_dir() else [top]
         names = [path.relative_to(folder) for path in inside if path.is_file()]
         found += [str(name) for name in names if not name.name.startswith(".") and ".damaged-" not in str(name)]
-    return [name for name in found if _part_of(name) == part]
+    listed = _listed(folder) if part == "analyse" else None
+    return [name for name in found if _part_of(name) == part and (listed is None or _is_current(name, listed))]
+
+
+def _listed(folder: Path) -> set[str]:
+    """Return the files in the indexes of the analysis, which also finds those of earlier definitions of the study in its folders."""
+    rows = [row for kind in ("tables", "models", "figures") for row in read_csv(folder / kind / "index.csv")]
+    return {row[key] for row in rows for key in ("file", "interactive") if row.get(key)}
+
+
+def _is_current(name: str, listed: set[str]) -> bool:
+    # A figure of many points has a PNG beside its SVG.
+    return (
+        name in listed
+        or name.removesuffix("png") + "svg" in listed
+        or name.endswith(("/index.csv", "sentences.csv"))
+        or name.startswith("figures/main/")
+    )
 
 
 def _known(folder: Path) -> dict[str, dict[str, str]]:
@@ -60,12 +80,42 @@ def _known(folder: Path) -> dict[str, dict[str, str]]:
 
 
 def note(results: Path, study: str, part: str) -> None:
-    """Store the digests of the files that a rule has just made for a study; an empty *study* means the report."""
+    """Store the digests of the files that a rule has just made for a study; an empty *study* means the report. Files that it made
+    earlier, but not this time, are moved to EARLIER.
+    """
     folder = results / study
     with locked(results / ".locks" / f"made-{study or 'report'}.lock"):
+        known = _known(folder)
         made = {name: file_digest(folder / name) for name in _files(folder, part)}
-        content = json.dumps({**_known(folder), part: made}, indent=1, sort_keys=True)
-        write_atomically(folder / NAME, content.encode() + b"\n")
+        _move_away(folder, known.get(part, {}).keys() - made.keys())
+        _write(folder, {**known, part: made})
+
+
+def retire(results: Path, study: str, products: Iterable[str]) -> list[str]:
+    """Move the files of all parts that a study no longer has to EARLIER, such as those of `analysis: tuning`, which the report would
+    still show. *products* are files of the others besides measurements and analysis. Returns one line if there are any.
+    """
+    folder, parts = results / study, {"collect", "analyse", *map(_part_of, products)}
+    with locked(results / ".locks" / f"made-{study}.lock"):
+        known = _known(folder)
+        kept = {part: files for part, files in known.items() if part in parts or (part == "emit" and "keep" in parts)}
+        names = {name for part, files in known.items() if part not in kept for name in files}
+        _move_away(folder, names)
+        if kept == known:
+            return []
+        _write(folder, kept)
+    return [f"{study}: {len(names)} files of an earlier definition of the study are moved to {folder / EARLIER}"]
+
+
+def _move_away(folder: Path, names: Iterable[str]) -> None:
+    for name in names:
+        if (folder / name).is_file():
+            (folder / EARLIER / name).parent.mkdir(parents=True, exist_ok=True)
+            os.replace(folder / name, folder / EARLIER / name)
+
+
+def _write(folder: Path, parts: dict[str, dict[str, str]]) -> None:
+    write_atomically(folder / NAME, json.dumps(parts, indent=1, sort_keys=True).encode() + b"\n")
 
 
 def changed(folder: Path) -> dict[str, list[str]]:
