@@ -254,9 +254,13 @@ def test_from_the_question_to_the_report(checkout: Checkout) -> None:
     """The whole path of a small study with a failing cell: the report shows it as missing, and the run names it at the end."""
     barrier = "  - {collective: barrier, algorithms: [default, linear], mappings: [core], processes: [2, 4, 6], iterations: 3, warmup: 1}\n"
     checkout.write("config/studies/tiny.yaml", TINY.replace("[2, 4]", "[2, 4, 6]") + barrier)
+    # Another project's repository, in which the checkout is unpacked, has nothing to do with it.
+    for command in (["init", "-q"], ["-c", "user.name=a", "-c", "user.email=b", "commit", "-qm", "x", "--allow-empty"]):
+        must(finish(["git", *command], cwd=checkout.folder.parent))
+    foreign = must(finish(["git", "describe", "--always"], cwd=checkout.folder.parent)).stdout.strip()
     run(checkout)
     pages = "".join(page.read_text() for page in (checkout.folder / "results" / "report").glob("*.html"))
-    assert "A tiny study" in pages and "simulated" in pages and "SimGrid" in pages
+    assert "A tiny study" in pages and "simulated" in pages and "SimGrid" in pages and foreign not in pages
     pdf = checkout.folder / "results" / "report" / "report.pdf"
     text = must(finish(["pdftotext", pdf, "-"])).stdout
     assert "A tiny study" in text and "simulated" in text

@@ -57,7 +57,7 @@ rule render_report:
         folder=RESULTS / "report",
     # The revision is determined in the shell: as a parameter, it would trigger rendering after every commit.
     shell:
-        "revision=$(git -C {params.base:q} describe --always --dirty 2>> {log:q} || echo unknown) && "
+        "revision=$(git -C {params.base:q} --git-dir=.git describe --always --dirty 2>> {log:q} || echo unknown) && "
         "python -m collstudy --results {params.results:q} render --studies {params.studies:q} --output {params.folder:q}"
         " --revision $revision > {log:q} 2>&1"
 
