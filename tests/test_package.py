@@ -109,6 +109,27 @@ def test_a_study_without_measurements_of_its_own_says_so(tmp_path: Path, monkeyp
     assert line in packed(results, tmp_path / "publish")["ARTIFACT.md"].splitlines()
 
 
+def test_data_that_may_not_be_redistributed_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their numbers are in measurements.csv, and the metadata for archives name only the licence of this project."""
+    checkout, results = small(tmp_path, monkeypatch)
+    (checkout / "config" / "data.yaml").write_text(
+        "free: {source: a, licence: MIT}\nunfree: {source: b, licence: none seen}\n"
+    )
+    files = [
+        tmp_path / folder / name
+        for folder, name in (("free", "a.csv"), ("unfree", "a.csv"), ("unfree", "b.csv"), ("new", "a.csv"))
+    ]
+    for file in files:
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("a\n")
+    lines = package.publish(results, ["mine"], tmp_path / "publish", {"mine": files}, checkout / "config")
+    told = (
+        "no licence is known of imported data (new, unfree), whose numbers are in the package: ask their authors first"
+    )
+    assert told in lines
+    assert not [line for line in package.publish(results, ["mine"], tmp_path / "publish", {}) if "licence" in line]
+
+
 def test_a_package_agrees_with_its_digests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _, results = small(tmp_path, monkeypatch)
     (results / "mine" / "tuning").mkdir()

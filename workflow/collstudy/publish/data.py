@@ -13,7 +13,8 @@ from collstudy.base.lazy import lazy
 
 yaml = lazy("yaml")
 
-NOT_STATED = "not stated"
+#: Licences of data that data.yaml does not name, and of data whose authors name none.
+NOT_STATED, NONE_SEEN = "not stated", "none seen"
 COLUMNS = ["file", "sha256", "studies", "source", "licence"]
 
 

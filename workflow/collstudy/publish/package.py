@@ -24,7 +24,7 @@ from collstudy.launch.toolchain import spack_lock
 from collstudy.publish.building import BUILD, DESCRIBED, SINGLE_FILE
 from collstudy.publish.citation import cff, codemeta, read_citation, zenodo
 from collstudy.publish.crate import METADATA, checksums, crate
-from collstudy.publish.data import read_imported, table
+from collstudy.publish.data import NONE_SEEN, NOT_STATED, read_imported, table
 from collstudy.publish.versions import info
 from collstudy.store.described import read_study
 
@@ -124,11 +124,17 @@ def publish(
     write_atomically(target / "SHA256SUMS", checksums(target).encode())
     count = "1 study" if len(studies) == 1 else f"{len(studies)} studies"
     more = [name for name in shown if name not in studies]
+    imported = read_csv(target / "imported.csv")
+    unlicensed = sorted(
+        {row["file"].rpartition("/")[0] for row in imported if row["licence"] in (NOT_STATED, NONE_SEEN)}
+    )
+    ask_first = f"no licence is known of imported data ({', '.join(unlicensed)}), whose numbers are in the package: ask their authors first"
     return [
         f"{target}/index.html and report.pdf: the report"
         + (f"; {SINGLE_FILE}: all of it in one file" if (target / SINGLE_FILE).exists() else ""),
         f"{target}/data-package.zip: {count}, {cells} cell files, {archive.stat().st_size / 1e6:.1f} MB",
         "Copy the folder to a web server, or push it to GitHub (its workflow publishes it); archive data-package.zip for a DOI.",
+        *([ask_first] if unlicensed else []),
         *([f"the report also has chapters of {', '.join(more)}, whose data are not in the package"] if more else []),
     ]
 
