@@ -155,6 +155,18 @@ def test_not_complete(checkout: Checkout) -> None:
     assert done.returncode == 2 and "; first ./study run tiny\n" in done.stderr
 
 
+def test_results_that_were_changed_by_hand_are_not_published(checkout: Checkout) -> None:
+    run(checkout, MEASURED)
+    for name in ("index.html", "report.pdf"):
+        checkout.write(f"results/report/{name}", "")
+    path = checkout.folder / MEASURED
+    path.write_text(path.read_text().replace(",1,1,0.", ",1,1,1.", 1))
+    done = checkout.collstudy("--results", "results", "publish", "tiny")
+    assert done.returncode == 2
+    assert done.stderr == f"error: not as it was made: {MEASURED} was changed; first ./study run tiny\n"
+    assert not (checkout.folder / "publish").exists()
+
+
 @pytest.mark.long
 def test_analysed_again_without_measuring(checkout: Checkout) -> None:
     package = published(checkout)

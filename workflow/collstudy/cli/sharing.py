@@ -90,6 +90,14 @@ def publish(arguments: argparse.Namespace) -> None:
         for name in project.with_companions(arguments.studies or project.default_studies)
         if name in arguments.studies or (project.folder(name) / "measurements.csv").exists()
     ]
+    problems = [
+        str(project.results / name / text)
+        for name in (*studies, "")
+        for texts in made.changed(project.results / name).values()
+        for text in texts
+    ]
+    if problems:
+        raise StudyError(f"not as it was made: {'; '.join(problems)}; first {' '.join(['./study run', *studies])}")
     if arguments.single_file and not (project.results / "report" / SINGLE_FILE).exists():
         _front(project.results, studies)
         _render(
