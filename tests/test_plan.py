@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 import os
 import signal
@@ -14,11 +15,12 @@ from typing import Any
 
 import pytest
 from collstudy.base.errors import StudyError
+from collstudy.launch import runner
 from collstudy.launch.execute import LaunchFailed, Started, execute
 from collstudy.launch.runner import run_block
 from collstudy.plan.blocks import Block, Task, block_bytes, pending, read_block, slurm_resources, write_blocks
 from collstudy.project.studies import Project
-from collstudy.store.records import Summary
+from collstudy.store.records import Record, Summary
 from collstudy.store.store import Store
 from collstudy.study.cells import Cell
 from collstudy.study.config import Configuration
@@ -237,6 +239,21 @@ def test_a_block_that_continues_makes_new_rounds(checkout: Checkout, monkeypatch
     records = [Store(results).read(task.work) for task in tasks]
     rounds = [[launch["provenance"]["order"]["seed"] for launch in record.launches] for record in records]
     assert [len(set(own)) for own in rounds] == [2, 2] and len({seed for own in rounds for seed in own}) == 3
+
+
+def test_a_job_that_ends_soon_does_not_retry_what_may_hang(checkout: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two cells that hang for longer than the rest of every job would let Slurm end each of them, and no report would be made."""
+    (path,) = blocks_of(checkout, ["collective: barrier, algorithms: [linear, double_ring], iterations: 5, warmup: 0"])
+    block, store = read_block(path), Store(checkout.folder / "results")
+    hung, other = (task.work for task in block.tasks)
+    assert isinstance(hung, Cell)
+    store.write(hung, Record(failure={"reason": "time limit: not finished after 60 s", "log": "", "time": ""}), None)
+    place = runner.allocation(block.machine, 1)
+    for minutes, failed in ((0.5, {hung.label: "time limit: not finished after 60 s"}), (60, {})):
+        end = datetime.datetime.now() + datetime.timedelta(minutes=minutes)
+        monkeypatch.setattr(runner, "allocation", lambda *_, end=end: replace(place, end=end))
+        assert run_block(block, store.results, checkout.folder / "log") == failed
+        assert len(store.read(other).launches) == 1 and len(store.read(hung).launches) == 1 - len(failed)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import os
 import platform
 import shlex
@@ -49,11 +50,12 @@ class Crashed(LaunchFailed):
 
 @dataclass(frozen=True)
 class Allocation:
-    """The hosts of a block, the environment for launchers there, and facts about the hosts."""
+    """The hosts of a block, the environment for launchers there, facts about the hosts, and the end of the Slurm job, if it has one."""
 
     hosts: list[str]
     environment: dict[str, str]
     facts: dict[str, Any]
+    end: datetime.datetime | None = None
 
 
 def allocation(machine: Machine, nodes: int) -> Allocation:
@@ -75,7 +77,7 @@ def allocation(machine: Machine, nodes: int) -> Allocation:
     environment = mpi_environment(launcher_environment(os.environ, job))
     slurm = {"job": job.id, "partition": job.partition, "cpus": list(job.cpus[:nodes])}
     described = describe_nodes(hosts, environment) or state
-    return Allocation(hosts, environment, {"slurm": slurm, "nodes": described})
+    return Allocation(hosts, environment, {"slurm": slurm, "nodes": described}, job.end)
 
 
 class Ended(NamedTuple):

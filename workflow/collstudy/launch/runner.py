@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import os
 import random
 import shutil
@@ -25,6 +26,7 @@ from collstudy.launch.replay import replay
 from collstudy.launch.slurm_env import why_ending
 from collstudy.launch.trace import trace
 from collstudy.plan.blocks import Block, Task, left
+from collstudy.plan.estimates import limit_s
 from collstudy.store.records import Damaged, Record, check_record
 from collstudy.store.store import Store
 from collstudy.study.cells import Cell
@@ -69,7 +71,10 @@ class BlockRunner:
                 # A block that continues after an interruption makes new rounds: launches of one round follow each other.
                 seed = f"{self.block.name}:{started}:{number}"
                 random.Random(seed).shuffle(unfinished)
+                unfinished.sort(key=lambda task: self.store.read(task.work).failure is not None)
                 for position, tasks in enumerate(together(unfinished)):
+                    if self._ends_too_soon(tasks):
+                        continue
                     with contextlib.ExitStack() as locks:
                         # Take the locks in a fixed order, so that two runners cannot deadlock.
                         for task in sorted(tasks, key=lambda task: task.work.digest):
@@ -83,6 +88,20 @@ class BlockRunner:
         self.report(f"{self.block.name}: {done} cells complete, {len(self.failed)} failed")
         for label, reason in self.failures():
             self.report(f"{self.block.name}: FAILED {label}: {reason}")
+
+    def _ends_too_soon(self, tasks: list[Task]) -> bool:
+        """Return whether these tasks failed before, and Slurm might end the job before their time limit: then they stay failed. If they
+        hang, Slurm would otherwise end every job of this block, and no run would complete.
+        """
+        failures = [self.store.read(task.work).failure for task in tasks]
+        if self.place.end is None or None in failures:
+            return False
+        rest_s = (self.place.end - datetime.datetime.now()).total_seconds()
+        if rest_s > sum(limit_s(task.work, self.block.machine) for task in tasks):
+            return False
+        for task, failure in zip(tasks, failures, strict=True):
+            self.failed[task.work.digest] = failure["reason"] if failure else ""
+        return True
 
     def failures(self) -> Iterator[tuple[str, str]]:
         """Yield label and reason of each cell that failed."""
