@@ -6,6 +6,8 @@ import shutil
 import sys
 from pathlib import Path
 
+from snakemake.logging import logger
+from snakemake.settings.enums import Quietness
 from snakemake.settings.types import DeploymentMethod
 
 # The checkout that contains this file, also if another workflow uses it as a module.
@@ -36,6 +38,7 @@ from collstudy.project.status import (
 from collstudy.project.studies import Project, opened, split_names
 from collstudy.store.store import Store
 from collstudy.study.document import read_yaml
+from snakemake_logger_plugin_collstudy import SlurmErrors
 
 # Jobs use the same Python as Snakemake.
 os.environ.update(
@@ -62,6 +65,11 @@ def refuse(problem):
     print(f"error: {problem}", file=sys.stderr, flush=True)
     os._exit(2)
 
+
+# The other loggers print it themselves.
+if Quietness.RULES in (workflow.output_settings.quiet or ()):
+    if not workflow.output_settings.log_handler_settings:
+        logger.addHandler(SlurmErrors())
 
 # `configfile:` is not used: it accepts another version of YAML and has its own messages. The command line takes precedence.
 try:

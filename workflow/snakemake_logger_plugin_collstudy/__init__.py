@@ -124,7 +124,9 @@ class LogHandler(LogHandlerBase):
             if record.__dict__.get("rule_name") in VERDICTS or INTERRUPTED.is_set():
                 return ""
             rule, logs = self.jobs.get(record.__dict__["jobid"], (record.__dict__.get("rule_name", "a job"), []))
-            self.failed.append(f"{rule} failed" + (f"; its output is in {', '.join(logs)}" if logs else ""))
+            why = said_by_slurm(record)
+            where = f"; its output is in {', '.join(logs)}" if logs else ""
+            self.failed.append(f"{rule} failed" + (f": {why}" if why else "") + where)
             return self.failed[-1]
         text = record.getMessage() if record.msg else ""
         if text.startswith("Nothing to be done"):
@@ -170,6 +172,23 @@ class LogHandler(LogHandlerBase):
     def needs_rulegraph(self) -> bool:
         """Return False."""
         return False
+
+
+class SlurmErrors(logging.Handler):
+    """Log handler that prints why Slurm refused or ended a job: with `quiet: [rules]` Snakemake's own output does not have it."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print one line or nothing for a record."""
+        if why := said_by_slurm(record):
+            tell(f"{record.__dict__['rule_name']} failed: {why}", sys.stderr)
+
+
+def said_by_slurm(record: logging.LogRecord) -> str:
+    """Return why a Slurm job failed, without its command; "" for other records and jobs."""
+    if getattr(record, "event", None) != LogEvent.JOB_ERROR:
+        return ""
+    text = record.__dict__.get("rule_msg") or ""
+    return " ".join(text.partition("    sbatch call:")[0].split()) if text.startswith("SLURM") else ""
 
 
 def _measuring(inputs: Iterable[object]) -> str:
