@@ -84,15 +84,19 @@ figures_of_messages_in <- function(results, collective, costs) {
   }), recursive = FALSE)
 }
 
-#' How many points are below the lower bound, and why that is possible
+#' How many points are below the lower bound, and, unless all ranks start a call together, why that is possible
 #' @noRd
 bound_note <- function(results, rows, costs) {
   bound <- map2_bound(results$study, rows$collective[1], as.character(rows$mapping[1]), rows, costs)
   below <- sum(rows$latency_us < bound, na.rm = TRUE)
   if (below == 0) return("")
+  barriers <- as.character(unlist(results$study$provenance$barriers))
   paste0(
-    " ", below, " of ", nrow(rows), " points are below the bound because of barrier exit skew: ranks leave the ",
-    "barrier, and start their clocks, at different times, and for a late rank the message has already arrived."
+    " ", below, " of ", nrow(rows), " points are below the bound",
+    if (length(barriers) == 0 || !all(barriers %in% c("aligned", "window"))) paste0(
+      " because of barrier exit skew: ranks leave the barrier, and start their clocks, at different times, and for a ",
+      "late rank the message has already arrived"
+    ), "."
   )
 }
 

@@ -236,3 +236,21 @@ test_that("the error of the modelled default is the mean over its mappings, and 
   expect_match(said, "mean error of LogGP: 20 %", fixed = TRUE)
   expect_match(said, "in 4 of the 24 cells left out, no model covers", fixed = TRUE)
 })
+
+test_that("points below the bound are due to barrier exit skew only where ranks do not start together", {
+  levels <- purrr::map(thin_levels, function(level) c(level, list(latency_us = 1, bandwidth_gb_s = 1)))
+  captions <- function(barriers) {
+    # Faster than any message.
+    folder <- make_study(dplyr::mutate(lawful(), latency_us = 1e-3), levels = levels)
+    change_study(folder, provenance = list(barriers = barriers))
+    purrr::map_chr(figures_of_messages(read_results(folder)), "caption")
+  }
+  skew <- "points are below the bound because of barrier exit skew"
+  expect_match(captions(list()), skew, all = TRUE)
+  expect_match(captions(list("aligned", "default")), skew, all = TRUE)
+  for (together in c("aligned", "window")) {
+    found <- captions(list(together))
+    expect_match(found, "points are below the bound\\.", all = TRUE)
+    expect_false(any(grepl("skew", found)))
+  }
+})
