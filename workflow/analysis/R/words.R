@@ -240,8 +240,8 @@ caption_winners <- function(results, collective) {
 
 caption_loglinear <- function(results, collective) {
   caption_in(
-    results, collective, "fit of the natural logarithm of latency (\u00b5s) as a linear function of the natural ",
-    "logarithm of message size (B) and of the number of processes; MAPE: mean absolute error on the fitted cells (%)."
+    results, collective, "fit of the natural logarithm of latency (\u00b5s) as a linear function of the number of ",
+    "processes and of the natural logarithm of message size (B); MAPE: mean absolute error on the fitted cells (%)."
   )
 }
 

@@ -62,3 +62,10 @@ test_that("a fit is drawn for the mappings that have enough process counts", {
   plot <- figures_fits(read_results(make_study(rows)), "barrier")[[1]]$plot
   expect_equal(as.character(unique(plot$data$mapping)), "core")
 })
+
+test_that("the caption of the plane says of which of its terms the logarithm is taken", {
+  results <- read_results(make_study(lawful()))
+  expect_match(
+    caption_loglinear(results, "bcast"), "of the number of processes and of the natural logarithm of message size"
+  )
+})
