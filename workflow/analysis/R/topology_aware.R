@@ -129,7 +129,9 @@ summarise_tree <- function(results) {
     tree <- fit_tree(cells)
     leaves <- tree$frame[tree$frame$var == "<leaf>", ]
     tibble(
-      collective = collective, rule = map_chr(as.integer(rownames(leaves)), function(leaf) tree_words(tree, leaf)),
+      collective = collective, rule = map_chr(as.integer(rownames(leaves)), function(leaf) {
+        tree_words(tree, leaf, cells$table)
+      }),
       algorithm = attr(tree, "ylevels")[leaves$yval], cells = leaves$n
     )
   })
@@ -137,10 +139,10 @@ summarise_tree <- function(results) {
 
 #' The conditions of a leaf in words: "fewer than 3 processes per node, from 1 MiB"
 #'
-#' Limits are rounded up to points of the grid. Node n of the tree has the children 2n and 2n + 1; the row of its split
+#' Limits are rounded up to points of the grid `table`. Node n of the tree has the children 2n and 2n + 1; the row of its split
 #' follows the rows of all earlier splits with their competitors and surrogates.
 #' @noRd
-tree_words <- function(tree, leaf) {
+tree_words <- function(tree, leaf, table) {
   frame <- tree$frame
   row <- cumsum(c(1, (frame$var != "<leaf>") + frame$ncompete + frame$nsurrogate))
   above <- leaf %/% 2^rev(seq_len(floor(log2(leaf))))
@@ -149,9 +151,13 @@ tree_words <- function(tree, leaf) {
     at <- match(node, rownames(frame))
     split <- tree$splits[row[at], ]
     less <- (child == 2 * node) == (split[["ncat"]] < 0)
-    if (frame$var[at] == "size") return(paste(if (less) "below" else "from", label_bytes(2^ceiling(split[["index"]]))))
-    what <- c(nodes = "nodes", ppn = "processes per node")[[as.character(frame$var[at])]]
-    paste(if (less) "fewer than" else "at least", ceiling(split[["index"]]), what)
+    if (frame$var[at] == "size") {
+      limit <- min(table$size_bytes[log2(table$size_bytes) >= split[["index"]]])
+      return(paste(if (less) "below" else "from", label_bytes(limit)))
+    }
+    var <- as.character(frame$var[at])
+    limit <- min(table[[var]][table[[var]] >= split[["index"]]])
+    paste(if (less) "fewer than" else "at least", limit, c(nodes = "nodes", ppn = "processes per node")[[var]])
   })
   if (length(parts) == 0) "always" else paste(parts, collapse = ", ")
 }

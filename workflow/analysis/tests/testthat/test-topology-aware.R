@@ -84,3 +84,13 @@ test_that("a study without node + group answers with the regret of its policies,
   results$rows <- results$rows[results$rows$algorithm != "seed001", ]
   expect_match(describe_topology_answer(results), "^Toy \\(simulated\\): no topology-aware algorithm was compared")
 })
+
+test_that("the limits of the tree are points of the grid", {
+  results <- toy_topology()
+  # The next power of two above the split, between 900 and 3,000 B, is 2 KiB.
+  wide <- results$rows$collective == "bcast" & results$rows$algorithm != "binomial"
+  results$rows$size_bytes[wide] <- c(100, 300, 900, 3000, 9000, 27000, 81000, 243000)[
+    match(results$rows$size_bytes[wide], 2^(7:14))
+  ]
+  expect_setequal(summarise_tree(results)$rule, paste(c("from", "below"), label_bytes(3000)))
+})
