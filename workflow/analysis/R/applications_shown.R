@@ -121,6 +121,7 @@ describe_congestion <- function(results) {
     if (is.null(entry)) return(NULL)
     one <- summarise_replay(entry$replay)
     intervals <- filter(entry$replay$intervals, .data$messages > 0)
+    if (nrow(intervals) == 0) return(paste0(application$label, " (simulated): the replay sends no messages."))
     worst <- slice_max(intervals, .data$latency_us / .data$unloaded_us, n = 1, with_ties = FALSE)
     cause <- entry$replay$operations |>
       filter(.data$interval == worst$interval, .data$bytes > 0) |>

@@ -211,7 +211,7 @@ summarise_saturation <- function(replay) {
   replay$links |>
     inner_join(filter(replay$ports, .data$stage > 0), "link") |>
     group_by(.data$interval, .data$sender, .data$stage) |>
-    summarise(share = pmin(1, max(.data$saturated_us) / width), .groups = "drop")
+    summarise(share = pmin(1, max(.data$saturated_us, 0) / width), .groups = "drop")
 }
 
 #' The same for every switch and interval, with 0 where none is saturated
@@ -258,7 +258,7 @@ plot_throughput <- function(replay, label) {
   busiest <- replay$links |>
     left_join(replay$ports, "link") |>
     group_by(.data$interval) |>
-    summarise(share = max(.data$bytes / (.data$gb_s * 1e3 * width)))
+    summarise(share = max(.data$bytes / (.data$gb_s * 1e3 * width), 0))
   rows <- mutate(replay$intervals, share = .data$bytes / capacity)
   top <- max(busiest$share, rows$share, 0)
   y <- above_zero(scales::label_percent(accuracy = if (top < 0.05) 0.1 else 1))

@@ -124,3 +124,19 @@ test_that("without a replay of the default, no change is against another replay"
   expect_equal(summarise_replays(results(NULL))$makespan_change_pct, rep(NA_real_, 3))
   expect_length(describe_alternatives(results(NULL)), 0)
 })
+
+test_that("a replay without messages says so", {
+  replay <- toy_replay()
+  replay$links <- replay$links[0, ]
+  replay$pairs <- replay$pairs[0, ]
+  replay$intervals <- dplyr::mutate(replay$intervals, messages = 0, latency_us = NA, unloaded_us = NA, bytes = 0)
+  replay$operations <- replay$operations[1, ]
+  application <- list(name = "toy", label = "Toy", replays = list(list(
+    label = "default", machine = "m", machine_label = "M", mapping = "block", replay = replay
+  )))
+  expect_equal(
+    describe_congestion(list(applications = list(application))), "Toy (simulated): the replay sends no messages."
+  )
+  expect_no_warning(figures <- figures_of_replay(application))
+  for (figure in figures) expect_s3_class(ggplot2::ggplotGrob(figure$plot), "gtable")
+})
