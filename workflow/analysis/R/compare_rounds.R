@@ -18,7 +18,7 @@ most_p <- 0.05
 #'   only those with the fastest, because the fastest was chosen on the same launches.
 #'
 #' @param rows Tibble of launches of one collective: algorithm, mapping, processes, size_bytes, launch, round,
-#'   latency_us.
+#'   latency_us. Of algorithms with the same median, the first level of the factor `algorithm` is the fastest.
 #' @return Tibble, one row per cell (mapping x processes x size_bytes) and algorithm but the fastest: mapping,
 #'   processes, size_bytes, algorithm, fastest, rounds (number of pairs; without rounds, the smaller number of
 #'   launches), ratio (of the latency to that of the fastest, median over rounds), low, high (distribution-free 95 %
@@ -35,10 +35,10 @@ compare_rounds <- function(rows) {
   paired <- !part %in% part[is.na(rows$round)]
   unit <- rank_within(part, ifelse(paired, vctrs::vec_group_id(rows$round), rows$launch))
   size <- coalesce(as.numeric(rows$size_bytes), -1)
-  algorithms <- sort(unique(as.character(rows$algorithm)))
+  algorithms <- levels(factor(rows$algorithm))
   values <- tibble(
     part = part, unit = unit, size = size, s = rank_within(part, size), a = match(rows$algorithm, algorithms),
-    log = log(rows$latency_us)
+    latency = rows$latency_us
   )
   # Parts with the same number of launches are compared in one matrix; the number of parts in it is limited.
   launches <- as.integer(tapply(unit, part, max))
@@ -79,7 +79,7 @@ rank_within <- function(group, value) {
 #' The comparisons of all cells of parts that have the same number of launches
 #'
 #' @param values Tibble: part, unit (round, or launch without rounds), size, s (number of the size in its part), a
-#'   (number of the algorithm), log (of the latency).
+#'   (number of the algorithm), latency.
 #' @param paired TRUE: launches of different algorithms with the same unit form a pair.
 #' @return Tibble, one row per comparison: part, size, a, fastest, rounds, ratio, low, high, test, p_value.
 #' @noRd
@@ -90,15 +90,16 @@ compare_parts <- function(values, paired) {
   algorithms <- sort(unique(values$a))
   # One column per part, algorithm and size; two empty sizes on either side stand for missing neighbours.
   column <- function(s, a, part) s + 2L + (sizes + 4L) * ((a - 1L) + length(algorithms) * (part - 1L))
-  logs <- matrix(NA_real_, max(values$unit), (sizes + 4L) * length(algorithms) * length(parts))
-  logs[cbind(values$unit, column(values$s, match(values$a, algorithms), part))] <- values$log
+  latencies <- matrix(NA_real_, max(values$unit), (sizes + 4L) * length(algorithms) * length(parts))
+  latencies[cbind(values$unit, column(values$s, match(values$a, algorithms), part))] <- values$latency
+  logs <- log(latencies)
   if (!paired) logs[] <- logs[order(col(logs), is.na(logs))]
   cells <- distinct(tibble(part, s = values$s, size = values$size))
   of_cells <- function(values) {
     matrix(values[column(cells$s, rep(seq_along(algorithms), each = nrow(cells)), cells$part)], nrow(cells))
   }
   able <- of_cells(colSums(!is.na(logs)) >= 2)
-  typical <- of_cells(group_median(c(logs), c(col(logs)), ncol(logs)))
+  typical <- of_cells(group_median(c(latencies), c(col(latencies)), ncol(latencies)))
   typical[!able] <- Inf
   fastest <- max.col(-typical, ties.method = "first")
   cells$pairs <- rowSums(able) * (rowSums(able) - 1) / 2

@@ -55,7 +55,8 @@ find_winners <- function(results, collective) {
 with_ties <- function(rows, results, collective) {
   launches <- results$launches
   competed <- launches$collective == collective & launches$algorithm %in% as.character(unique(rows$algorithm))
-  launches <- keep_rows(launches, competed)
+  # Of equal medians, the same one is the fastest in both.
+  launches <- mutate(keep_rows(launches, competed), algorithm = factor(.data$algorithm, levels(rows$algorithm)))
   compared <- compare_rounds(launches)
   keys <- c("mapping", "processes", "size_bytes", "algorithm")
   at <- vctrs::vec_match(mutate(rows[keys], across(where(is.factor), as.character)), compared[keys])

@@ -139,8 +139,8 @@ summarise_tree <- function(results) {
 
 #' The conditions of a leaf in words: "fewer than 3 processes per node, from 1 MiB"
 #'
-#' Limits are rounded up to points of the grid `table`. Node n of the tree has the children 2n and 2n + 1; the row of its split
-#' follows the rows of all earlier splits with their competitors and surrogates.
+#' Limits are rounded up to points of the grid `table`. Node n of the tree has the children 2n and 2n + 1; the row of
+#' its split follows the rows of all earlier splits with their competitors and surrogates.
 #' @noRd
 tree_words <- function(tree, leaf, table) {
   frame <- tree$frame

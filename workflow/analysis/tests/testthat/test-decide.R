@@ -144,3 +144,27 @@ test_that("a default that is exactly as fast as the others is not said to be fas
   results <- read_results(make_study(toy_rows("bcast", c("default", "linear"), 4, 1, 1)))
   expect_match(describe_default_vs_best(results, "bcast")[2], "is at least as fast as the best other .* 1 of 1 class")
 })
+
+test_that("cells in which two medians are equal, or even numbers of launches, are judged by the test as well", {
+  judged <- function(...) {
+    times <- list(...)
+    rows <- purrr::imap_dfr(times, function(us, name) {
+      launch <- seq_along(us)
+      toy_rows("bcast", name, 2, 1, us, launch = launch, round = paste0("b:", launch))
+    })
+    decide_winners(read_results(make_study(rows)), "bcast")
+  }
+  # Medians of 1, 1 and 1.05: no difference between the three is significant.
+  found <- judged(
+    linear = c(0.9, 1, 1.2, 1, 0.8), chain = c(1, 1.1, 0.8, 0.9, 1), default = c(1.05, 0.8, 1.3, 0.9, 1.1)
+  )
+  expect_equal(unclass(found[c("winner", "tied", "tested")]), list(
+    winner = "linear", tied = "chain;default", tested = "rounds"
+  ), ignore_attr = TRUE)
+  # Four launches: the smaller median has the larger median of logarithms.
+  found <- judged(
+    linear = c(0.5, 0.6, 1.4, 1.5), chain = c(0.5, 0.98, 1.0, 1.5), default = c(1.05, 1.1, 1.3, 0.9)
+  )
+  expect_equal(found$tested, "rounds")
+  expect_equal(found$winner, "chain")
+})
