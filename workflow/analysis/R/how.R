@@ -157,7 +157,8 @@ of_sweeps <- function(said, some) if (some) paste("In some of the sweeps,", said
 describe_stops <- function(cells, width) {
   stops <- table(cells$stop)
   words <- c(
-    narrow = paste0("because the 95 % interval of the median was narrower than ", width, " %"),
+    # Of fewer than six launches, no interval has 95 %.
+    narrow = paste0("because the confidence interval of the median was narrower than ", width, " %"),
     limit = "at the maximum number of launches"
   )
   known <- intersect(names(words), names(stops))

@@ -23,7 +23,7 @@ question: >-
   Which broadcast algorithm is the fastest between the cores of this machine?
 # A file of config/machines/; `./study probe` drafts one of this computer or cluster.
 machine: this-machine
-# Launches of each cell: at least min, at most max, until the 95 % interval of the median is narrower than ci_width_pct.
+# Launches of each cell: at least min, at most max, until the confidence interval of the median is narrower than ci_width_pct.
 launches: {min: 5, max: 10, ci_width_pct: 5}
 # Each sweep is a grid: every algorithm with every mapping, number of processes and message size.
 sweeps:

@@ -51,8 +51,8 @@ test_that("iterations, launches and the barrier are stated", {
       "warm-up iteration; a latency is the median over 1 to 5 launches."
     ),
     paste(
-      "Launching stopped because the 95 % interval of the median was narrower than 5 % in 1 grid cell and at the",
-      "maximum number of launches in 2 grid cells."
+      "Launching stopped because the confidence interval of the median was narrower than 5 % in 1 grid cell and at",
+      "the maximum number of launches in 2 grid cells."
     )
   ))
   study$simulated <- TRUE
