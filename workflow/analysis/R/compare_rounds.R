@@ -21,10 +21,9 @@ most_p <- 0.05
 #'   latency_us. Of algorithms with the same median, the first level of the factor `algorithm` is the fastest.
 #' @return Tibble, one row per cell (mapping x processes x size_bytes) and algorithm but the fastest: mapping,
 #'   processes, size_bytes, algorithm, fastest, rounds (number of pairs; without rounds, the smaller number of
-#'   launches), ratio (of the latency to that of the fastest, median over rounds), low, high (distribution-free 95 %
-#'   interval of that median, [summarise_launches()]), test (signed-rank, t, none), p_value (after Holm), slower
-#'   (p_value at most 5 % and ratio above 1). Cells in which fewer than two algorithms have at least two launches
-#'   are left out.
+#'   launches), ratio (of the latency to that of the fastest, median over rounds), test (signed-rank, t, none), p_value
+#'   (after Holm), slower (p_value at most 5 % and ratio above 1). Cells in which fewer than two algorithms have at
+#'   least two launches are left out.
 #' @noRd
 compare_rounds <- function(rows) {
   rows <- rows[is.finite(rows$latency_us) & rows$latency_us > 0, ]
@@ -61,8 +60,8 @@ compare_rounds <- function(rows) {
 no_comparisons <- function() {
   tibble(
     mapping = character(), processes = numeric(), size_bytes = numeric(), algorithm = character(),
-    fastest = character(), rounds = integer(), ratio = numeric(), low = numeric(), high = numeric(),
-    test = character(), p_value = numeric(), slower = logical()
+    fastest = character(), rounds = integer(), ratio = numeric(), test = character(), p_value = numeric(),
+    slower = logical()
   )
 }
 
@@ -81,7 +80,7 @@ rank_within <- function(group, value) {
 #' @param values Tibble: part, unit (round, or launch without rounds), size, s (number of the size in its part), a
 #'   (number of the algorithm), latency.
 #' @param paired TRUE: launches of different algorithms with the same unit form a pair.
-#' @return Tibble, one row per comparison: part, size, a, fastest, rounds, ratio, low, high, test, p_value.
+#' @return Tibble, one row per comparison: part, size, a, fastest, rounds, ratio, test, p_value.
 #' @noRd
 compare_parts <- function(values, paired) {
   parts <- unique(values$part)
@@ -113,30 +112,16 @@ compare_parts <- function(values, paired) {
     if (paired) this - that else unpaired_differences(this, that)
   }
   own <- difference(seq_along(cell), 0L)
-  signed_rank <- paired & 2^(1 - colSums(!is.na(own))) <= most_p / found$pairs
+  rounds <- as.integer(colSums(!is.na(own)))
+  signed_rank <- paired & 2^(1 - rounds) <= most_p / found$pairs
   p_value <- rep(NA_real_, length(cell))
   p_value[signed_rank] <- signed_rank_p(own[, signed_rank, drop = FALSE])
   p_value[!signed_rank] <- pooled_t_p(map(-2:2, function(by) difference(!signed_rank, by)))
-  of_median <- median_interval(own)
   tibble(
     part = parts[found$part], size = found$size, a = algorithms[found$a], fastest = algorithms[found$fastest],
-    rounds = of_median$n, ratio = exp(of_median$middle), low = exp(of_median$low), high = exp(of_median$high),
-    test = c("none", "t", "signed-rank")[1 + (of_median$n >= 2) + signed_rank],
+    rounds = rounds, ratio = exp(group_median(c(own), c(col(own)), ncol(own))),
+    test = c("none", "t", "signed-rank")[1 + (rounds >= 2) + signed_rank],
     p_value = holm_within(cell, p_value, found$pairs)
-  )
-}
-
-#' Median of each column with its distribution-free interval ([summarise_launches()]); NA below two values
-#' @noRd
-median_interval <- function(values) {
-  n <- colSums(!is.na(values))
-  sorted <- values[order(col(values), values)]
-  start <- (seq_along(n) - 1) * nrow(values)
-  k <- pmax(1, stats::qbinom(0.025, n, 0.5))
-  known <- replace(n, n < 2, NA)
-  tibble(
-    n = as.integer(n), middle = middle(sorted, start, known), low = sorted[start + pmin(k, known)],
-    high = sorted[start + known + 1 - k]
   )
 }
 

@@ -7,7 +7,6 @@ test_that("a difference within the rounds is found by hand", {
   found <- compare_rounds(rows)
   expect_equal(found$fastest, "a")
   expect_equal(found$ratio, 1.1)
-  expect_equal(c(found$low, found$high), c(1.05, 1.3))
   expect_equal(found$test, "signed-rank")
   expect_equal(found$p_value, 2 / 2^8)
   expect_true(found$slower)
