@@ -197,7 +197,8 @@ describe_extrapolation <- function(errors, study) {
 #' @noRd
 describe_latency <- function(results, collective) {
   if (collective %in% point_to_point) return(describe_ladder_of(results, collective))
-  rows <- rows_to_fit(results, collective)
+  # With empty messages, which are not fitted.
+  rows <- filter(results$medians, .data$collective == .env$collective, .data$latency_us > 0)
   if (nrow(rows) == 0) return("No cell of this collective has a latency.")
   if (anyNA(rows$size_bytes)) return(describe_barrier(results, collective))
   low <- slice_min(rows, .data$latency_us, n = 1, with_ties = FALSE)
@@ -215,14 +216,14 @@ describe_latency <- function(results, collective) {
     } else {
       paste0("Latencies", simulated_note(results$study), " range from ", say(low), " to ", say(high), ".")
     },
-    describe_mappings(results, rows),
+    describe_mappings(results, rows_to_fit(results, collective)),
     describe_per_node(results, collective),
     describe_claims(results, collective)
   )
 }
 
 describe_mappings <- function(results, rows) {
-  most <- max(common_counts(rows, results$study$analysis$best_excludes))
+  most <- max(common_counts(rows, results$study$analysis$best_excludes), 0)
   full <- filter(rows, .data$processes == most, .data$algorithm != "default") |>
     mutate(mappings = n_distinct(.data$mapping)) |>
     # What only some mappings have would decide between them.

@@ -229,7 +229,7 @@ common_counts <- function(rows, excludes = character()) {
   competing <- filter(rows, !.data$algorithm_name %in% excludes)
   if (nrow(competing) > 0) rows <- competing
   have <- count(distinct(rows, .data$algorithm, .data$mapping, .data$processes), .data$processes)
-  counts <- sort(have$processes[have$n >= 0.75 * max(have$n)])
+  counts <- sort(have$processes[have$n >= 0.75 * max(have$n, 0)])
   if (any(counts > 2)) counts[counts > 2] else counts
 }
 
