@@ -12,7 +12,10 @@ tuning_grid <- function(rows) {
   at <- match(names, rows$algorithm)
   variants <- pmap(list(name = rows$algorithm_name[at], parameters = rows$parameters[at]), list)
   grid <- list(names = names, counts = counts, sizes = sizes, variants = variants)
-  error <- ifelse(rows$launches > 1, (rows$high_us - rows$low_us) / (2 * 1.96 * rows$latency_us), NA)
+  # The interval ([summarise_launches()]) has fewer standard errors of few launches: their range is no 95 % interval.
+  launches <- as.numeric(rows$launches)
+  beyond <- stats::pbinom(pmax(1, qbinom(0.025, launches, 0.5)) - 1, launches, 0.5)
+  error <- ifelse(launches > 1, (rows$high_us - rows$low_us) / (-2 * stats::qnorm(beyond) * rows$latency_us), NA)
   latency <- put_on_grid(grid, rows, log(rows$latency_us))
   c(grid, list(latency = fill_sizes(latency, sizes), raw = latency, error = put_on_grid(grid, rows, error)))
 }

@@ -140,7 +140,8 @@ test_that("empty messages, which logarithmic axes and models lack, are in the ra
   # As in files of the Intel MPI Benchmarks.
   folder <- make_study(dplyr::filter(lawful(counts = c(4, 8), sizes = c(0, 64)), .data$collective == "bcast"))
   expect_match(
-    describe_latency(read_results(folder), "bcast")[1], "range from 1\\.5 \u00b5s \\(LINEAR, by core, 4 processes, 0 B\\)"
+    describe_latency(read_results(folder), "bcast")[1],
+    "range from 1\\.5 \u00b5s \\(LINEAR, by core, 4 processes, 0 B\\)"
   )
   folder <- make_study(dplyr::filter(lawful(counts = c(4, 8), sizes = 0), .data$collective == "bcast"))
   make_everything(folder)

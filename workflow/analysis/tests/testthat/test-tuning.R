@@ -50,6 +50,19 @@ test_that("the default stays within noise, from the launches", {
   expect_gt(mean(found$algorithm == "default"), 0.8)
 })
 
+test_that("the noise of a cell is that of its median, also of few launches", {
+  set.seed(5)
+  for (launches in c(2, 3, 5, 10)) {
+    rows <- purrr::map_dfr(seq_len(launches), function(n) {
+      rows <- lawful(c(default = 1.1, linear = 1), sizes = 2^(0:11))
+      dplyr::mutate(rows, launch = n, latency_us = .data$latency_us * exp(rnorm(dplyr::n(), 0, 0.03)))
+    })
+    found <- decide_tuning(with_rows(rows), "bcast")
+    median <- sd(replicate(5000, median(rnorm(launches, 0, 3))))
+    expect_equal(unique(found$noise_pct) / median, 1, tolerance = 0.25)
+  }
+})
+
 test_that("jumps between sizes that are far apart are not taken for noise where process counts are close", {
   set.seed(4)
   rows <- lawful(c(default = 1, linear = 1.3, chain = 1.1), sizes = 4^(0:9))
