@@ -257,3 +257,12 @@ def test_the_readme_says_what_one_file_loses(tmp_path: Path) -> None:
     )
     text = " ".join(emission.lost(tmp_path / "tuning"))
     assert "by 7.2 % (geometric mean over 40 cells; 90th percentile 12.5 %, maximum 42 %)" in text
+
+
+def test_sizes_of_one_class_have_rules_of_their_own() -> None:
+    sizes = {21: "linear", 26: "chain", 100: "default", 110: "linear"}
+    rows = [Decision("bcast", "core", 1, 4, size, algorithm, (), 10.0) for size, algorithm in sizes.items()]
+    (found,) = placements(rows, of_program=True)
+    assert [(rule.size, rule.algorithm) for rule in found.tables["bcast"][4]] == [
+        (0, "default"), (16, "linear"), (26, "chain"), (32, "default"), (110, "linear"), (128, "default"),
+    ]  # fmt: skip

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
 import json
 import re
 import shutil
 import struct
 import subprocess
+from array import array
 from collections import Counter
 from pathlib import Path
 
 import pytest
 from collstudy.base.errors import StudyError
 from collstudy.launch import tracefile
-from collstudy.launch.actions import read_calls
+from collstudy.launch.actions import read_calls, write_actions
 from collstudy.launch.openmpi import OVERSUBSCRIBED, library
 from collstudy.launch.toolchain import mpi_environment
 from collstudy.study.config import Configuration
@@ -214,6 +217,36 @@ replay:
     - {label: Other bcast, algorithms: {bcast: linear}, applications: [known]}
 chapter: congestion
 """
+
+
+def test_copies_of_a_rank_compute_in_another_order(tmp_path: Path) -> None:
+    """What a rank computes before its collectives in a loop is what its copies compute there, each one time later."""
+    loop = [("allreduce", 0, 10 * i + 1) for i in range(12)] + [("bcast", 0, 500)]
+    rows = [dict.fromkeys(tracefile.COLUMNS, "0") | {"list": ""} for _ in loop]
+    for row, (operation, root, compute_us) in zip(rows, loop, strict=True):
+        row |= {"operation": operation, "root": str(root), "compute_us": str(compute_us)}
+    with gzip.open(tmp_path / "calls.csv.gz", "wt") as stream:
+        writer = csv.DictWriter(stream, tracefile.COLUMNS)
+        writer.writeheader()
+        writer.writerows(rows)
+    write_actions(tmp_path / "calls.csv.gz", [[0]], 1, tmp_path)
+    numbers = array("q", (tmp_path / "rank-000000.actions").read_bytes())
+
+    def computed(copy: int) -> list[int]:
+        found, at = [], 0
+        while at < len(numbers):
+            place = at + 10
+            for _ in range(copy):
+                place = numbers[place + 1]
+            found.append(numbers[place] // 1000)
+            at += 13 + numbers[at + 12]
+        return found
+
+    first = [us for _, _, us in loop]
+    assert computed(0) == first
+    # The first seven calls have others before them, and the broadcast occurs once.
+    assert computed(1) == [*first[:7], *first[8:12], first[7], first[12]]
+    assert computed(2) == [*first[:7], *first[9:12], *first[7:9], first[12]]
 
 
 def test_a_study_traces_once_and_replays_by_the_rule(checkout: Checkout, program: Path, tmp_path: Path) -> None:

@@ -74,8 +74,9 @@ read_decided <- function(study) {
 #' Add the share of its time that each operation is predicted to keep (`kept`), from the rules that the replay uses
 #'
 #' As in collstudy/tuning/writers.py, communicators with the same nodes and ranks per node (rounded up) have the rules
-#' of the largest decided one. A rule applies from its size to the next, within [has_rules()]. The share is 1 for all
-#' other operations.
+#' of the largest decided one. As in rules.py, a rule applies within the class of its size (from one power of two to the
+#' next), from its size to the next one, and the first of a class also to the smaller sizes of the class. The share is 1
+#' for all other operations.
 #' @noRd
 predict_operations <- function(operations, decided) {
   operations$kept <- rep(1, nrow(operations))
@@ -84,17 +85,20 @@ predict_operations <- function(operations, decided) {
   decided <- counted(decided) |>
     group_by(across(all_of(keys))) |>
     filter(.data$ranks == max(.data$ranks, 0)) |>
-    ungroup()
+    ungroup() |>
+    arrange(.data$size_bytes)
   wanted <- counted(operations)[keys]
   cells <- distinct(wanted)
+  class_of <- function(size) ifelse(size > 0, floor(log2(size)), -1)
   for (i in seq_len(nrow(cells))) {
     rules <- semi_join(decided, cells[i, ], keys)
-    known <- arrange(filter(rules, is.finite(.data$kept)), .data$size_bytes)
-    if (nrow(known) == 0) next
-    barrier <- max(rules$size_bytes) == 0
-    mine <- vctrs::vec_in(wanted, cells[i, ])
-    mine <- which(mine & (barrier | has_rules(operations$size_bytes, rules$size_bytes)))
-    operations$kept[mine] <- known$kept[pmax(1, findInterval(operations$size_bytes[mine], known$size_bytes))]
+    mine <- which(vctrs::vec_in(wanted, cells[i, ]))
+    class <- class_of(operations$size_bytes[mine])
+    of_rules <- class_of(rules$size_bytes)
+    at <- findInterval(operations$size_bytes[mine], rules$size_bytes)
+    first <- match(class, of_rules)
+    at <- pmax(at, first)
+    operations$kept[mine] <- ifelse(is.na(first), 1, coalesce(rules$kept[at], 1))
   }
   operations
 }

@@ -6,6 +6,7 @@ import csv
 import gzip
 import struct
 from array import array
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,9 @@ from collstudy.launch.tracefile import COLUMNS, operation_names
 #: Operations that a replay skips: the simulator itself initialises and finalizes, communicators are created beforehand, and
 #: a probe is followed by its receive.
 LEFT_OUT = ("init", "finalize", "communicator", "probe")
+#: Computations are at the same site of a program if this many calls, the one that follows included, have the same operation,
+#: communicator and root.
+SITE = 8
 
 
 def read_calls(path: Path) -> Iterator[dict[str, str]]:
@@ -40,6 +44,8 @@ class _Rank:
         self.numbers = array("q")
         self.open: dict[int, int] = {}
         self.compute_ns = 0.0
+        self._latest: deque[tuple[int, ...]] = deque(maxlen=SITE)
+        self._sites: dict[tuple[tuple[int, ...], ...], list[int]] = {}
 
     def add(self, row: dict[str, str], numbers: dict[str, int]) -> None:
         operation = row["operation"]
@@ -60,10 +66,18 @@ class _Rank:
             [
                 numbers[operation], int(row["communicator"]), int(row["root"]), int(row["to"]), int(row["from"]),
                 int(row["send_tag"]), int(row["receive_tag"]), int(row["sent_bytes"]), int(row["received_bytes"]), request,
-                round(self.compute_ns), len(listed), *listed,
+                round(self.compute_ns), 0, len(listed), *listed,
             ]
         )  # fmt: skip
         self.compute_ns = 0.0
+        self._latest.append((numbers[operation], int(row["communicator"]), int(row["root"])))
+        self._sites.setdefault(tuple(self._latest), []).append(len(self.numbers) - len(listed) - 3)
+
+    def link_sites(self) -> None:
+        """Let each computation name the next one of the same site, and the last one the first."""
+        for places in self._sites.values():
+            for place, following in zip(places, [*places[1:], places[0]], strict=True):
+                self.numbers[place + 1] = following
 
 
 def write_actions(calls: Path, communicators: list[list[int]], ranks: int, folder: Path) -> None:
@@ -73,6 +87,7 @@ def write_actions(calls: Path, communicators: list[list[int]], ranks: int, folde
     for row in read_calls(calls):
         state[int(row["rank"])].add(row, numbers)
     for rank, done in enumerate(state):
+        done.link_sites()
         (folder / f"rank-{rank:06d}.actions").write_bytes(done.numbers.tobytes())
     listed = [value for members in communicators[1:] for value in (len(members), *members)]
     (folder / "communicators").write_bytes(struct.pack(f"={len(listed)}q", *listed))

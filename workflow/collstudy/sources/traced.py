@@ -216,7 +216,8 @@ def decided(plan: ReplayPlan, context: Context) -> Decided | None:
     except StudyError:
         return None
     chosen = [row for row in rows if row.mapping == plan.mapping]
-    found = [in_library(catalogue, placement) for placement in placements(chosen)]
+    # As for a program that is tuned, because the sizes of the cells are typical ones of the programs' classes.
+    found = [in_library(catalogue, placement) for placement in placements(chosen, of_program=True)]
     if not found:
         return None
     rules = "".join(

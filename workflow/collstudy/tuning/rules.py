@@ -193,7 +193,7 @@ def placements(
 def _merge_sizes(rows: list[Decision], withdrawn: set[tuple], classes: bool) -> tuple[Rule, ...]:
     """Return the rules of one process count in ascending order, from size 0 on; below half of the smallest measured size, unless that
     is at most SMALLEST, and from twice the largest one on, the default. With *classes*, each rule starts at the power of two up to its
-    size, and the default applies between classes.
+    size, the next one of the same class at its own size, and the default applies between classes.
     """
     rules: list[Rule] = []
     gains: list[list[float]] = []
@@ -211,7 +211,8 @@ def _merge_sizes(rows: list[Decision], withdrawn: set[tuple], classes: bool) -> 
         choice = ("default", ()) if key in withdrawn else row.choice
         size = start = row.size or 0
         if classes and size:
-            size = start = 1 << (size.bit_length() - 1)
+            begin = 1 << (size.bit_length() - 1)
+            start, size = begin if begin >= end else size, begin
         elif not rules:
             start = (size + 1) // 2 if size > SMALLEST else 0
         if start > end and (classes or not rules):

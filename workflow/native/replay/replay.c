@@ -12,11 +12,14 @@
  *   - a point-to-point message to a higher rank stays in its copy, one to a lower rank goes to the next copy (from the
  *     last to the first), like messages across the border of a periodic domain when domains are put side by side. An
  *     order of calls in which the traced ranks ended is one in which the copies end, so the rule cannot cause a
- *     deadlock.
+ *     deadlock;
+ *   - copy c computes before a call as long as the traced rank did at the same site of the program c times later
+ *     (after the last time, the first one follows). With the same times, the copies of a rank would arrive together.
  *
- * An action is 12 + n numbers of 64 bits: operation, communicator (0: MPI_COMM_WORLD; -1: MPI_COMM_SELF), root, to,
- * from, send tag, receive tag, bytes sent, bytes received, request, nanoseconds of computation before the call, n; then
- * n numbers: bytes of blocks, or numbers of requests. FOLDER/communicators has for each communicator but
+ * An action is 13 + n numbers of 64 bits: operation, communicator (0: MPI_COMM_WORLD; -1: MPI_COMM_SELF), root, to,
+ * from, send tag, receive tag, bytes sent, bytes received, request, nanoseconds of computation before the call, the
+ * place of the nanoseconds of the next computation at the same site of the program (of the first one after the last
+ * one), n; then n numbers: bytes of blocks, or numbers of requests. FOLDER/communicators has for each communicator but
  * MPI_COMM_WORLD: number of members, members.
  *
  * With COLLSTUDY_CALLS=OUT every rank writes OUT/rank-000000.calls, one line per collective (launch/replay.py names the
@@ -234,8 +237,11 @@ static double act(Replay *replay) {
     double at = replay->started;
     const Action *end = (const Action *)(const void *)replay->actions.end;
     for (const Action *a = (const Action *)(const void *)replay->actions.first; a < end; a = next(a)) {
-        if (a->compute_ns > 0)
-            smpi_execute_flops((double)a->compute_ns * 1e-9 * replay->speed);
+        const int64_t *computed = &a->compute_ns;
+        for (int copy = 0; copy < replay->copy; copy++)
+            computed = replay->actions.first + computed[1];
+        if (*computed > 0)
+            smpi_execute_flops((double)*computed * 1e-9 * replay->speed);
         double start = MPI_Wtime();
         bool is_collective = a->operation >= OP_FIRST_COLLECTIVE;
         note(replay, (int)a->operation);

@@ -8,7 +8,8 @@
 #include <stdio.h>
 
 typedef struct Action {
-    int64_t operation, communicator, root, to, from, send_tag, receive_tag, sent, received, request, compute_ns, listed;
+    int64_t operation, communicator, root, to, from, send_tag, receive_tag, sent, received, request;
+    int64_t compute_ns, same_site, listed;
     int64_t list[];
 } Action;
 

@@ -130,16 +130,18 @@ test_that("operations without a measured cell keep their time", {
 })
 
 test_that("the prediction is for the rules that the replay uses", {
-  # As workflow/collstudy/tuning/rules.py and writers.py write them: the default from twice the largest size on, and the
-  # rules of the largest of the communicators with the same nodes and ranks per node (rounded up).
+  # As workflow/collstudy/tuning/rules.py and writers.py write them: for the class of each size, and the rules of the
+  # largest of the communicators with the same nodes and ranks per node (rounded up).
   decided <- tibble::tibble(
-    operation = "bcast", ranks = c(3, 3, 4, 4), nodes = 2, size_bytes = c(8, 64, 8, 64), kept = c(0.9, 0.9, 0.5, NA)
+    operation = "bcast", ranks = c(3, 4, 4, 4, 4), nodes = 2, size_bytes = c(8, 8, 100, 110, 300),
+    kept = c(0.9, 0.5, 0.6, 0.7, NA)
   )
   kept <- function(ranks, nodes, size_bytes) {
     predict_operations(tibble::tibble(operation = "bcast", ranks, nodes, size_bytes), decided)$kept
   }
-  expect_equal(kept(4, 2, c(1, 8, 127, 128, 1e6)), c(0.5, 0.5, 0.5, 1, 1))
-  expect_equal(kept(3, 2, c(8, 128)), c(0.5, 1))
+  sizes <- c(0, 4, 8, 15, 16, 64, 109, 127, 128, 300)
+  expect_equal(kept(4, 2, sizes), c(1, 1, 0.5, 0.5, 1, 0.6, 0.6, 0.7, 1, 1))
+  expect_equal(kept(3, 2, c(8, 64)), c(0.5, 0.6))
   expect_equal(kept(c(2, 5), 2, 8), c(1, 1))
   barriers <- tibble::tibble(operation = "barrier", ranks = 4, nodes = 2, size_bytes = 0, kept = 0.7)
   expect_equal(predict_operations(barriers[1:4], barriers)$kept, 0.7)
