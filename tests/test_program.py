@@ -16,6 +16,7 @@ from collstudy.launch.toolchain import identify, mpi_environment, versions
 from collstudy.project import trial
 from collstudy.project.studies import Project
 from collstudy.sources.program import sweeps_of, worth_measuring
+from collstudy.study.machines import Machine
 from conftest import ROOT, Checkout, compiled, csv_rows, finish, must, write_mpi4py
 
 #: A default that is slower than all other algorithms, for the benchmark and the program alike.
@@ -320,22 +321,20 @@ def test_sizes_with_hardly_anything_to_gain_are_not_measured(gains: tuple[str, .
 
 
 def test_cells_have_the_spread_of_arrivals_where_it_is_longer_than_the_transfer() -> None:
-    def rows(operation: str, spread: str) -> list[dict[str, str]]:
-        first = account_row("3", "8", operation, gain_pct="2", spread_us=spread)
-        return [first, account_row("3", "16", operation, spread_us="1000")]
-
-    def spreads(operation: str, spread: str) -> set[float | None]:
-        return {entry.get("spread_us") for entry in sweeps_of(operation, ["default"], rows(operation, spread))}
+    def spreads(operation: str, spread: str, machine: Machine | None = None) -> dict[int, float | None]:
+        rows = [account_row("3", "8", operation, spread_us=spread), account_row("3", "16", operation, spread_us="1000")]
+        # The same size, of another program with less to gain.
+        rows.append(account_row("3", "8", operation, gain_pct="0.5", spread_us="300"))
+        found = sweeps_of(operation, ["default"], rows, machine)
+        return {size: entry.get("spread_us") for entry in found for size in entry["sizes"]}
 
     # Three ranks that arrive uniformly over 80 us are 40 us apart in the median; 64 is the nearest power of two.
-    assert spreads("allreduce", "40") == {64}
-    assert spreads("allreduce", "4") == {None}
-    simulated = sweeps_of(
-        "allreduce", ["default"], rows("allreduce", "4"), Project(config=ROOT / "config").configuration.machine("thin")
-    )
-    assert {entry.get("spread_us") for entry in simulated} == {8}
+    assert spreads("allreduce", "40") == {8: 64, 16: 2048}
+    assert spreads("allreduce", "4") == {8: None, 16: 2048}
+    simulated = Project(config=ROOT / "config").configuration.machine("thin")
+    assert spreads("allreduce", "4", simulated) == {8: 8, 16: 2048}
     # Spreads are not used for rooted collectives.
-    assert spreads("bcast", "40") == {None}
+    assert spreads("bcast", "40") == {8: None, 16: None}
 
 
 @pytest.mark.parametrize(

@@ -352,17 +352,16 @@ def _applies(name: str, ranks: int, machine: Machine | None) -> bool:
     return nodes > (machine.nodes // groups if TOPOLOGY_AWARE[name] == "group" else 1)
 
 
-def spread_of(rows: list[dict[str, str]], ranks: int, simulated: bool) -> float | None:
-    """Return the time (us) over which a program's ranks arrive at a collective, for the class of sizes with most to gain. None for
-    rooted collectives, and on a real machine if they arrive closer together than the transfer takes, as windows take longer.
+def spread_of(row: dict[str, str], simulated: bool) -> float | None:
+    """Return the time (us) over which a program's ranks arrive at a collective, for a class of sizes. None for rooted collectives, and
+    on a real machine if they arrive closer together than the transfer takes, as windows take longer.
 
     Arrivals are drawn uniformly from that time, so the median spread of P ranks is (P - 1) / (P + 1) of it. It is rounded to a
     power of two, because it differs with every trace.
     """
-    first = max(rows, key=lambda row: float(row["gain_pct"]))
-    if first["operation"] in ROOTED:
+    if row["operation"] in ROOTED:
         return None
-    spread, transfer = float(first["spread_us"]), float(first["transfer_us"])
+    ranks, spread, transfer = int(row["ranks"]), float(row["spread_us"]), float(row["transfer_us"])
     least = 0 if simulated else transfer
     return 2.0 ** round(math.log2(spread * (ranks + 1) / (ranks - 1))) if spread > least else None
 
@@ -370,23 +369,27 @@ def spread_of(rows: list[dict[str, str]], ranks: int, simulated: bool) -> float 
 def sweeps_of(
     collective: str, algorithms: list[str], rows: Iterable[dict[str, str]], machine: Machine | None = None
 ) -> list[dict[str, Any]]:
-    """Return the sweeps of one collective, as in a study's YAML: for each rank count, the typical size of each class of sizes, with
-    the spread of the program's arrivals; long messages also in segments. *machine*: that of a simulation.
+    """Return the sweeps of one collective, as in a study's YAML: for each rank count and spread of the program's arrivals, the typical
+    sizes of the classes; long messages also in segments. *machine*: that of a simulation.
     """
-    by_ranks: dict[int, list[dict[str, str]]] = {}
-    for row in rows:
-        by_ranks.setdefault(int(row["ranks"]), []).append(row)
+    # A size of several classes has the spread of the one with most to gain.
+    spreads = {
+        (int(row["ranks"]), typical(row)): spread_of(row, machine is not None) or 0
+        for row in sorted(rows, key=lambda row: float(row["gain_pct"]))
+    }
+    grouped: dict[tuple[int, float], list[int]] = {}
+    for (ranks, size), spread in sorted(spreads.items()):
+        grouped.setdefault((ranks, spread), []).append(size)
     found = []
-    for ranks, own in sorted(by_ranks.items()):
+    for (ranks, spread), sizes in sorted(grouped.items()):
         names = [name for name in algorithms if _applies(name, ranks, machine)]
         entry = {"collective": collective, "algorithms": names, "mappings": ["core"], "processes": [ranks], **CALLS}
-        if spread := spread_of(own, ranks, machine is not None):
+        if spread:
             calls = max(FEWEST_CALLS, min(CALLS["iterations"], round(ARRIVING_US / spread)))
             entry |= {"spread_us": spread, "iterations": calls}
         if collective == "barrier":
             found.append(entry)
             continue
-        sizes = sorted({typical(row) for row in own})
         found.append({**entry, "sizes": sizes})
         for segment in SEGMENTS if ranks > 2 else ():
             variants = [{"name": name, "segment_bytes": segment} for name in names if name in SEGMENTED]
