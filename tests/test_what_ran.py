@@ -195,8 +195,30 @@ def test_ranks_have_the_environment_of_the_user(tmp_path: Path, monkeypatch: pyt
     script = "echo preloaded $LD_PRELOAD; echo modules $PYTHONPATH; command -v python3"
     done, _ = what_ran(tmp_path, library().mpirun, "-n", "1", "sh", "-c", script)
     lines = done.stdout.splitlines()
-    assert "preloaded libcolltrace.so:libm.so.6" in lines and "modules /of/the/user" in lines
-    assert not any(line.startswith(str(ROOT / ".study")) for line in lines)
+    assert any(line.startswith("preloaded ") and line.endswith("libcolltrace.so:libm.so.6") for line in lines)
+    assert "modules /of/the/user" in lines and not any(line.startswith(str(ROOT / ".study")) for line in lines)
+
+
+@pytest.mark.parametrize("before", [False, True], ids=["option", "env"])
+@pytest.mark.parametrize("launcher", [*LAUNCHERS.values(), "mpich"], ids=[*LAUNCHERS, "mpich"])
+def test_libraries_that_the_command_adds_are_added(tmp_path: Path, launcher: str | Path, before: bool) -> None:
+    """By an option of the launcher, or `env` before it; and a script may replace LD_LIBRARY_PATH."""
+    name = "mpich" if launcher == "mpich" else "openmpi"
+    if name not in mpis():
+        pytest.skip(f"no {name}")
+    launcher = mpis()[name].mpirun if name == "mpich" else launcher
+    program, script = tmp_path / "ran", tmp_path / "script"
+    command = [mpis()[name].mpicc, "-o", program, TESTS / "ran.c", "-lpthread"]
+    subprocess.run(command, check=True, env=mpi_environment())
+    script.write_text(f'#!/bin/sh\necho "of $LD_LIBRARY_PATH $LD_PRELOAD."\nLD_LIBRARY_PATH=/nowhere exec {program}\n')
+    script.chmod(0o755)
+    given = ["LD_LIBRARY_PATH=/of/user", "LD_PRELOAD=libm.so.6"]
+    option = "-genv" if name == "mpich" else "-x"
+    words = ["env", *given, launcher] if before else [launcher, option, given[0], option, given[1]]
+    done, rows = what_ran(tmp_path, *words, "-n", "2", *(OVERSUBSCRIBED if name == "openmpi" else []), script)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "/of/user " in done.stdout and "libcolltrace.so:libm.so.6." in done.stdout, done.stdout
+    assert "bcast" in {row["collective"] for row in rows}
 
 
 #: A program that calls Open MPI's Fortran functions without needing a Fortran compiler.

@@ -113,15 +113,17 @@ def with_variables(
 
     With a *folder*, the trace library is preloaded into the ranks and writes there; with *ran*, it also records what ran.
     """
+    words, users = _libraries_of_user(words, launcher.position)
     # Ranks must use the MPI library of the program, not the one that the trace library was linked with.
-    settings = {**preloading(mpi, library_folder(launcher, mpi), folder), **variables}
+    settings = {**users, **preloading(mpi, library_folder(launcher, mpi), folder, users), **variables}
     if folder and ran:
         settings["COLLTRACE_RAN"] = "1"
         # MPICH's own counters, which it prints from 5.1 on.
         settings |= {"MPIR_CVAR_DUMP_COLL_ALGO_COUNTERS": "1"} if launcher.mpi == "mpich" else {}
     at = launcher.position + 1
     if launcher.path.name == "srun":
-        return [*words], settings
+        # What `env` before srun sets is in the settings.
+        return [word for word in words[: at - 1] if word.partition("=")[0] not in settings] + words[at - 1 :], settings
     if launcher.mpi == "openmpi":
         given = [part for key, value in settings.items() for part in ("-x", f"{key}={value}")]
     else:
@@ -132,12 +134,39 @@ def with_variables(
     return [*words[: at - 1], launcher.path, *given, *words[at:]], own
 
 
-def preloading(mpi: Mpi, own: Path | None, folder: Path | None) -> dict[str, str]:
-    """Return the variables for ranks that use the MPI library in *own*; with a *folder*, the trace library writes there."""
-    # LD_PRELOAD cannot contain blanks, but the checkout's path may: name the library only and find it by LD_LIBRARY_PATH.
-    folders = [mpi.build / "trace" if folder else None, own, os.environ.get("LD_LIBRARY_PATH")]
+def _libraries_of_user(words: list[str], position: int) -> tuple[list[str], dict[str, str]]:
+    """Return a command without the values that options of its launcher give to LD_LIBRARY_PATH and LD_PRELOAD, and the values that
+    the command gives them, also by `env` before the launcher. If an option sets a variable twice, libraries differ in which one counts.
+    """
+    own = ("LD_LIBRARY_PATH", "LD_PRELOAD")
+    before = (word.partition("=") for word in words[:position])
+    given = {name: value for name, is_set, value in before if is_set and name in own}
+    kept, rest = words[: position + 1], words[position + 1 :]
+    while rest:
+        word = rest.pop(0)
+        name, is_set, value = rest[0].partition("=") if rest else ("", "", "")
+        if word not in ("-x", "-genv", "-env") or name not in own:
+            kept.append(word)
+            continue
+        del rest[0]
+        if is_set:
+            given[name] = value
+        elif word != "-x" and rest:
+            given[name] = rest.pop(0)
+    return kept, given
+
+
+def preloading(mpi: Mpi, own: Path | None, folder: Path | None, given: Mapping[str, str] = {}) -> dict[str, str]:
+    """Return the variables for ranks that use the MPI library in *own*; with a *folder*, the trace library writes there. They extend
+    those in *given*, by default those of the environment.
+    """
+    given = os.environ | given
+    library = mpi.build / "trace" / "libcolltrace.so"
+    # By its path, because a script that starts the program may set LD_LIBRARY_PATH; but LD_PRELOAD is split at blanks and colons.
+    named = library.name if set(str(library)) & {" ", ":"} else str(library)
+    folders = [library.parent if folder else None, own, given.get("LD_LIBRARY_PATH")]
     path = os.pathsep.join(map(str, filter(None, folders)))
-    preloaded = ":".join(filter(None, ["libcolltrace.so", os.environ.get("LD_PRELOAD")]))
+    preloaded = ":".join(filter(None, [named, given.get("LD_PRELOAD")]))
     traced = {"LD_PRELOAD": preloaded, "COLLTRACE_FOLDER": str(folder)} if folder else {}
     return ({"LD_LIBRARY_PATH": path} if path else {}) | traced
 
