@@ -141,12 +141,14 @@ def test_a_file_that_does_not_make_the_program_faster_is_not_kept(user: Checkout
         "No tuning file: the program is not clearly faster with it. With the tuning file the program is 0."
     )
     assert tuning_files(user, "slower") == []
+    # Nor the launcher that would start programs with it.
+    tuning = user.folder / "results" / "tune-slower" / "tuning"
+    assert not any((tuning / name).exists() for name in ("mpirun-tuned", "shapes.json"))
     (row,) = [row for row in table(user, "slower", "tables/tuning-judged.csv") if row["part"] == "whole"]
     assert row["verdict"] == "slower"
     # Collectives are faster with the file, and withdrawn rules are listed.
     assert table(user, "slower", "tables/tuning-withdrawn.csv")
-    readme = user.folder / "results" / "tune-slower" / "tuning" / "README.md"
-    assert "# No tuning file" in readme.read_text()
+    assert "# No tuning file" in (tuning / "README.md").read_text()
 
 
 def test_a_program_that_hardly_communicates_gets_that_answer(user: Checkout, folder: Path) -> None:

@@ -211,7 +211,8 @@ sentences_of_status <- function(study, cells) {
   bad <- cells[cells$status != "measured", ]
   if (count == 0) return(NULL)
   if (nrow(bad) == 0) return(said("status", describe_complete(study, cells), claim = FALSE))
-  of <- paste(format_count(nrow(bad)), "of", format_count(count), "grid cells ")
+  units <- if (length(study$program)) "runs and grid cells" else "grid cells"
+  of <- paste(format_count(nrow(bad)), "of", format_count(count), units, "")
   statuses <- table(sub("^unproved$", "not verified", bad$status))
   one <- nrow(bad) == 1
   if (identical(study$machine$kind, "imported") && identical(names(statuses), "missing")) {
@@ -227,6 +228,13 @@ sentences_of_status <- function(study, cells) {
 }
 
 describe_complete <- function(study, cells) {
+  if (length(study$program)) {
+    measured <- sum(!cells$algorithm %in% c("trace", "plain", "traced"))
+    return(paste0(
+      "The program was traced, and run with and without the trace library",
+      if (measured > 0) paste0("; all ", format_count(measured), " grid cells of the study were measured"), "."
+    ))
+  }
   traces <- sum(cells$algorithm %in% "traced")
   replays <- nrow(cells) - traces
   if (traces > 0) {

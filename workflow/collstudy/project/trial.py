@@ -160,8 +160,8 @@ def _kind(row: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _files(folder: Path) -> list[Path]:
-    """Return the tuning files of all libraries."""
-    kinds = ("openmpi-*", "mpich-*", "intel-*", "coll-*")
+    """Return the tuning files of all libraries, and the launcher that uses them."""
+    kinds = ("openmpi-*", "mpich-*", "intel-*", "coll-*", emission.LAUNCHER_NAME, emission.SHAPES_NAME)
     return sorted({path for kind in kinds for path in folder.glob(kind)})
 
 

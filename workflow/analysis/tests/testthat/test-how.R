@@ -1,6 +1,6 @@
 # How a study was measured, and which of its grid cells have no number.
-status <- function(status, kind = "local", algorithm = "a") {
-  sentences_of_status(list(machine = list(kind = kind), simulated = FALSE), tibble::tibble(status, algorithm))
+status <- function(status, kind = "local", algorithm = "a", ...) {
+  sentences_of_status(list(machine = list(kind = kind), simulated = FALSE, ...), tibble::tibble(status, algorithm))
 }
 
 test_that("grid cells are counted in words", {
@@ -20,6 +20,16 @@ test_that("grid cells are counted in words", {
   expect_equal(
     status(rep("measured", 3), algorithm = c("traced", "replay", "replay"))$text,
     "The trace was measured and all 2 replays simulated."
+  )
+  # Of a program: its trace, its runs without and with the trace library, its cells.
+  runs <- c("trace", "plain", "traced")
+  of_program <- function(algorithm) {
+    status(rep("measured", length(algorithm)), algorithm = algorithm, program = list(label = "known"))$text
+  }
+  expect_equal(of_program(runs), "The program was traced, and run with and without the trace library.")
+  expect_equal(
+    of_program(c(runs, "default", "linear")),
+    "The program was traced, and run with and without the trace library; all 2 grid cells of the study were measured."
   )
   expect_null(status(character()))
 })

@@ -341,6 +341,9 @@ test_that("a check without findings does not claim a cause that is not known", {
   rows <- tibble::tibble(mpi = "Open MPI 5.0.11", agrees = c(TRUE, TRUE), tells_apart = c(TRUE, FALSE), asked = TRUE)
   readr::write_csv(rows[0, ], file.path(folder, "tuning", "check.csv"))
   expect_match(checked(), "^Nothing was checked: no rule differs from the default, or no installed library")
+  # A file that was checked and not kept, such as that of a program which it does not make faster.
+  readr::write_csv(rows, file.path(folder, "tuning", "check-emitted.csv"))
+  expect_length(checked(), 0)
   readr::write_csv(rows, file.path(folder, "tuning", "check.csv"))
   expect_match(checked(), "^Open MPI 5.0.11 was asked at 2 sizes")
 })
