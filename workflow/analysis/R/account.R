@@ -222,6 +222,16 @@ describe_left_out <- function(trace) {
   )
 }
 
+#' A sentence, with a leading blank, on the calls of several threads of a rank; "" if one thread made all
+#' @noRd
+describe_threads <- function(trace) {
+  if (!isTRUE(trace$about$trace$threads)) return("")
+  paste(
+    " Several threads of its ranks made these calls, also at the same time, so the shares of the time in them may add",
+    "up to more than 100 %."
+  )
+}
+
 #' Sentences on the run time that faster collectives could save
 #'
 #' @param results List from [read_results()].
@@ -243,7 +253,7 @@ describe_accounts <- function(results) {
           format_pct(sum(rows$waiting_pct)), " waiting for the last rank to arrive"
         ) else "hardly any time in blocking collectives",
         ": ideal (zero-cost) ones would save at most ", format_pct(most),
-        " of its run time, so tuning is not worthwhile.", describe_left_out(trace)
+        " of its run time, so tuning is not worthwhile.", describe_threads(trace), describe_left_out(trace)
       ))
     }
     first <- rows[1, ]
@@ -254,7 +264,7 @@ describe_accounts <- function(results) {
       "Ideal (zero-cost) collectives would save at most ", format_pct(most), " of the run time, ",
       if (first$gain_pct > most / 2) "most" else "the largest part", " of it (",
       format_pct(first$gain_pct), ") in ", collective_word(first$operation), " of ",
-      label_class(first$size_bytes), " on ", format_count(first$ranks), " ranks."
+      label_class(first$size_bytes), " on ", format_count(first$ranks), " ranks.", describe_threads(trace)
     )
   }))
 }

@@ -122,6 +122,15 @@ test_that("a program whose ranks wait in collectives is not said to spend hardly
   expect_match(said, "would save at most 0.5 % of its run time, so tuning is not worthwhile")
 })
 
+test_that("shares of calls that several threads made at the same time are not said to be of one", {
+  trace <- account_trace()
+  trace$about$trace$threads <- TRUE
+  for (seconds in c(1e-3, 1)) {
+    trace$about$trace$seconds <- seconds
+    expect_match(describe_accounts(results_of(trace)), "Several threads .* made these calls, .* than 100 %\\.")
+  }
+})
+
 test_that("less than half of the gain is not most of it", {
   trace <- account_trace()
   trace$calls$end_us[trace$calls$operation == "barrier" & trace$calls$communicator == 0] <- 112
