@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
 import sys
@@ -233,6 +234,11 @@ def test_a_program_in_python(user: Checkout, folder: Path) -> None:
             "not the benchmark that measures its collectives; remove it from the command and use export OMPI_MCA_coll_tuned_priority=",
         ),
         (["MPIRUN", "-n", "2", "-x", "UCX_TLS=tcp", "./tuned"], None, "and use export UCX_TLS=tcp"),
+        (
+            ["MPIRUN", "-n", "2", "--tune", "own.conf", "./tuned"],
+            None,
+            "error: --tune own.conf: only the program would run with it",
+        ),
         (["MPIRUN", "-n", "2", "no-such-program"], None, "no executable program in this command"),
         (["MPIRUN", "-n", "2", "./tuned"], "input\n", "standard input is not passed to the program"),
         (["--runs", "2", "--", "MPIRUN", "-n", "2", "./tuned"], None, "error: --runs is 2; it must be at least 5"),
@@ -251,6 +257,24 @@ def test_what_cannot_be_tuned_is_refused_before_anything_runs(
     done = write(user, folder, "--name", "refused", *(words if "--" in words else ["--", *words]), text=text)
     assert done.returncode == 2 and message in done.stderr and done.stderr.count("\n") == 1, done.stderr
     assert sorted((user.folder / "config" / "studies").iterdir()) == before
+
+
+def test_arguments_reach_the_program_as_they_were_typed(user: Checkout, folder: Path) -> None:
+    """Also options of the program that the launcher must not have."""
+    typed = [
+        str(library().mpirun),
+        "-n",
+        "2",
+        "./tuned",
+        *("", "a b", "q'uo\"te", "$HOME", "\N{GRINNING FACE}", "a\nb"),
+    ]
+    typed += ["{x}", "\\", "--tune", "-x", "coll_"]
+    done = write(user, folder, "--name", "typed", "--", *typed)
+    assert done.returncode == 0, done.stderr
+    source = Project(user.folder / "config").source("tune-typed")
+    assert shlex.split(source.program.command) == typed
+    done = write(user, folder, "--name", "bytes", "--", *typed, os.fsdecode(b"\xff"))
+    assert done.returncode == 2 and done.stderr == "error: command and folder must be UTF-8\n", done.stderr
 
 
 def test_a_tuning_file_in_the_environment_is_refused_and_the_study_stays(

@@ -101,15 +101,20 @@ def tune(arguments: argparse.Namespace) -> None:
     name = f"tune-{label}"
     check_name(name, "a study")
     text = STUDY.format(
-        label=label, machine=arguments.machine, command=json.dumps(shlex.join(words)), folder=json.dumps(str(folder)),
+        label=label, machine=arguments.machine, folder=json.dumps(str(folder), ensure_ascii=False),
+        command=json.dumps(shlex.join(words), ensure_ascii=False),
         runs=arguments.runs, limit_s=arguments.limit, budget=arguments.budget,
         worth="" if arguments.worth == WORTH_PCT else f"  worth_pct: {arguments.worth:g}\n",
     )  # fmt: skip
     path = project.configuration.folder / "studies" / f"{name}.yaml"
+    try:
+        content = text.encode()
+    except UnicodeEncodeError:
+        raise StudyError("command and folder must be UTF-8") from None
     there = path.exists()
     if there and path.read_text(encoding="utf-8") != text:
         raise StudyError(f"{path} already exists with different content; choose another --name or remove it")
-    write_if_changed(path, text.encode())
+    write_if_changed(path, content)
     try:
         project.source(name).check()
     except StudyError as error:

@@ -53,7 +53,8 @@ REDUCTIONS = ("reduce", "allreduce", "reduce_scatter")
 CALLS = {"iterations": 200, "warmup": 20}
 #: If arrivals are spread, timed calls of each size need to last only this long (us) in total; FEWEST_CALLS is the minimum number.
 ARRIVING_US, FEWEST_CALLS = 5000, 20
-#: Options of launchers that set a parameter or variable, and those that change how the MPI library communicates.
+#: Options of launchers that set a parameter or variable, or name a file of parameters; and what changes how the library communicates.
+FILES = ("--tune", "-tune", "--am", "-am")
 SETTING = ("--mca", "-mca", "--gmca", "-gmca", "-x", "-genv", "-env")
 SETTINGS = r"(OMPI_MCA_)?(coll|pml|mtl|btl|smsc)(_|\b)|UCX_|FI_|MPIR_CVAR_|I_MPI_(ADJUST|COLL|FABRICS|SHM)"
 
@@ -77,10 +78,13 @@ class ProgramSource(SampledSource):
         """Return the launcher in the program's command. Raises StudyError if the benchmark does not run with its library."""
         words = shlex.split(self.program.command)
         found = launcher_of(words)
-        mpi = installed(found.mpi)
-        for option, name in itertools.pairwise(words):
-            if option in SETTING and re.match(SETTINGS, name):
-                variable = name if option in ("-x", "-genv", "-env") else f"OMPI_MCA_{name}=..."
+        mpi, folder = installed(found.mpi), Path(self.program.folder)
+        # Up to the program, which has options of its own.
+        given = itertools.takewhile(lambda word: not programs_in([word], folder), words[found.position + 1 :])
+        for option, name in itertools.pairwise(given):
+            if option in FILES or (option in SETTING and re.match(SETTINGS, name)):
+                parameter = "NAME" if option in FILES else name
+                variable = name if option in ("-x", "-genv", "-env") else f"OMPI_MCA_{parameter}=..."
                 raise StudyError(
                     f"{option} {name}: only the program would run with it, not the benchmark that measures its collectives; "
                     f"remove it from the command and use export {variable}"
