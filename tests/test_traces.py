@@ -20,7 +20,7 @@ from collstudy.launch.actions import read_calls, write_actions
 from collstudy.launch.openmpi import OVERSUBSCRIBED, library
 from collstudy.launch.toolchain import mpi_environment
 from collstudy.study.config import Configuration
-from conftest import Checkout, compiled, csv_rows, finish, must
+from conftest import ROOT, Checkout, compiled, csv_rows, finish, must
 
 TESTS = Path(__file__).resolve().parent
 
@@ -31,10 +31,12 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return compiled("traced", tmp_path_factory.mktemp("traced"))
 
 
-def trace(folder: Path, ranks: int, *command: str | Path) -> subprocess.CompletedProcess[str]:
-    """Run a command with the trace library."""
+def trace(
+    folder: Path, ranks: int, *command: str | Path, preload: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a command with the trace library, or another build of it."""
     folder.mkdir(parents=True, exist_ok=True)
-    preload = library().build / "trace" / "libcolltrace.so"
+    preload = preload or library().build / "trace" / "libcolltrace.so"
     start = [library().mpirun, "-n", str(ranks), *OVERSUBSCRIBED]
     start += ["-x", f"LD_PRELOAD={preload}", "-x", f"COLLTRACE_FOLDER={folder}"]
     return finish([*start, *command], timeout=120, env=mpi_environment())
@@ -52,6 +54,24 @@ def recorded(program: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def copied(recorded: Path, tmp_path: Path) -> Path:
     """Return a copy of the recorded files that a test may damage."""
     return Path(shutil.copytree(recorded, tmp_path / "ranks"))
+
+
+def test_recording_is_free_of_undefined_behaviour(program: Path, tmp_path: Path) -> None:
+    flags = "CFLAGS=-O1 -g -fsanitize=undefined -fno-sanitize-recover=undefined"
+    make = [
+        "make",
+        "-s",
+        "-C",
+        ROOT / "workflow" / "native" / "trace",
+        f"OUT={tmp_path}",
+        f"MPICC={library().mpicc}",
+        flags,
+    ]
+    must(finish(make, env=mpi_environment()))
+    preload = tmp_path / "trace" / "libcolltrace.so"
+    must(trace(tmp_path / "ranks", 4, program, preload=preload))
+    for name in ("freed", "shared", "between", "failing", "orders"):
+        must(trace(tmp_path / name, 2, program, name, preload=preload))
 
 
 def rows_of(folder: Path, ranks: int, target: Path) -> tuple[dict, list[dict[str, str]]]:

@@ -238,7 +238,7 @@ typedef struct Waited {
     MPI_Status *own_statuses;
     int64_t *list;
     bool ready;
-    char small[2048];
+    _Alignas(int64_t) char small[2048];
 } Waited;
 
 static void waited_begin(Waited *waited, int count, const MPI_Request *requests, MPI_Status *statuses) {
