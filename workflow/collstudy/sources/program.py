@@ -360,7 +360,7 @@ def spread_of(row: dict[str, str], simulated: bool) -> float | None:
     """Return the time (us) over which a program's ranks arrive at a collective, for a class of sizes. None for rooted collectives, and
     on a real machine if they arrive closer together than the transfer takes, as windows take longer.
 
-    Arrivals are drawn uniformly from that time, so the median spread of P ranks is (P - 1) / (P + 1) of it. It is rounded to a
+    Arrivals are drawn uniformly from that time, so the spread of P ranks is (P - 1) / (P + 1) of it in the mean. It is rounded to a
     power of two, because it differs with every trace.
     """
     if row["operation"] in ROOTED:
