@@ -12,8 +12,9 @@ little_pct <- 1
 #'
 #' @param trace List from [read_trace()].
 #' @return Tibble, one row per blocking operation on a communicator of several ranks: ranks, communicator, operation,
-#'   size_bytes (largest of its ranks), first_us and start_us (the first and the last arrival), end_us (the last
-#'   return), time_us and waiting_us (sums over its ranks).
+#'   size_bytes (largest of its ranks), start_us (the last arrival), end_us (the last return), time_us and waiting_us
+#'   (sums over its ranks), spread_us (how much the times differ that its ranks take to arrive from their previous
+#'   collective; the spread of the arrivals themselves also has that of the returns, which depends on the algorithm).
 #' @noRd
 read_operations <- function(trace) {
   members <- lengths(trace$about$trace$communicators)
@@ -35,6 +36,11 @@ read_operations <- function(trace) {
 #' @noRd
 collective_operations <- function(calls) {
   # Without a loop over the operations, of which a program may have millions.
+  in_order <- order(calls$rank, calls$start_us)
+  before <- c(0, head(calls$end_us[in_order], -1))
+  before[!duplicated(calls$rank[in_order])] <- 0
+  calls$since_us <- numeric(nrow(calls))
+  calls$since_us[in_order] <- calls$start_us[in_order] - before
   own <- vctrs::vec_group_id(calls[c("rank", "communicator")])
   calls$number <- integer(nrow(calls))
   calls$number[order(own)] <- sequence(tabulate(own))
@@ -52,7 +58,8 @@ collective_operations <- function(calls) {
     communicator = calls$communicator[first], ranks = calls$ranks[first], operation = calls$operation[first],
     size_bytes = largest(calls$size_bytes), time_us = total(calls$end_us - calls$start_us),
     waiting_us = total(pmin(calls$end_us, last_us[id]) - calls$start_us),
-    first_us = -largest(-calls$start_us), start_us = last_us, end_us = largest(calls$end_us)
+    start_us = last_us, end_us = largest(calls$end_us),
+    spread_us = largest(calls$since_us) + largest(-calls$since_us)
   )
 }
 
@@ -77,9 +84,9 @@ run_us <- function(trace) trace$about$trace$seconds * 1e6
 #' @return Tibble, a row per number of ranks of the communicator, operation and class of message sizes, largest gain
 #'   first: ranks, communicators (their number), operation, size_bytes (lower end of the class: 0, 1, 2, 4, ...),
 #'   operations, time_pct, waiting_pct, transfer_pct (of the run time, mean over all ranks), gain_pct (of the run time:
-#'   the time in which at least one such operation transfers), spread_us and transfer_us (medians over operations: from
-#'   the first arrival to the last, and from that to the last return), typical_bytes (half of the transfer time is spent
-#'   on messages up to this size). No rows for a partial trace.
+#'   the time in which at least one such operation transfers), spread_us and transfer_us (medians over operations: of
+#'   [read_operations()], and from the last arrival to the last return), typical_bytes (half of the transfer time is
+#'   spent on messages up to this size). No rows for a partial trace.
 #' @noRd
 account_of <- function(trace) {
   if (!isTRUE(trace$about$trace$complete)) return(tibble())
@@ -111,7 +118,7 @@ account_rows <- function(operations, ranks, run_us) {
       communicators = n_distinct(.data$communicator), operations = n(), time_pct = 100 * sum(.data$time_us) / all,
       waiting_pct = 100 * sum(.data$waiting_us) / all, transfer_pct = .data$time_pct - .data$waiting_pct,
       gain_pct = 100 * covered(.data$start_us, .data$end_us) / .env$run_us,
-      spread_us = median(.data$start_us - .data$first_us), transfer_us = median(.data$end_us - .data$start_us),
+      spread_us = median(.data$spread_us), transfer_us = median(.data$end_us - .data$start_us),
       typical_bytes = weighted_median(.data$bytes, .data$end_us - .data$start_us), .groups = "drop"
     ) |>
     relocate("communicators", .after = "ranks") |>
@@ -167,9 +174,9 @@ account_columns <- paste(
   "Blocking collectives on communicators of several ranks. Waiting: until the last rank arrives; transfer: the rest of",
   "the time in the call; both in percent of the run time, mean over the ranks. Gain: upper bound, the time in which at",
   "least one rank is still in the call after the last one has arrived; an ideal (zero-cost) algorithm would save it if",
-  "waiting stayed the same. Spread: from the first arrival to the last; transfer (\u00b5s): from the last arrival to",
-  "the last return (medians over operations). Typical size: half of the transfer time is spent on messages up to this",
-  "size."
+  "waiting stayed the same. Spread: how much the times of the ranks from their previous collective to this one differ;",
+  "transfer (\u00b5s): from the last arrival to the last return (medians over operations). Typical size: half of the",
+  "transfer time is spent on messages up to this size."
 )
 
 tables_of_accounts <- function(results) {

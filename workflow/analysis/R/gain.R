@@ -218,8 +218,8 @@ tables_of_gain <- function(results) {
     ))),
     list(listed("gain", "cells", cells, paste(
       "Collectives of the replays", if (several_traces(gain)) "of the first traces", "by communicator size and message",
-      "size. Shares are in percent of the makespan; spread (from the first to the last arrival) and transfer are",
-      "medians over the operations, the other times are sums.",
+      "size. Shares are in percent of the makespan; spread (how much the times of the ranks from their previous",
+      "collective to this one differ) and transfer are medians over the operations, the other times are sums.",
       gain_columns
     )))
   )

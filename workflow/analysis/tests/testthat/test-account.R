@@ -41,6 +41,14 @@ test_that("waiting ends when the last rank arrives, and transfer is what follows
   expect_equal(account$typical_bytes, c(4096, 8, 0))
 })
 
+test_that("the spread of arrivals is that of the program, not that of the returns before", {
+  calls <- tibble::tibble(
+    rank = c(0, 0, 1, 1), operation = "alltoall", communicator = 0, ranks = 2, size_bytes = 8,
+    start_us = c(0, 20, 0, 45), end_us = c(10, 50, 30, 50)
+  )
+  expect_equal(collective_operations(calls)$spread_us, c(0, 5))
+})
+
 test_that("the typical size is the smallest up to which half of the time is spent", {
   expect_equal(weighted_median(c(300, 100, 200), c(1, 1, 1)), 200)
   expect_equal(weighted_median(c(300, 100, 200), c(5, 1, 1)), 300)
