@@ -149,7 +149,7 @@ accuracy_sentences <- function(rows, study) {
       if (all$held_out) " that the machine was not fitted to" else "", " has an error of ",
       format_pct(all$median_abs_error_pct), " in the median",
       # A tenth of fewer cells is less than one.
-      if (all$cells >= 10) paste0(" and more than ", format_pct(all$p90_abs_error_pct), " in a tenth of the cells"),
+      if (all$cells >= 10) paste0(" and at least ", format_pct(all$p90_abs_error_pct), " in a tenth of the cells"),
       ".",
       if (!is.na(all$geometric_mean_regret_pct)) paste0(
         " Of all algorithms", if (any(!rows$held_out)) ", including those of the fit", ", the one with the lowest ",

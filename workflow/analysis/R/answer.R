@@ -164,7 +164,7 @@ slower_words <- function(results, collective, never = FALSE) {
     if (never) " It" else paste0(" In the other ", format_count(slower$cells), " cells it"), " is slower by ",
     format_pct(slower$geometric_mean_pct), " (geometric mean; arithmetic mean ", format_pct(slower$mean_pct), ")",
     # A tenth of fewer cells is less than one.
-    if (slower$cells >= 10) paste0(", by more than ", format_pct(slower$p90_pct), " in a tenth of them,"),
+    if (slower$cells >= 10) paste0(", by at least ", format_pct(slower$p90_pct), " in a tenth of them,"),
     " and by at most ", format_pct(slower$max_pct), "."
   )
 }

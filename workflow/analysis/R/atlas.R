@@ -274,7 +274,7 @@ describe_atlas_answer <- function(results) {
       machine_name(worst$machine, worst$simulated), ": the default is slower than the best measured algorithm, most ",
       "for ", collective_word(worst$collective), ", by ", format_pct(worst$geometric_mean_pct),
       " (geometric mean over ", count_of(worst$cells, "cell"),
-      if (worst$cells >= few_cells) paste0("; by more than ", format_pct(worst$p90_pct), " in a tenth of them"), ")",
+      if (worst$cells >= few_cells) paste0("; by at least ", format_pct(worst$p90_pct), " in a tenth of them"), ")",
       if (nrow(rows) > 1) paste0(
         ", and least for ", collective_word(rows$collective[which.min(rows$geometric_mean_pct)]), ", by ",
         format_pct(min(rows$geometric_mean_pct))

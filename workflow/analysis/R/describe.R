@@ -128,7 +128,7 @@ describe_default <- function(results, collective) {
 describe_models <- function(results, collective) {
   errors <- model_errors(results, collective)
   if (nrow(errors) == 0) return("There are too few process counts to test a model on held-out cells.")
-  fits <- if (any(errors$model == "plane")) fit_loglinear(results, collective)
+  fits <- if (any(errors$model == "plane")) filter(fit_loglinear(results, collective), !is.na(.data$r_squared))
   c(
     if (!is.null(fits) && nrow(fits) > 0) paste0(
       "The log-linear plane (log latency as a linear function of log message size and of the number of processes) ",
@@ -295,7 +295,8 @@ describe_barrier <- function(results, collective = "barrier") {
   most <- max(common_counts(rows))
   last <- filter(rows, .data$processes == most) |> arrange(.data$latency_us)
   slopes <- filter(
-    fit_barriers(results, collective), .data$model == "linear", .data$term == "processes", .data$algorithm == "linear"
+    fit_barriers(results, collective), .data$model == "linear", .data$term == "processes", .data$algorithm == "linear",
+    !is.na(.data$r_squared)
   )
   say <- function(row) {
     paste0(

@@ -106,7 +106,7 @@ describe_extrapolation_study <- function(results) {
     paste0(
       "A model of messages with ", nrow(fit), " costs, fitted to ", fit$cells[1], " cells on at most ", limit,
       " nodes, predicts ", count_of(whole$cells, "cell"), " on ", range_text(each$processes),
-      " nodes with an error of ", format_pct(whole$median_abs_error_pct), " in the median and more than ",
+      " nodes with an error of ", format_pct(whole$median_abs_error_pct), " in the median and at least ",
       format_pct(whole$p90_abs_error_pct), " in a tenth of the cells."
     ),
     if (nrow(four) > 0) paste0(

@@ -194,8 +194,9 @@ figures_surface <- function(results, collective, rows) {
 
 caption_plane <- function(plane) {
   paste0(
-    "Logarithm of latency (\u00b5s) and the plane fitted to it: R\u00b2 ", formatC(plane$r_squared, 3, format = "f"),
-    ", but a mean error of ", format_pct(plane$mape_pct), " on the fitted cells themselves."
+    "Logarithm of latency (\u00b5s) and the plane fitted to it",
+    if (is.na(plane$r_squared)) ", with" else paste0(": R\u00b2 ", formatC(plane$r_squared, 3, format = "f"), ", but"),
+    " a mean error of ", format_pct(plane$mape_pct), " on the fitted cells themselves."
   )
 }
 
@@ -221,9 +222,8 @@ figures_wins <- function(results, collective) {
     )),
     if (nrow(compared) > 0 && !sized && n_distinct(compared$processes) > 1) list(figure(
       collective, "default-minus-best", plot_difference(results, collective), paste0(
-        "Latency of the default minus that of the best other algorithm (\u00b5s)",
-        boundary_note(results, collective, unique(compared$mapping), max(compared$processes)) |>
-          sub(pattern = "^ ", replacement = ". "),
+        "Latency of the default minus that of the best other algorithm (\u00b5s).",
+        boundary_note(results, collective, unique(compared$mapping), max(compared$processes)),
         excluded_note(results, collective)
       ), 9, 3.8, part = "wins"
     ))

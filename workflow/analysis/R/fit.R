@@ -79,7 +79,10 @@ fit_plane <- function(data) {
   )
 }
 
+#' Share of the variance that a fit explains; NA for equal values, which have none
+#' @noRd
 r_squared <- function(observed, predicted) {
+  if (diff(range(observed)) <= 1e-12 * max(abs(observed))) return(NA_real_)
   1 - sum((observed - predicted)^2) / sum((observed - mean(observed))^2)
 }
 

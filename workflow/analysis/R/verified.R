@@ -169,7 +169,7 @@ describe_regret <- function(folder) {
     tuned <- here[here$policy == "tuned", ]
     # A hundredth of fewer cells is less than one.
     worst <- if (tuned$cells >= 100) {
-      paste("more than", format_pct(tuned$p99_pct), "in 1 % of the cells")
+      paste("at least", format_pct(tuned$p99_pct), "in 1 % of the cells")
     } else {
       paste("at most", format_pct(tuned$max_pct))
     }

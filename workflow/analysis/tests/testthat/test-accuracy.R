@@ -117,6 +117,6 @@ test_that("a tenth of the cells is stated for ten cells or more", {
   )
   study <- list(algorithms = tibble::tibble(collective = "bcast", algorithm = "linear", label = "Linear"))
   said <- function(rows) accuracy_sentences(compared[rows, ], study)[1]
-  expect_match(said(1:10), "of 10 cells .* 10 % in the median and more than 10 % in a tenth of the cells")
+  expect_match(said(1:10), "of 10 cells .* 10 % in the median and at least 10 % in a tenth of the cells")
   expect_match(said(1), "of 1 cell that .* has an error of 10 % in the median\\.$")
 })

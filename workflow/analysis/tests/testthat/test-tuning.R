@@ -409,7 +409,7 @@ test_that("sentences on regret and verification claim only what few cells, or no
     describe_regret(folder)
   }
   expect_match(told(99), "(geometric mean; at most 11 %), the default 3.0 %", fixed = TRUE)
-  expect_match(told(100), "(geometric mean; more than 10 % in 1 % of the cells), the default", fixed = TRUE)
+  expect_match(told(100), "(geometric mean; at least 10 % in 1 % of the cells), the default", fixed = TRUE)
   readr::write_csv(tibble::tibble(
     collective = "bcast", startup_s = 0, share_of_time_pct = 5, geometric_mean_regret_pct = 2, sd_over_seeds = 1,
     seeds = 3
