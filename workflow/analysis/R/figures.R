@@ -143,7 +143,7 @@ figures_sizes <- function(results, collective, rows) {
       collective, "sizes", plot_sizes(results, collective),
       paste0(
         "Latency (\u00b5s) against message size for selected numbers of processes; both axes are logarithmic.",
-        interval_note(rows)
+        empty_note(results, collective), interval_note(rows)
       ),
       9.5, height_of_sizes(rows_of_sizes(results, collective))
     ),
@@ -240,7 +240,7 @@ figures_slowdown <- function(results, collective) {
     collective, "slowdown", plot_slowdown(results, collective, rows), paste0(
       "Slow-down of each algorithm against the fastest one of the same cell, geometric mean over the process counts ",
       "above two at which it was ", found, ". White: not ", found, ", or the only algorithm.",
-      excluded_note(results, collective)
+      empty_note(results, collective), excluded_note(results, collective)
     ), 9.5, 1.9 + 0.23 * n_distinct(rows$algorithm) * ceiling(n_distinct(rows$mapping) / 3), part = "wins"
   ))
 }

@@ -197,6 +197,13 @@ excluded_note <- function(results, collective) {
   )
 }
 
+#' " Messages of 0 B are left out.", for captions of figures and fits that need the logarithm of the size
+#' @noRd
+empty_note <- function(results, collective) {
+  sizes <- results$medians$size_bytes[results$medians$collective == collective]
+  if (0 %in% sizes) " Messages of 0 B are left out." else ""
+}
+
 #' The caption of a table on one collective
 #' @noRd
 caption_in <- function(results, collective, ...) {
@@ -241,7 +248,8 @@ caption_winners <- function(results, collective) {
 caption_loglinear <- function(results, collective) {
   caption_in(
     results, collective, "fit of the natural logarithm of latency (\u00b5s) as a linear function of the number of ",
-    "processes and of the natural logarithm of message size (B); MAPE: mean absolute error on the fitted cells (%)."
+    "processes and of the natural logarithm of message size (B); MAPE: mean absolute error on the fitted cells (%).",
+    empty_note(results, collective)
   )
 }
 
@@ -266,14 +274,14 @@ caption_errors <- function(results, collective) {
     if (n_distinct(rows_to_fit(results, collective)$processes) > most_modelled) paste0(
       "At most ", most_modelled, " process counts of each algorithm and mapping are used. "
     ),
-    model_note
+    model_note, empty_note(results, collective)
   )
 }
 
 caption_costs <- function(results, collective) {
   caption_in(
     results, collective, "costs of the hop model (\u00b5s per unit of each term) for each message size. A message ",
-    "counts for the outermost level that it crosses."
+    "counts for the outermost level that it crosses.", empty_note(results, collective)
   )
 }
 
