@@ -143,17 +143,29 @@ front_mappings <- function(study, collective) {
 }
 
 #' Example of the command that starts a program with the tuning file for its shape: with the mapping whose rules gain
-#' most and the largest usual number of processes; NULL where there is no launcher
+#' most, of those that mpirun-tuned recognises by --map-by, and the largest usual number of processes; NULL where there
+#' is none
 #' @noRd
 tuning_launcher <- function(study, collective) {
-  if (!file.exists(file.path(study$folder, "tuning", "mpirun-tuned"))) return(NULL)
-  found <- filter(study$decisions, .data$collective == .env$collective, .data$algorithm != "default")
+  path <- file.path(study$folder, "tuning", "shapes.json")
+  if (!file.exists(path)) return(NULL)
+  # As in collstudy/tuning/mpirun_tuned.py: --map-by names the level that varies fastest.
+  none <- tibble(mapping = character(), map_by = character())
+  shapes <- bind_rows(none, map_dfr(jsonlite::read_json(path), function(shape) {
+    tibble(mapping = shape$mapping, map_by = c(unlist(shape$cycle), "core")[1])
+  }))
+  shapes <- filter(distinct(shapes), .data$map_by %in% c("core", "socket", "node", "numa"))
+  shapes <- shapes[!shapes$map_by %in% shapes$map_by[duplicated(shapes$map_by)], ]
+  found <- filter(
+    study$decisions, .data$collective == .env$collective, .data$algorithm != "default",
+    .data$mapping %in% shapes$mapping
+  )
   if (nrow(found) == 0) return(NULL)
   gains <- tapply(found$gain_pct, as.character(found$mapping), median, na.rm = TRUE)
   mapping <- names(gains)[which.max(gains)]
   paste0(
-    "mpirun-tuned -n ", usual_processes(found[found$mapping == mapping, ], study),
-    if (mapping %in% c("core", "socket", "node")) paste(" --map-by", mapping), " ./program"
+    "mpirun-tuned -n ", usual_processes(found[found$mapping == mapping, ], study), " --map-by ",
+    shapes$map_by[shapes$mapping == mapping], " ./program"
   )
 }
 

@@ -22,6 +22,13 @@ front_study <- function(name, simulated = FALSE, counts = seq(4, 24, 2), label =
   folder
 }
 
+# shapes.json of mpirun-tuned for mappings, by the `cycle` of each.
+write_shapes <- function(folder, cycles) {
+  shapes <- purrr::imap(unname(cycles), function(cycle, i) list(mapping = names(cycles)[i], cycle = cycle))
+  dir.create(file.path(folder, "tuning"), showWarnings = FALSE)
+  jsonlite::write_json(shapes, file.path(folder, "tuning", "shapes.json"), auto_unbox = TRUE)
+}
+
 # So many process counts that the gain of rules is significant, although they keep the default for the outermost one.
 many_counts <- 2^(2:13)
 
@@ -53,7 +60,7 @@ test_that("the front page is written as tables, without studies that have no res
     basis = "measured", gain_pct = 20
   )
   write_table(decided, file.path(folder, "tuning", "decisions.csv"))
-  file.create(file.path(folder, "tuning", "mpirun-tuned"))
+  write_shapes(folder, list(core = list()))
   results <- dirname(folder)
   written <- write_front(results, c("waiting", "real"))
   expect_equal(basename(written), c("text.csv", "table.csv", "studies.csv"))
@@ -132,7 +139,7 @@ test_that("advice has the gain with its interval, and a command for a cell that 
   expect_match(front$advice$sentence, "they save [0-9.]+ % \\(95 % interval [0-9.]+ to [0-9.]+ %\\) of the default's")
   expect_match(front$advice$ask, "--collective bcast --nodes 2 --ppn 4 --mapping core --size 4$")
   expect_null(front$advice$launcher)
-  file.create(file.path(folder, "tuning", "mpirun-tuned"))
+  write_shapes(folder, list(core = list()))
   front <- describe_front(folder, "some/results")
   expect_equal(front$advice$launcher, "mpirun-tuned -n 8 --map-by core ./program")
   expect_equal(front$steps[[1]]$command, "some/results/real/tuning/mpirun-tuned -n 8 --map-by core ./program")
@@ -144,6 +151,30 @@ test_that("advice has the gain with its interval, and a command for a cell that 
   decided <- dplyr::mutate(decided, processes = c(2, 2, 100), algorithm = "linear")
   write_table(decided, file.path(folder, "tuning", "decisions.csv"))
   expect_match(describe_front(folder)$advice$ask, "--ppn 50 --mapping core --size 64KiB$")
+})
+
+test_that("the example of mpirun-tuned names a mapping that it recognises", {
+  folder <- front_study("real", counts = many_counts)
+  launcher <- function(cycles) {
+    decided <- tibble::tibble(
+      collective = "bcast", mapping = names(cycles), nodes = 2, processes = 8, size_bytes = 4, algorithm = "linear",
+      basis = "measured", gain_pct = 30 - seq_along(cycles)
+    )
+    write_table(decided, file.path(folder, "tuning", "decisions.csv"))
+    # Those with an order of hosts are not in shapes.json.
+    write_shapes(folder, cycles[names(cycles) != "random"])
+    describe_front(folder)$advice$launcher
+  }
+  by <- function(name) paste("mpirun-tuned -n 8 --map-by", name, "./program")
+  expect_equal(launcher(list(DFSF = list("socket"))), by("socket"))
+  expect_equal(launcher(list(BFNF = list("node"), core = list())), by("node"))
+  expect_equal(launcher(list(random = list(), core = list())), by("core"))
+  # By groups of nodes: no value of --map-by.
+  expect_equal(launcher(list(group = list("group"), core = list())), by("core"))
+  expect_null(launcher(list(group = list("group"))))
+  expect_null(launcher(list(random = list())))
+  # Two mappings with the same value are not told apart.
+  expect_equal(launcher(list(core = list(), DFNF = list(), socket = list("socket"))), by("socket"))
 })
 
 test_that("only replays with decisions are said to judge them", {
