@@ -55,7 +55,7 @@ format_saving <- function(row, interval = "95 % interval ") {
 front_gains <- function(studies, rows) {
   none <- tibble(
     study = character(), machine = character(), simulated = logical(), collective = character(), cells = integer(),
-    groups = integer(), degrees = integer(), gain_pct = numeric(), gain_low_pct = numeric(),
+    groups = integer(), degrees = numeric(), gain_pct = numeric(), gain_low_pct = numeric(),
     gain_high_pct = numeric(), p_value = numeric()
   )
   bind_rows(none, map_dfr(studies, function(study) {

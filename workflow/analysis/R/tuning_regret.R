@@ -65,18 +65,27 @@ summarise_gains <- function(rows) {
 #'
 #' Neighbouring process counts (those with the same nearest power of two) have the same trees and rules, so their gains
 #' are correlated: those of one mapping are a cluster. The mappings are not a sample of all mappings, so only the
-#' variation within each of them counts. With one mapping and one value in each cluster, the error is that of the mean
-#' of independent values.
+#' variation within each of them counts. The largest clusters have most of the values, so the error is that of the
+#' jackknife over clusters, and the degrees of freedom are those of the effective number of clusters of each mapping (1
+#' over the sum of their squared shares). With one mapping and one value in each cluster, the error is that of the mean
+#' of independent values. A mapping with one cluster is assumed to vary like the others.
 #'
 #' @param values Gains by mapping and process count.
-#' @return Tibble of one row: error (NA without a degree of freedom), degrees (of freedom: clusters - mappings).
+#' @return Tibble of one row: error (NA without a mapping of several clusters), degrees (of freedom: effective clusters -
+#'   mappings, at least 1; 0 where the error is NA).
 #' @noRd
 clustered_error <- function(values, mapping, processes) {
-  apart <- values - stats::ave(values, mapping)
-  sums <- tapply(apart, paste(mapping, 2^round(log2(processes))), sum)
-  degrees <- length(sums) - n_distinct(mapping)
-  error <- if (degrees > 0) sqrt(length(sums) / degrees * sum(sums^2)) / length(values) else NA_real_
-  tibble(error = error, degrees = degrees)
+  cluster <- paste(mapping, 2^round(log2(processes)))
+  sums <- c(tapply(values - stats::ave(values, mapping), cluster, sum))
+  of <- c(tapply(rep_len(as.character(mapping), length(values)), cluster, first))
+  size <- c(table(cluster))
+  share <- size / stats::ave(size, of, FUN = sum)
+  several <- share < 1
+  if (!any(several)) return(tibble(error = NA_real_, degrees = 0))
+  variance <- mean((sums / (1 - share))[several]^2) * (1 - n_distinct(of[several]) / sum(several))
+  tibble(
+    error = sqrt(length(sums) * variance) / length(values), degrees = max(1, sum(1 / tapply(share^2, of, sum) - 1))
+  )
 }
 
 #' Mean gain (logarithm) in percent, with its 95 % interval (Student's t)
@@ -93,7 +102,7 @@ no_regret <- function() {
     collective = character(), policy = character(), algorithm = character(), split = character(),
     mapping = character(), geometric_mean_pct = numeric(), mean_pct = numeric(), median_pct = numeric(),
     p90_pct = numeric(), p99_pct = numeric(), max_pct = numeric(), cells = integer(), groups = integer(),
-    degrees = integer(), gain_pct = numeric(), gain_low_pct = numeric(), gain_high_pct = numeric()
+    degrees = numeric(), gain_pct = numeric(), gain_low_pct = numeric(), gain_high_pct = numeric()
   )
 }
 

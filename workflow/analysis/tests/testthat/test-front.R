@@ -195,13 +195,16 @@ test_that("an interval covers the gain of clusters of process counts", {
   gain <- summarise_gains(cells)[1, ]
   expect_equal(gain$gain_pct, 20)
   # Three clusters: 4 and 5, 6 to 11, and 12 and 13.
-  expect_equal(c(gain$groups, gain$degrees), c(10, 2))
-  apart <- log(1.05) * (4:13 - 8.5) / 3
-  error <- sqrt(3 / 2 * sum(sum(apart[1:2])^2, sum(apart[3:8])^2, sum(apart[9:10])^2)) / 10
+  # With shares of 0.2, 0.6 and 0.2 they count as 1 / 0.44. The jackknife leaves out one after the other.
+  degrees <- 1 / 0.44 - 1
+  expect_equal(c(gain$groups, gain$degrees), c(10, degrees))
+  gains <- log(1.2) + log(1.05) * (4:13 - 8.5) / 3
+  without <- c(mean(gains[-(1:2)]), mean(gains[-(3:8)]), mean(gains[-(9:10)]))
+  error <- sqrt(2 / 3 * sum((without - log(1.2))^2))
   expect_equal(
-    c(gain$gain_low_pct, gain$gain_high_pct), 100 * expm1(log(1.2) + c(-1, 1) * stats::qt(0.975, 2) * error)
+    c(gain$gain_low_pct, gain$gain_high_pct), 100 * expm1(log(1.2) + c(-1, 1) * stats::qt(0.975, degrees) * error)
   )
-  expect_equal(gain_p(gain$gain_pct, gain$gain_high_pct, gain$degrees), 2 * stats::pt(-log(1.2) / error, 2))
+  expect_equal(gain_p(gain$gain_pct, gain$gain_high_pct, gain$degrees), 2 * stats::pt(-log(1.2) / error, degrees))
   expect_equal(gain_p(0, 0, 2), 1)
 })
 
@@ -215,6 +218,22 @@ test_that("process counts far apart have the standard error of independent value
   # Differences between mappings are no variation of their mean.
   both <- clustered_error(c(values, values + 10), rep(c("core", "node"), each = 4), rep(2^(1:4), 2))
   expect_equal(c(both$error, both$degrees), c(stats::sd(values) / sqrt(8), 6))
+  # A mapping with one cluster is assumed to vary like the others.
+  one <- clustered_error(c(values, 5), c(rep("core", 4), "node"), 2^c(1:4, 4))
+  expect_equal(c(one$error, one$degrees), c(sqrt(5) * stats::sd(values) / 5, 3))
+})
+
+test_that("intervals over clusters of very different sizes cover the mean in 95 of 100 cases", {
+  set.seed(1)
+  counts <- rep(seq(4, 48, 2), 2)
+  mapping <- rep(c("core", "node"), each = length(counts) / 2)
+  octave <- paste(mapping, round(log2(counts)))
+  covered <- replicate(600, {
+    gain <- stats::rnorm(10, 0, 0.05)[match(octave, unique(octave))] + stats::rnorm(length(counts), 0, 0.02)
+    found <- clustered_error(gain, mapping, counts)
+    abs(mean(gain)) <= stats::qt(0.975, found$degrees) * found$error
+  })
+  expect_gt(mean(covered), 0.93)
 })
 
 test_that("significance is corrected for the number of pairs", {
