@@ -70,7 +70,7 @@ message_size <- function(calls, ranks) {
 #'
 #' @param trace List from [read_trace()].
 #' @return Tibble, one row per operation: operation, collective (logical), calls (of all ranks), operations (each
-#'   collective counted once for all participating ranks: the most calls of any rank), sent_bytes (in the send buffers
+#'   collective counted once for all ranks of its communicator: the most calls of any of them), sent_bytes (in the send buffers
 #'   of all ranks), median_bytes and largest_bytes (of the message size), time_us (in the call, mean over ranks).
 #' @noRd
 summarise_operations <- function(trace) {
@@ -80,12 +80,20 @@ summarise_operations <- function(trace) {
     group_by(.data$operation) |>
     summarise(
       collective = !.data$operation[1] %in% point_to_point_calls, calls = n(),
-      operations = if (.data$collective[1]) max(tabulate(.data$rank + 1)) else n(),
+      operations = if (.data$collective[1]) count_operations(.data$rank, .data$communicator) else n(),
       sent_bytes = sum(.data$sent_bytes), median_bytes = median(.data$size_bytes),
       largest_bytes = max(.data$size_bytes),
       time_us = sum(.data$end_us - .data$start_us) / ranks
     ) |>
     arrange(desc(.data$collective), desc(.data$sent_bytes), desc(.data$calls))
+}
+
+#' Collective operations in calls: on each communicator, the most calls of any rank
+#' @noRd
+count_operations <- function(rank, communicator) {
+  # Each rank has a MPI_COMM_SELF of its own, number -1.
+  own <- ifelse(communicator < 0, -1 - rank, communicator)
+  sum(tapply(rank, own, function(ranks) max(tabulate(ranks + 1))))
 }
 
 #' Message sizes of a trace by powers of two

@@ -23,8 +23,8 @@ figures_of_applications <- function(results) {
   if (length(applications) == 0) return(NULL)
   static <- list(
     figure("applications", "operations", plot_operations(applications, "operations"), paste(
-      "Number of operations of each kind. A collective counts once for all participating ranks; each point-to-point",
-      "call that sends, or starts to send, counts by itself."
+      "Operations of each kind. A collective counts once for all participating ranks; each point-to-point call that",
+      "sends, or starts to send, counts by itself."
     ), height = 2.2 + 1.5 * ceiling(length(applications) / 2)),
     figure("applications", "bytes", plot_operations(applications, "sent_bytes"), paste(
       "Bytes in the send buffers of all ranks, by kind of operation."
@@ -81,7 +81,7 @@ plot_operations <- function(applications, what) {
       breaks = if (bytes) byte_breaks else scales::breaks_log(5), expand = expansion(c(0, 0.3))
     ) +
     scale_y_discrete(NULL, labels = names) +
-    labs(title = if (bytes) "Bytes sent by each MPI operation" else "Calls of each MPI operation") +
+    labs(title = if (bytes) "Bytes sent by each MPI operation" else "Number of MPI operations") +
     theme_study()
 }
 

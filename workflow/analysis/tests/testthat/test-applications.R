@@ -30,6 +30,18 @@ test_that("operations are counted once for all ranks, calls and bytes for each",
   expect_equal(summarise_sizes(trace)$size_bytes, c(8, 64, 4))
 })
 
+test_that("operations of different communicators are different operations", {
+  trace <- read_trace(write_trace(calls_of_two()))
+  # Two rows of two ranks, and one collective of all four.
+  row <- dplyr::filter(trace$calls, operation == "alltoall")
+  other <- dplyr::mutate(row, rank = rank + 2L, communicator = 1L)
+  all <- dplyr::mutate(dplyr::bind_rows(row, other), communicator = 2L)
+  trace$calls <- dplyr::bind_rows(row, row, other, other, all)
+  trace$about$trace$ranks <- 4
+  found <- summarise_operations(trace)
+  expect_equal(c(found$calls, found$operations), c(12, 5))
+})
+
 test_that("time is inside calls or between them", {
   time <- summarise_time(read_trace(write_trace(calls_of_two())))
   mine <- time[time$rank == 0, ]
@@ -83,6 +95,20 @@ test_that("every figure of a replay can be drawn", {
   figures <- collanalysis:::figures_of_replay(application)
   expect_true(all(sapply(figures, function(f) isTRUE(f$simulated))))
   for (figure in figures) expect_s3_class(ggplot2::ggplot_build(figure$plot), "ggplot_built")
+})
+
+test_that("intervals without traffic have no load of a link and no latency", {
+  replay <- toy_replay()
+  replay$intervals <- tibble::tibble(
+    interval = 0:3, start_us = 10 * 0:3, width_us = 10, messages = c(1, 0, 0, 3), latency_us = c(2, 0, 0, 6),
+    unloaded_us = c(2, 0, 0, 2), bytes = c(1000, 0, 0, 5000)
+  )
+  replay$links$interval <- c(0, 0, 3, 3)
+  line <- Filter(function(layer) inherits(layer$geom, "GeomStep"), plot_throughput(replay, "Toy")$layers)[[1]]$data
+  expect_equal(line$share[order(line$interval)], c(0.1, 0, 0, 0.5))
+  # No message, no latency: the line of the empty network has gaps there.
+  drawn <- ggplot2::ggplot_build(plot_message_latency(replay, "Toy"))$data[[2]]
+  expect_equal(drawn[c("x", "xend", "y")], data.frame(x = c(0, 30), xend = c(10, 40), y = 2))
 })
 
 test_that("a panel of a kind of message that no rank sent says so", {
