@@ -194,7 +194,10 @@ plot_message_latency <- function(replay, label) {
   y <- above_zero(format_number)
   ggplot(rows, aes(.data$start_us + width / 2)) +
     geom_col(aes(y = .data$latency_us), width = width, fill = "#0072B2") +
-    geom_step(aes(.data$start_us, .data$unloaded_us), colour = "#E69F00", linewidth = 0.4) +
+    geom_segment(
+      aes(.data$start_us, .data$unloaded_us, xend = .data$start_us + width, yend = .data$unloaded_us),
+      colour = "#E69F00", linewidth = 0.4
+    ) +
     phase_strip(replay, max(rows$latency_us, 0)) + phase_scale(replay) + time_axis(replay) +
     scale_y_continuous("Mean latency (\u00b5s)", breaks = y$breaks, labels = y$labels) +
     labs(title = paste0(label, ": message latency"), subtitle = "Line: on an empty network") +
@@ -258,7 +261,8 @@ plot_throughput <- function(replay, label) {
   busiest <- replay$links |>
     left_join(replay$ports, "link") |>
     group_by(.data$interval) |>
-    summarise(share = max(.data$bytes / (.data$gb_s * 1e3 * width), 0))
+    summarise(share = max(.data$bytes / (.data$gb_s * 1e3 * width), 0)) |>
+    complete(interval = replay$intervals$interval, fill = list(share = 0))
   rows <- mutate(replay$intervals, share = .data$bytes / capacity)
   top <- max(busiest$share, rows$share, 0)
   y <- above_zero(scales::label_percent(accuracy = if (top < 0.05) 0.1 else 1))
