@@ -145,7 +145,8 @@ time_default <- function(launch, collective, size, costs, form, seen) {
 
 #' Time per byte that the busiest unit on the path of each message needs for all messages that cross it (us)
 #'
-#' Both directions share the bandwidth, unless `costs$full_duplex` names the level.
+#' Both directions share the bandwidth, unless `costs$full_duplex` names the level. Levels without costs, such as the
+#' only socket of each node, limit nothing.
 #' @noRd
 busy_units <- function(place, from, to, costs) {
   busiest <- numeric(length(from))
@@ -153,7 +154,7 @@ busy_units <- function(place, from, to, costs) {
     a <- place[from + 1, l]
     b <- place[to + 1, l]
     crossing <- a != b
-    if (!any(crossing)) next
+    if (!any(crossing) || is.na(costs$gap_byte[l])) next
     units <- unique(c(a, b))
     leaving <- tabulate(match(a[crossing], units), length(units))
     entering <- tabulate(match(b[crossing], units), length(units))

@@ -117,6 +117,7 @@ depth_of <- function(parent) {
 shared_gaps <- function(place, parent, costs, sharing = count_receivers(place, parent)) {
   gap <- numeric(length(parent))
   for (l in seq_along(sharing)) {
+    if (is.na(costs$gap_byte[[l]])) next
     at <- sharing[[l]]$messages
     gap[at] <- pmax(gap[at], costs$gap_byte[[l]] * sharing[[l]]$receivers)
   }
@@ -162,7 +163,7 @@ count_receivers <- function(place, parent) {
 busiest_units <- function(forest, costs) {
   map_dbl(kept(forest, "crossing", most_crossing), function(crossing) {
     count <- ifelse(names(crossing$one_way) %in% costs$full_duplex, crossing$one_way, crossing$both_ways)
-    used <- count > 0
+    used <- count > 0 & !is.na(costs$gap_byte[seq_along(count)])
     max(0, costs$gap_byte[seq_along(count)][used] * count[used])
   })
 }

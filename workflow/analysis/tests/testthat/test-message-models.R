@@ -68,6 +68,23 @@ test_that("shared links of a reduce: subtrees of the same height share, one mess
   expect_equal(max(gap), 1e-3 * length(unique(parent[crossing & seq_along(parent) > 7 & parent > 2])))
 })
 
+test_that("a level with one unit in each enclosing one, which no ladder can measure, changes no model", {
+  single <- launched_study(
+    list(list(name = "node", count = 2), list(name = "socket", count = 1), list(name = "core", count = 8)),
+    list(bcast = c("linear", "binomial"), reduce = "binomial", allreduce = c("ring", "recursive_doubling")), c(4, 16)
+  )
+  unmeasured <- utils::modifyList(costs, list(
+    latency = c(node = 2, socket = NA, core = 0.5), gap_byte = c(node = 1e-3, socket = NA, core = 1e-4)
+  ))
+  for (form in c("hockney", "loggp", "shared")) {
+    for (algorithm in list(c("bcast", "linear"), c("bcast", "binomial"), c("reduce", "binomial"),
+                           c("allreduce", "ring"), c("allreduce", "recursive_doubling"))) {
+      found <- model_messages(single, algorithm[1], algorithm[2], "core", 16, c(8, 1e6), unmeasured, form)
+      expect_equal(found, of(algorithm[1], algorithm[2], 16, c(8, 1e6), form), info = paste(form, algorithm[2]))
+    }
+  }
+})
+
 test_that("links with a bandwidth in each direction carry an exchange in half the time", {
   place <- place_ranks(flat, "bcast", "core", 16)
   both <- list(gap_byte = costs$gap_byte)
