@@ -16,15 +16,27 @@ read_published_svd <- function(results) {
 
 size_label <- function(n) if (length(n) == 0) character() else paste(n, "\u00d7", n)
 
-#' One row per number of processes, one column per problem size
+#' One row per number of processes (and mapping, if there are several), one column per problem size
 #' @noRd
 spread_sizes <- function(scaling, column, unit) {
   scaling |>
     mutate(name = paste0(.data$n, "x", .data$n, unit)) |>
     arrange(.data$n) |>
-    select("processes", "name", all_of(column)) |>
+    select(any_of(several_mappings(scaling)), "processes", "name", all_of(column)) |>
     pivot_wider(names_from = "name", values_from = all_of(column)) |>
-    arrange(.data$processes)
+    arrange(across(any_of(c("mapping", "processes"))))
+}
+
+#' "mapping" where the runs have several
+#' @noRd
+several_mappings <- function(rows) if (n_distinct(rows[["mapping"]]) > 1) "mapping"
+
+#' Panels by the columns `by`, and by mapping where there are several
+#' @noRd
+facet_runs <- function(results, rows, by = NULL, ...) {
+  by <- c(by, several_mappings(rows))
+  if (is.null(by)) return(NULL)
+  facet_wrap(by, labeller = labeller(mapping = mapping_labels(results$study)), ...)
 }
 
 tables_of_scaling <- function(results) {
@@ -78,8 +90,9 @@ models_of_scaling <- function(results) {
   scaling <- read_scaling(results)
   predicted <- predict_scaling(results, scaling)
   unlist(map(unique(predicted$application), function(name) {
+    here <- filter(predicted, .data$application == name)
     list(listed(name, "predicted", mutate(
-      select(filter(predicted, .data$application == name), -"application", -"mapping"),
+      select(here, any_of(several_mappings(here)), "n":"counted_s"),
       error_pct = 100 * (.data$model_s / .data$seconds - 1)
     ), paste0(
       "Time to solution (s)", simulated_note(results$study), " and the model. The rate of a core, ",
@@ -122,7 +135,7 @@ figures_of_scaling_model <- function(results, name, lines) {
     "Time to solution (s; points: ", if (results$study$simulated) "simulated" else "measured", ") against the number ",
     "of processes, one panel per matrix size. Models: flops only, flops and messages at the costs of the ladder, and ",
     "the same with the flops that each run counted. Logarithmic axes.", lines
-  ), 9.5, 1.5 + 2.4 * ceiling(n_distinct(predicted$n) / 3), part = "models"))
+  ), 9.5, 1.5 + 2.4 * ceiling(n_distinct(predicted$n, predicted$mapping) / 3), part = "models"))
 }
 
 scale_x_processes_log <- function(processes) {
@@ -136,13 +149,13 @@ size_levels <- function(n) factor(size_label(n), size_label(sort(unique(n))))
 
 plot_speedup <- function(results, scaling, published) {
   ideal <- distinct(scaling, .data$processes)
-  rows <- mutate(scaling, panel = size_levels(.data$n))
+  rows <- mutate(scaling, panel = size_levels(.data$n), mapping = factor(.data$mapping))
   draw <- ggplot(rows, aes(.data$processes, .data$speedup)) +
-    layer_boundaries(results, rows_with_mapping(rows), rows$application[1]) +
+    layer_boundaries(results, rows, rows$application[1]) +
     geom_line(aes(y = .data$processes), ideal, colour = "grey60", linewidth = 0.4)
   if (is.null(published)) {
     draw <- draw + geom_line(aes(colour = .data$panel), linewidth = 0.5) +
-      geom_point(aes(colour = .data$panel), size = 1.6)
+      geom_point(aes(colour = .data$panel), size = 1.6) + facet_runs(results, rows)
   } else {
     published <- mutate(filter(published, .data$n %in% rows$n), panel = size_levels(.data$n))
     draw <- draw +
@@ -150,7 +163,7 @@ plot_speedup <- function(results, scaling, published) {
       geom_point(aes(colour = .data$panel), published, shape = 1, size = 1.6) +
       geom_line(aes(colour = .data$panel), linewidth = 0.6) +
       geom_point(aes(colour = .data$panel), size = 1.6) +
-      facet_wrap(vars(.data$panel), ncol = 3) + guides(colour = "none")
+      facet_runs(results, rows, "panel", ncol = 3) + guides(colour = "none")
   }
   draw +
     scale_colour_manual(values = mapping_colours) +
@@ -159,13 +172,11 @@ plot_speedup <- function(results, scaling, published) {
     labs(title = "Strong scaling: speed-up over one process") + tag_simulated(results$study) + theme_study()
 }
 
-rows_with_mapping <- function(rows) mutate(rows, mapping = factor(.data$mapping))
-
 plot_communication <- function(results, scaling) {
-  rows <- mutate(scaling, size = size_levels(.data$n))
+  rows <- mutate(scaling, size = size_levels(.data$n), mapping = factor(.data$mapping))
   ggplot(rows, aes(.data$processes, .data$comm_pct, colour = .data$size, shape = .data$size)) +
-    layer_boundaries(results, rows_with_mapping(rows), rows$application[1]) +
-    geom_line(linewidth = 0.4) + geom_point(size = 1.6) +
+    layer_boundaries(results, rows, rows$application[1]) +
+    geom_line(linewidth = 0.4) + geom_point(size = 1.6) + facet_runs(results, rows) +
     scale_colour_manual(values = mapping_colours) + scale_shape_manual(values = point_shapes) +
     scale_x_processes_log(rows$processes) +
     scale_y_continuous("Time in communication (%)", limits = c(0, 100)) +
@@ -176,13 +187,13 @@ plot_scaling_model <- function(results, predicted) {
   words <- setNames(
     message_model_words[c("flops_only", "flops_ladder", "flops_counted")], c("flops_only_s", "model_s", "counted_s")
   )
-  rows <- mutate(predicted, panel = size_levels(.data$n))
+  rows <- mutate(predicted, panel = size_levels(.data$n), mapping = factor(.data$mapping))
   lines <- pivot_longer(rows, all_of(names(words)), names_to = "model", values_to = "value")
   ggplot(rows, aes(.data$processes, .data$seconds)) +
-    layer_boundaries(results, rows_with_mapping(rows), rows$application[1]) +
+    layer_boundaries(results, rows, rows$application[1]) +
     geom_line(aes(y = .data$value, colour = .data$model, linetype = .data$model), lines, linewidth = 0.6) +
     geom_point(size = 1.5) +
-    facet_wrap(vars(.data$panel), scales = "free_y", ncol = 3) +
+    facet_runs(results, rows, "panel", scales = "free_y", ncol = 3) +
     scale_colour_manual(
       values = c(flops_only_s = "#E69F00", model_s = "#0072B2", counted_s = "#009E73"), labels = words,
       breaks = names(words)
@@ -319,13 +330,14 @@ describe_scaling_model <- function(results) {
   predicted <- filter(predict_scaling(results), .data$processes > 1) |>
     mutate(error = 100 * (.data$model_s / .data$seconds - 1))
   worst <- slice_max(predicted, abs(.data$error), n = 1, with_ties = FALSE)
-  of <- function(model) errors$held_out_mape_pct[errors$model == model]
+  runs <- errors$held_out_cells[errors$model == "flops_ladder"]
+  of <- function(model) stats::weighted.mean(errors$held_out_mape_pct[errors$model == model], runs)
   sweeps <- read_scaling(results)
   c(
     paste0(
       "The model takes ", format_number(fit_flop_rate(sweeps)), " GFlop/s per core, the sweeps and the flops from the ",
       "runs on one process, and the costs of messages from the ladder", simulated_note(results$study),
-      ". It predicts the other ", errors$held_out_cells[1], " runs with a mean error of ",
+      ". It predicts the other ", sum(runs), " runs with a mean error of ",
       format_pct(of("flops_ladder")), "; flops alone have an error of ", format_pct(of("flops_only")), "."
     ),
     paste0(

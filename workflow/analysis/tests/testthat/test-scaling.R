@@ -82,6 +82,25 @@ test_that("with a ladder there is a model, its comparison and its figures; witho
   expect_match(describe_scaling_model(bare), "There is no model")
 })
 
+test_that("runs under two mappings have rows, panels and one error of the model", {
+  slower <- dplyr::mutate(runs(), mapping = "socket", latency_us = ifelse(processes > 1, 2, 1) * latency_us)
+  levels <- append(flat, list(list(name = "socket", count = 1)), 1)
+  folder <- make_study(dplyr::bind_rows(runs(), slower, ladder()), levels = levels)
+  results <- read_results(folder)
+  expect_no_warning(write_analysis(results, folder))
+  read <- function(file) readr::read_csv(file.path(folder, file), show_col_types = FALSE)
+  speedups <- read("tables/svd-speedups.csv")
+  expect_equal(speedups[["48x48"]][speedups$mapping == "core"], c(1, 2, 4))
+  expect_equal(speedups[["48x48"]][speedups$mapping == "socket"], c(1, 1, 2))
+  expect_equal(nrow(read("models/svd-predicted.csv")), nrow(dplyr::distinct(read("models/svd-predicted.csv")[1:3])))
+  plots <- purrr::map(figures_of_scaling(results), "plot")
+  panels <- purrr::map_int(plots, function(plot) nrow(ggplot2::ggplot_build(plot)$layout$layout))
+  expect_equal(panels, c(2, 2, 4))
+  said <- describe_scaling_model(results)
+  expect_match(said[1], "predicts the other 8 runs with a mean error of .*; flops alone have an error of 25 %")
+  expect_length(grep("^The model takes", said), 1)
+})
+
 test_that("no speed-up is said to be none", {
   results <- study_of(runs(counts = c(1, 2), sizes = 24, extra = 1))
   said <- paste(describe_scaling(results), collapse = " ")
