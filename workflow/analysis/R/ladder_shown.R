@@ -90,6 +90,8 @@ tables_published <- function(results, ladder) {
 figures_of_ladder <- function(results) {
   ladder <- read_ladder(results)
   if (nrow(ladder) == 0) return(NULL)
+  note <- if (any(ladder$size_bytes == 0)) " Messages of 0 B are left out." else ""
+  ladder <- filter(ladder, .data$size_bytes > 0)
   timed <- filter(ladder, !is.na(.data$latency_us))
   several <- any(timed$pairs > 1)
   published <- read_published_pingpong(results)
@@ -98,20 +100,20 @@ figures_of_ladder <- function(results) {
       ladder_collective(results), "ladder", plot_ladder(results, timed, "latency_us", "Latency (\u00b5s)",
         "Point-to-point latency of each level"), paste0(
         "One-way time of a message (\u00b5s) against its size, by the outermost level that separates the two cores; ",
-        "logarithmic axes."
+        "logarithmic axes.", note
       ), 9, 4.6
     )),
     if (several) list(figure(
       ladder_collective(results), "per-byte", plot_per_byte(results, timed, published), paste0(
         "Round-trip time per byte (ns/B) against message size, one pair and concurrent pairs; logarithmic axes.",
-        if (!is.null(published)) " Hollow points, dashed: measurements by @wisner-svd."
+        if (!is.null(published)) " Hollow points, dashed: measurements by @wisner-svd.", note
       ), 9.5, 4.6
     )),
     figures_of_pairs(results),
     if (any(!is.na(ladder$bandwidth_mb_s))) list(figure(
       "bw", "ladder", plot_ladder(results, filter(ladder, !is.na(.data$bandwidth_mb_s)), "bandwidth_mb_s",
         "Bandwidth (MB/s)", "Point-to-point bandwidth of each level"),
-      "Bandwidth (MB/s) of a window of messages against their size; logarithmic axes.", 9, 4.6
+      paste0("Bandwidth (MB/s) of a window of messages against their size; logarithmic axes.", note), 9, 4.6
     ))
   )
 }

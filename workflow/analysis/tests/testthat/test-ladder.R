@@ -67,6 +67,19 @@ test_that("latency and bandwidth come back from a straight line", {
   expect_equal(found$bandwidth_gb_s, rep(8, 6), tolerance = 1e-6)
 })
 
+test_that("empty messages have no place on the axes of a ladder", {
+  sizes <- rep(c(0, 2^(0:20)), 2)
+  rows <- toy_rows("multi_lat", "default", rep(c(2, 4), each = 22), sizes, 0.2 + sizes / 5000,
+    mapping = "level-core", bandwidth_mb_s = NA_real_)
+  figures <- function(rows) figures_of_ladder(read_results(make_study(rows, levels = thin_levels)))
+  for (figure in figures(rows)) {
+    expect_no_warning(built <- ggplot2::ggplot_build(figure$plot))
+    expect_true(all(purrr::map_lgl(built$data, function(layer) all(is.finite(c(layer$x, layer$y))))))
+    expect_match(figure$caption, "Messages of 0 B are left out.", fixed = TRUE)
+  }
+  expect_no_match(figures(dplyr::filter(rows, size_bytes > 0))[[1]]$caption, "0 B")
+})
+
 test_that("a ladder whose cells are all missing has no levels", {
   expect_equal(summarise_ladder(ladder_rows(printed)[0, ]), summarise_ladder(ladder_rows(printed))[0, ])
 })
