@@ -147,6 +147,15 @@ scale_x_processes_log <- function(processes) {
 
 size_levels <- function(n) factor(size_label(n), size_label(sort(unique(n))))
 
+scale_matrix_sizes <- function(panels) {
+  count <- nlevels(panels)
+  more <- grDevices::hcl.colors(max(1, count), "Dark 3")
+  list(
+    scale_colour_manual(values = if (count <= length(mapping_colours)) mapping_colours else more),
+    scale_shape_manual(values = rep_len(point_shapes, count))
+  )
+}
+
 plot_speedup <- function(results, scaling, published) {
   ideal <- distinct(scaling, .data$processes)
   rows <- mutate(scaling, panel = size_levels(.data$n), mapping = factor(.data$mapping))
@@ -166,7 +175,7 @@ plot_speedup <- function(results, scaling, published) {
       facet_runs(results, rows, "panel", ncol = 3) + guides(colour = "none")
   }
   draw +
-    scale_colour_manual(values = mapping_colours) +
+    scale_matrix_sizes(rows$panel) +
     scale_x_processes_log(rows$processes) +
     scale_y_continuous("Speed-up", trans = "log2", labels = format_number) +
     labs(title = "Strong scaling: speed-up over one process") + tag_simulated(results$study) + theme_study()
@@ -177,7 +186,7 @@ plot_communication <- function(results, scaling) {
   ggplot(rows, aes(.data$processes, .data$comm_pct, colour = .data$size, shape = .data$size)) +
     layer_boundaries(results, rows, rows$application[1]) +
     geom_line(linewidth = 0.4) + geom_point(size = 1.6) + facet_runs(results, rows) +
-    scale_colour_manual(values = mapping_colours) + scale_shape_manual(values = point_shapes) +
+    scale_matrix_sizes(rows$size) +
     scale_x_processes_log(rows$processes) +
     scale_y_continuous("Time in communication (%)", limits = c(0, 100)) +
     labs(title = "Strong scaling: share of communication") + tag_simulated(results$study) + theme_study()

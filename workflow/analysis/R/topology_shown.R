@@ -195,9 +195,10 @@ scale_algorithms_of_all <- function(results, algorithms) {
   labels <- known$label[match(names, known$algorithm)]
   all <- unique(known$algorithm)
   colours <- assign_colours(all)
+  shapes <- setNames(rep_len(point_shapes, length(all)), all)
   list(
     scale_colour_manual(values = colours[names], breaks = names, labels = labels),
-    scale_shape_manual(values = setNames(point_shapes[match(names, all)], names), breaks = names, labels = labels)
+    scale_shape_manual(values = shapes[names], breaks = names, labels = labels)
   )
 }
 

@@ -101,6 +101,15 @@ test_that("runs under two mappings have rows, panels and one error of the model"
   expect_length(grep("^The model takes", said), 1)
 })
 
+test_that("any number of matrix sizes can be drawn", {
+  results <- study_of(runs(sizes = 24 * 1:17))
+  for (figure in figures_of_scaling(results)) {
+    expect_no_warning(built <- ggplot2::ggplot_build(figure$plot))
+    points <- dplyr::bind_rows(built$data[purrr::map_lgl(built$data, function(layer) "shape" %in% names(layer))])
+    expect_false(anyNA(points[c("colour", "shape")]))
+  }
+})
+
 test_that("no speed-up is said to be none", {
   results <- study_of(runs(counts = c(1, 2), sizes = 24, extra = 1))
   said <- paste(describe_scaling(results), collapse = " ")

@@ -94,3 +94,12 @@ test_that("the limits of the tree are points of the grid", {
   ]
   expect_setequal(summarise_tree(results)$rule, paste(c("from", "below"), label_bytes(3000)))
 })
+
+test_that("every algorithm has a symbol, however many there are", {
+  names <- c("default", paste0("algorithm", 1:20))
+  results <- read_results(make_study(toy_rows("bcast", names, 8, 8, 1)))
+  scales <- scale_algorithms_of_all(results, factor(names, names))
+  plot <- ggplot2::ggplot(tibble::tibble(name = factor(names, names)), ggplot2::aes(1, 1, shape = name)) +
+    ggplot2::geom_point() + scales
+  expect_false(anyNA(ggplot2::ggplot_build(plot)$data[[1]]$shape))
+})
