@@ -70,8 +70,9 @@ message_size <- function(calls, ranks) {
 #'
 #' @param trace List from [read_trace()].
 #' @return Tibble, one row per operation: operation, collective (logical), calls (of all ranks), operations (each
-#'   collective counted once for all ranks of its communicator: the most calls of any of them), sent_bytes (in the send buffers
-#'   of all ranks), median_bytes and largest_bytes (of the message size), time_us (in the call, mean over ranks).
+#'   collective counted once for all ranks of its communicator: the most calls of any of them), sent_bytes (in the send
+#'   buffers of all ranks), median_bytes and largest_bytes (of the message size), time_us (in the call, mean over
+#'   ranks).
 #' @noRd
 summarise_operations <- function(trace) {
   ranks <- trace$about$trace$ranks

@@ -264,7 +264,8 @@ describe_held_out <- function(comparison, collective, study) {
   made <- covering(filter(errors, .data$model %in% models_of_pingpongs()))
   paste0(
     capitalised(collective_word(collective)), simulated_note(study), ": the smallest mean error of a model on the ",
-    count_of(best$cells, "cell"), " left out of the fit is ", format_pct(best$error), " (", model_in_text(best$model), ")",
+    count_of(best$cells, "cell"), " left out of the fit is ", format_pct(best$error), " (", model_in_text(best$model),
+    ")",
     if (nrow(made) > 0) paste0(
       "; of the models that need only ping-pongs, ", format_pct(made$error), " (", model_in_text(made$model),
       part_of_cells(made, best), ")"

@@ -71,8 +71,8 @@ summarise_gains <- function(rows) {
 #' of independent values. A mapping with one cluster is assumed to vary like the others.
 #'
 #' @param values Gains by mapping and process count.
-#' @return Tibble of one row: error (NA without a mapping of several clusters), degrees (of freedom: effective clusters -
-#'   mappings, at least 1; 0 where the error is NA).
+#' @return Tibble of one row: error (NA without a mapping of several clusters), degrees (of freedom: effective clusters
+#'   minus mappings, at least 1; 0 where the error is NA).
 #' @noRd
 clustered_error <- function(values, mapping, processes) {
   cluster <- paste(mapping, 2^round(log2(processes)))
