@@ -5,7 +5,8 @@
 #' latency (a part common to all algorithms, and a part of each algorithm, over log2(P x depth of its tree) and
 #' log2(size)) predicts every point with its uncertainty. The selected points have the largest expected gain from
 #' changing a decision, at the point and at correlated neighbours, per cost of measuring. Nothing is selected when the
-#' expected regret is below the target or the budget is spent.
+#' expected regret is below the target, from the third round on, or the budget is spent: what the model expects from the
+#' few process counts of the first round alone is far too low for some machines.
 #'
 #' If algorithms share a launch, all further points at a number of processes cost only their calls, and those whose
 #' calls together cost less than a launch are measured along with the selected ones.
@@ -27,7 +28,7 @@ select_points <- function(parts, round, rules, study) {
   totals <- map_dbl(costs, "total")
   left <- rules$budget_node_s - sum(map_dbl(parts, "spent"))
   share <- (if (round == 1) rules$first_pct else rules$round_pct) / 100
-  done <- left <= 0 || expected_regret_pct(parts) <= rules$target_regret_pct
+  done <- left <= 0 || round > 2 && expected_regret_pct(parts) <= rules$target_regret_pct
   map(seq_along(parts), function(i) {
     part <- parts[[i]]
     limit <- min(share * totals[i], left * totals[i] / sum(totals))
