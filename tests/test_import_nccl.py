@@ -173,7 +173,8 @@ def test_the_same_ranks_on_other_nodes_have_lines_of_their_own() -> None:
         "tree",
         "simple",
     )
-    assert plugins(text, "broadcast", 2047, 2, 8) == plugins(text, "broadcast", 0, 2, 16) == ("ring", "simple")
+    assert plugins(text, "broadcast", 2047, 2, 8) == plugins(text, "broadcast", 512, 2, 16) == ("ring", "simple")
+    assert plugins(text, "broadcast", 511, 2, 16) is None
     assert plugins(text, "broadcast", 2047, 1, 8) is plugins(text, "allreduce", 1024, 2, 16) is None
 
 
