@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
 import io
 import json
 from pathlib import Path
 
 import pytest
 from collstudy.base.errors import StudyError
+from collstudy.launch import tracefile
+from collstudy.launch.actions import write_actions
 from collstudy.launch.execute import LaunchFailed, spawn
 from collstudy.launch.replay import refuse_deadlock, replay
 from collstudy.project.studies import Project
@@ -52,7 +56,29 @@ def program(tmp_path: Path) -> Path:
     return compiled("traced", tmp_path)
 
 
-def test_traces_are_replayed_with_and_without_decisions(checkout: Checkout, program: Path, tmp_path: Path) -> None:
+def looped(one: Replay, project: Project, work: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[float]]:
+    """Return what each rank computes (us) before the calls of a replay of a loop of barriers, with 10, 20, ... us before them."""
+    table, header = work / "looped.csv.gz", tracefile.COLUMNS
+    row = dict.fromkeys(header, "0") | {"operation": "barrier", "list": ""}
+    with gzip.open(table, "wt") as stream:
+        writer = csv.DictWriter(stream, header)
+        writer.writeheader()
+        writer.writerows(row | {"rank": rank, "compute_us": 10 * n + 10} for n in range(12) for rank in range(2))
+    monkeypatch.setattr("collstudy.launch.replay.write_actions", lambda _, *rest: write_actions(table, *rest))
+    (work / "looped").mkdir()
+    assert not replay(one, project.store, work / "looped", io.StringIO(), spawn)["failure"]
+    monkeypatch.undo()
+    computed = []
+    for rank in range(4):
+        calls = [row for row in csv_rows(work / "looped" / "calls.csv.gz") if row["rank"] == str(rank)]
+        ends = [0.0, *(float(call["end_us"]) for call in calls)]
+        computed.append([float(call["start_us"]) - end for call, end in zip(calls, ends, strict=False)])
+    return computed
+
+
+def test_traces_are_replayed_with_and_without_decisions(
+    checkout: Checkout, program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     checkout.write("config/machines/small.yaml", MACHINE)
     checkout.write("config/studies/few.yaml", CELLS)
     study = STUDY.replace("PROGRAM", str(program)) + "  decisions: few\n"
@@ -87,6 +113,12 @@ def test_traces_are_replayed_with_and_without_decisions(checkout: Checkout, prog
     (tmp_path / "alone").mkdir()
     assert not replay(one, project.store, tmp_path / "alone", io.StringIO(), spawn)["failure"]
     assert csv_rows(tmp_path / "alone" / "calls.csv.gz") == calls
+    computed = looped(one, project, tmp_path, monkeypatch)
+    first = [10 * n + 10 for n in range(1, 12)]
+    assert computed[0][1:] == pytest.approx(first, abs=0.001) and computed[1][1:] == pytest.approx(first, abs=0.001)
+    # The second copy computes before the eighth call, the first with seven others before it, what the first one does at the next.
+    second = [10 * n + 10 for n in (*range(1, 7), 8, 9, 10, 11, 7)]
+    assert computed[2][1:] == pytest.approx(second, abs=0.001) and computed[3][1:] == pytest.approx(second, abs=0.001)
     # Two ranks have a decision on one node, and another one on two nodes.
     more = "bcast,core,1,1,2,256,binomial,,,measured,9,10,10,,\nbcast,core,2,2,2,256,default,,,measured,10,10,0,,\n"
     checkout.write("results/few/tuning/decisions.csv", DECISIONS + more)

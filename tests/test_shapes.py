@@ -245,7 +245,7 @@ def test_the_files_of_a_shape_are_listed_once(folder: Path) -> None:
     assert all(Path(word.replace("{folder}", str(folder))).exists()
                for entry in entries for words in entry["arguments"].values() for word in words if "{folder}" in word)  # fmt: skip
     readme = (folder / "README.md").read_text()
-    assert "./mpirun-tuned -n 48 --map-by core ./program" in readme and "would lose" not in readme
+    assert "./mpirun-tuned -n 4 --map-by core ./program" in readme and "would lose" not in readme
 
 
 def test_the_readme_says_what_one_file_loses(tmp_path: Path) -> None:

@@ -241,6 +241,8 @@ def test_failed_rules_are_named_again_at_the_end(capsys: pytest.CaptureFixture[s
             record("Exiting because a job execution failed."),
         ):
             shown.emit(one)
+        if shown.reminder:
+            shown.reminder.cancel()
         return capsys.readouterr().err.splitlines()
 
     said = "decide_tuning failed; its output is in logs/one.log"

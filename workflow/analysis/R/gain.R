@@ -89,15 +89,11 @@ predict_operations <- function(operations, decided) {
     arrange(.data$size_bytes)
   wanted <- counted(operations)[keys]
   cells <- distinct(wanted)
-  class_of <- function(size) ifelse(size > 0, floor(log2(size)), -1)
   for (i in seq_len(nrow(cells))) {
     rules <- semi_join(decided, cells[i, ], keys)
     mine <- which(vctrs::vec_in(wanted, cells[i, ]))
-    class <- class_of(operations$size_bytes[mine])
-    of_rules <- class_of(rules$size_bytes)
-    at <- findInterval(operations$size_bytes[mine], rules$size_bytes)
-    first <- match(class, of_rules)
-    at <- pmax(at, first)
+    first <- match(class_start(operations$size_bytes[mine]), class_start(rules$size_bytes))
+    at <- pmax(findInterval(operations$size_bytes[mine], rules$size_bytes), first)
     operations$kept[mine] <- ifelse(is.na(first), 1, coalesce(rules$kept[at], 1))
   }
   operations
@@ -311,6 +307,7 @@ changed_by <- function(saved_pct) {
 }
 
 changed_between <- function(low_pct, high_pct) {
+  if (changed_by(low_pct) == changed_by(high_pct)) return(paste(changed_by(low_pct), "in each"))
   if (low_pct * high_pct <= 0) return(paste(changed_by(low_pct), "to", changed_by(high_pct)))
   sizes <- range(abs(c(low_pct, high_pct)))
   paste(sub(" %", "", format_pct(sizes[1]), fixed = TRUE), "to", changed_by(sign(low_pct) * sizes[2]))

@@ -90,7 +90,7 @@ tables_published <- function(results, ladder) {
 figures_of_ladder <- function(results) {
   ladder <- read_ladder(results)
   if (nrow(ladder) == 0) return(NULL)
-  note <- if (any(ladder$size_bytes == 0)) " Messages of 0 B are left out." else ""
+  note <- empty_among(ladder$size_bytes)
   ladder <- filter(ladder, .data$size_bytes > 0)
   timed <- filter(ladder, !is.na(.data$latency_us))
   several <- any(timed$pairs > 1)

@@ -200,9 +200,10 @@ excluded_note <- function(results, collective) {
 #' " Messages of 0 B are left out.", for captions of figures and fits that need the logarithm of the size
 #' @noRd
 empty_note <- function(results, collective) {
-  sizes <- results$medians$size_bytes[results$medians$collective == collective]
-  if (0 %in% sizes) " Messages of 0 B are left out." else ""
+  empty_among(results$medians$size_bytes[results$medians$collective == collective])
 }
+
+empty_among <- function(sizes) if (0 %in% sizes) " Messages of 0 B are left out." else ""
 
 #' The caption of a table on one collective
 #' @noRd

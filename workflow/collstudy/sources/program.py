@@ -357,8 +357,8 @@ def _applies(name: str, ranks: int, machine: Machine | None) -> bool:
 
 
 def spread_of(row: dict[str, str], simulated: bool) -> float | None:
-    """Return the time (us) over which a program's ranks arrive at a collective, for a class of sizes. None for rooted collectives, and
-    on a real machine if they arrive closer together than the transfer takes, as windows take longer.
+    """Return the time (us) over which a program's ranks would arrive at a collective if they left the one before together, for a class
+    of sizes. None for rooted collectives, and on a real machine if that is less than the transfer takes, as windows take longer.
 
     Arrivals are drawn uniformly from that time, so the spread of P ranks is (P - 1) / (P + 1) of it in the mean. It is rounded to a
     power of two, because it differs with every trace.

@@ -15,6 +15,7 @@ from collstudy.launch.rulesfile import rules_arguments
 from collstudy.study.catalogue import Catalogue
 from collstudy.study.openmpi_numbers import NUMBERS
 from collstudy.tuning import nccl, trees
+from collstudy.tuning.mpirun_tuned import CYCLES
 from collstudy.tuning.rules import Placement, as_openmpi_reads, han_default, own_version
 from collstudy.tuning.writers import (
     han_rules,
@@ -213,7 +214,7 @@ def readme(
         + "One file for each placement: the formats cannot tell placements apart (Open MPI issue 8435).",
         "",
         *shared,
-        *_launching(study),
+        *_launching(study, found, catalogue),
         "In this folder, or in a copy of it that is visible on all nodes:",
         "",
         '    export TUNING="$PWD"',
@@ -276,14 +277,22 @@ def _on_order(study: dict[str, Any], placement: Placement) -> list[str]:
     ]
 
 
-def _launching(study: dict[str, Any]) -> list[str]:
+def _launching(study: dict[str, Any], found: list[Placement], catalogue: Catalogue) -> list[str]:
     if study["provenance"]["mpi"] in ("mpich", "impi"):
+        return []
+    named = []
+    for placement in found:
+        mapping = catalogue.mappings[placement.mapping]
+        level = [*mapping["cycle"], ""][0]
+        if level in CYCLES.values() and "hosts" not in mapping:
+            named.append(f"-n {max(map(max, placement.used.values()))} --map-by {level or 'core'}")
+    if not named:
         return []
     return [
         f"`{LAUNCHER_NAME}`, in place of Open MPI's mpirun and with its options, takes the file for the job's nodes, ranks and"
         f" `--map-by` (`{SHAPES_NAME}`); for a shape that was not measured it prints a message and uses none:",
         "",
-        f"    ./{LAUNCHER_NAME} -n 48 --map-by core ./program",
+        f"    ./{LAUNCHER_NAME} {named[0]} ./program",
         "",
     ]
 

@@ -211,8 +211,8 @@ def _merge_sizes(rows: list[Decision], withdrawn: set[tuple], classes: bool) -> 
         choice = ("default", ()) if key in withdrawn else row.choice
         size = start = row.size or 0
         if classes and size:
-            begin = 1 << (size.bit_length() - 1)
-            start, size = begin if begin >= end else size, begin
+            size = 1 << (size.bit_length() - 1)
+            start = size if size >= end else start
         elif not rules:
             start = (size + 1) // 2 if size > SMALLEST else 0
         if start > end and (classes or not rules):

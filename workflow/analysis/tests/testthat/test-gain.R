@@ -100,6 +100,7 @@ test_that("of several traces the median and the range are given", {
   expect_match(describe_gain(results)[3], "The prediction for One is within the range of the replays.", fixed = TRUE)
   expect_equal(changed_between(1.2, 4.1), "1.2 to 4.1 % less")
   expect_equal(changed_between(-14, -3.21), "3.2 to 14 % more")
+  expect_equal(changed_between(0.172, 0.241), "0.2 % less in each")
   shown <- plot_gain(gain)$data
   expect_equal(shown$low[shown$kind == "replayed"], -50)
   expect_equal(shown$low[shown$kind != "replayed"], NA_real_)

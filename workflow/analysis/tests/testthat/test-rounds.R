@@ -192,7 +192,7 @@ test_that("a launch that algorithms share takes along what costs less than anoth
   # Where ranks wait for each other at each call, that costs as well.
   points <- tidyr::expand_grid(algorithm = c("default", "linear"), processes = 4, size_bytes = c(1, 2))
   points <- dplyr::mutate(points, nodes = 1, calls = 100, latency_us = NA, usable = TRUE, spread_us = 1e4) |>
-    dplyr::mutate(algorithm_name = .data$algorithm, parameters = "")
+    dplyr::mutate(launches = 0, algorithm_name = .data$algorithm, parameters = "")
   expect_true(all(collanalysis:::point_cost(collanalysis:::sampling_part(points), 1)$point > 1))
 })
 
