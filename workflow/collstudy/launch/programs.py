@@ -45,6 +45,7 @@ def parse(printed: str) -> list[dict[str, Any]]:
 
 
 def complaint(printed: str) -> str:
-    """Return an application's error message in parentheses with a leading blank; "" if there is none."""
-    said = [line for line in printed.splitlines() if line.startswith(tuple(f"{name}: " for name in APPLICATIONS))]
+    """Return the error message of an application or a replay in parentheses with a leading blank; "" if there is none."""
+    names = tuple(f"{name}: " for name in (*APPLICATIONS, "replay"))
+    said = [line for line in printed.splitlines() if line.startswith(names)]
     return f" ({said[-1]})" if said else ""

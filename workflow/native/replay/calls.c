@@ -154,6 +154,8 @@ void collective(Replay *replay, const Action *a) {
     char *out = replay->out, *in = replay->in;
     MPI_Request *request = &replay->requests[a->request];
     int64_t larger = sent > received ? sent : received;
+    if (sent == 0 && (a->operation == OP_reduce || a->operation == OP_allreduce))
+        return; /* as in Open MPI; SimGrid's own reductions divide by the number of elements */
     switch (a->operation) {
     case OP_barrier:
         MPI_Barrier(comm);

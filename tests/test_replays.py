@@ -1,0 +1,62 @@
+"""Replays of traces whose calls the simulator or the program of the replay does not handle."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from collstudy.launch import tracefile
+from collstudy.launch.execute import spawn
+from collstudy.launch.replay import replay
+from collstudy.project.studies import Project
+from collstudy.sources.traced import chosen_algorithms
+from collstudy.store.store import Store
+from collstudy.study.description import Application
+from collstudy.study.machines import Level, Machine
+from collstudy.study.traces import Replay, Trace
+from conftest import ROOT
+
+pytestmark = pytest.mark.skipif(shutil.which("smpirun") is None, reason="smpirun (SimGrid SMPI) is not on PATH")
+CATALOGUE = Project(config=ROOT / "config").configuration.catalogue
+NODES = (Level("node", 4, 1.0, 10.0), Level("core", 2, 1.0, 10.0))
+TREE = (Level("group", 2, 1.0, 10.0), Level("node", 4, 1.0, 10.0), Level("core", 1, 1.0, 10.0))
+LINKS = {"fat_tree": {"arity": 2, "stages": 3, "link_gb_s": 1, "link_us": 1, "routing": "deterministic"}}
+
+
+def replayed(folder: Path, ranks: int, calls: list[dict[str, Any]], *, tree: bool = False) -> dict[str, Any]:
+    """Return what is stored of a replay of a trace in which each of 8 ranks makes *calls*."""
+    machine = Machine("m", "simulated", "m", "smpi-openmpi", TREE if tree else NODES, simulation=LINKS if tree else {})
+    trace = Trace(Application("made", "Made", "made", ranks), machine, {"mpi": {}})
+    environment = chosen_algorithms(CATALOGUE, {})
+    one = Replay(trace, machine, "default", ranks, "node", ("node",), {}, environment, {"simulator": "3"})
+    store, stage, traced = Store(folder), folder / "stage", folder / "traced"
+    stage.mkdir()
+    traced.mkdir()
+    with gzip.open(traced / "calls.csv.gz", "wt") as stream:
+        writer = csv.DictWriter(stream, tracefile.COLUMNS)
+        writer.writeheader()
+        for rank in range(ranks):
+            for call in calls:
+                writer.writerow(dict.fromkeys(tracefile.COLUMNS, 0) | {"list": "", "rank": rank} | call)
+    about = {"failure": "", "trace": {"communicators": [list(range(ranks))], "seconds": 1}, "provenance": {}}
+    store.keep(trace, traced, about)
+    return replay(one, store, stage, sys.stdout, spawn)
+
+
+@pytest.mark.parametrize("operation", ["bcast", "reduce", "allreduce", "gather", "allgather", "alltoall", "scan"])
+def test_a_collective_without_data_is_replayed(operation: str, tmp_path: Path) -> None:
+    """SimGrid's own reductions divide by the number of elements."""
+    about = replayed(tmp_path, 8, [{"operation": operation}, {"operation": "barrier"}])
+    assert about["failure"] == "" and about["calls"] == 16
+
+
+def test_a_replay_that_gives_up_says_why(tmp_path: Path) -> None:
+    """In the simulator MPI_Abort ends with exit status 0 and a message about a deadlock."""
+    long = {"operation": "bcast", "sent_bytes": 3 << 30, "received_bytes": 3 << 30}
+    about = replayed(tmp_path, 8, [{"operation": "barrier"}, long], tree=True)
+    assert about["failure"].startswith("replay: crash:") and "more than 2 GiB" in about["failure"]
