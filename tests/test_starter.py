@@ -19,7 +19,7 @@ from collstudy.launch.execute import Crashed, LaunchFailed, execute
 from collstudy.launch.starter import Starter
 from collstudy.project.studies import Project
 from collstudy.study.cells import Cell
-from conftest import executable
+from conftest import executable, finish, must
 
 pytestmark = pytest.mark.skipif(shutil.which("smpirun") is None, reason="smpirun (SimGrid SMPI) is not on PATH")
 PROJECT = Project(config=ROOT / "config")
@@ -45,6 +45,25 @@ def prepared(cell: Cell, folder: Path, *arguments: str) -> tuple[list[str | Path
     return [*command, *arguments], simulator.environment(
         MACHINE, cell, cell.selection.library, dict(os.environ), folder
     )
+
+
+def test_the_memory_is_in_mb(starter: Starter, tmp_path: Path) -> None:
+    """The program fills 300 MB, far more than loading SimGrid takes."""
+    source = tmp_path / "fill.c"
+    source.write_text(
+        "#include <mpi.h>\n#include <stdlib.h>\n#include <string.h>\nint main(int argc, char **argv) {\n"
+        "MPI_Init(&argc, &argv);\nchar *filled = malloc(300000000);\nmemset(filled, 1, 300000000);\n"
+        "int end = filled[MPI_Wtime() > 1e9];\nMPI_Finalize();\nreturn end - 1;\n}\n"
+    )
+    must(finish(["smpicc", source, "-o", tmp_path / "fill"]))
+    command, environment = prepared(a_cell("bcast", "chain", 4), tmp_path)
+    place = command.index("-np")
+    command[place + 1] = "1"
+    program = next(at for at, word in enumerate(command) if "collbench" in str(word))
+    command = [*command[:program], tmp_path / "fill"]
+    alone = execute(command, 60, io.StringIO(), environment, tmp_path)
+    shared = execute(command, 60, io.StringIO(), environment, tmp_path, starter.start)
+    assert shared.peak_memory_mb == pytest.approx(alone.peak_memory_mb, rel=0.035)
 
 
 @pytest.mark.parametrize(

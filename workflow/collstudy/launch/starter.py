@@ -97,7 +97,7 @@ class Starter:
         if not select.select([self._process.stdout], [], [], limit_s)[0]:
             return None
         status, memory = map(int, self._answer("ended"))
-        return Ended(output.read_text(errors="replace"), status, memory / 1024)
+        return Ended(output.read_text(errors="replace"), status, memory * 1024 / 1e6)  # KiB to MB
 
 
 def _as_smpirun(words: Sequence[str], environment: dict[str, str], folder: Path) -> bool:
