@@ -425,6 +425,8 @@ def test_top_makefile_builds_where_paths_have_blanks(tmp_path):
     )
     again = must(finish(command))
     assert "-o" not in again.stdout.split()  # nothing is compiled again
+    must(finish([*command, "clean"]))
+    assert not [path for path in out.rglob("*") if path.is_file()]
 
 
 def test_buffers_are_as_large_as_the_largest_message_that_is_sent(

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from collstudy.launch import tracefile
+from collstudy.launch.build import NATIVE, sources_of
 from collstudy.launch.execute import spawn
 from collstudy.launch.replay import replay
 from collstudy.project.studies import Project
@@ -19,7 +20,7 @@ from collstudy.store.store import Store
 from collstudy.study.description import Application
 from collstudy.study.machines import Level, Machine
 from collstudy.study.traces import Replay, Trace
-from conftest import ROOT
+from conftest import ROOT, finish
 
 pytestmark = pytest.mark.skipif(shutil.which("smpirun") is None, reason="smpirun (SimGrid SMPI) is not on PATH")
 CATALOGUE = Project(config=ROOT / "config").configuration.catalogue
@@ -60,3 +61,13 @@ def test_a_replay_that_gives_up_says_why(tmp_path: Path) -> None:
     long = {"operation": "bcast", "sent_bytes": 3 << 30, "received_bytes": 3 << 30}
     about = replayed(tmp_path, 8, [{"operation": "barrier"}, long], tree=True)
     assert about["failure"].startswith("replay: crash:") and "more than 2 GiB" in about["failure"]
+
+
+def test_a_replay_without_the_collectives_library_is_not_built(tmp_path: Path) -> None:
+    """Nothing is written into the sources, whose content decides what is built again."""
+    native = shutil.copytree(NATIVE, tmp_path / "native")
+    before = set(native.rglob("*"))
+    done = finish(["make", "-C", native / "replay", "MPICC=smpicc", f"OUT={tmp_path / 'out'}"])
+    assert done.returncode != 0 and "collstudy.o" in done.stderr
+    assert set(native.rglob("*")) == before
+    assert NATIVE / "coll" / "core" / "message.c" in sources_of("replay")
