@@ -29,12 +29,14 @@ TREE = (Level("group", 2, 1.0, 10.0), Level("node", 4, 1.0, 10.0), Level("core",
 LINKS = {"fat_tree": {"arity": 2, "stages": 3, "link_gb_s": 1, "link_us": 1, "routing": "deterministic"}}
 
 
-def replayed(folder: Path, ranks: int, calls: list[dict[str, Any]], *, tree: bool = False) -> dict[str, Any]:
-    """Return what is stored of a replay of a trace in which each of 8 ranks makes *calls*."""
+def replayed(
+    folder: Path, ranks: int, calls: list[dict[str, Any]], *, copies: int = 1, tree: bool = False
+) -> dict[str, Any]:
+    """Return what is stored of a replay of a trace in which each of *ranks* ranks makes *calls*."""
     machine = Machine("m", "simulated", "m", "smpi-openmpi", TREE if tree else NODES, simulation=LINKS if tree else {})
     trace = Trace(Application("made", "Made", "made", ranks), machine, {"mpi": {}})
     environment = chosen_algorithms(CATALOGUE, {})
-    one = Replay(trace, machine, "default", ranks, "node", ("node",), {}, environment, {"simulator": "3"})
+    one = Replay(trace, machine, "default", copies * ranks, "node", ("node",), {}, environment, {"simulator": "3"})
     store, stage, traced = Store(folder), folder / "stage", folder / "traced"
     stage.mkdir()
     traced.mkdir()
@@ -54,6 +56,16 @@ def test_a_collective_without_data_is_replayed(operation: str, tmp_path: Path) -
     """SimGrid's own reductions divide by the number of elements."""
     about = replayed(tmp_path, 8, [{"operation": operation}, {"operation": "barrier"}])
     assert about["failure"] == "" and about["calls"] == 16
+
+
+def test_the_bytes_of_an_all_to_all_grow_with_the_ranks(tmp_path: Path) -> None:
+    started = {"operation": "ialltoall", "request": 1, "sent_bytes": 400, "received_bytes": 400}
+    calls = [{"operation": "alltoall", "sent_bytes": 400, "received_bytes": 400}, started]
+    about = replayed(tmp_path, 4, [*calls, {"operation": "wait", "list": "1;0;0"}], copies=2)
+    assert about["failure"] == ""
+    with gzip.open(tmp_path / "stage" / "calls.csv.gz", "rt") as stream:
+        found = {(row["operation"], row["ranks"], row["sent_bytes"]) for row in csv.DictReader(stream)}
+    assert found == {("alltoall", "8", "800"), ("ialltoall", "8", "800")}
 
 
 def test_a_replay_that_gives_up_says_why(tmp_path: Path) -> None:

@@ -33,6 +33,7 @@
 #include <fcntl.h>
 #include <simgrid/host.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -192,7 +193,7 @@ static void write_call(const Replay *replay, const Action *a, double start, doub
         if (!replay->has_all_ranks[number])
             number += replay->copy * replay->communicators;
     }
-    bool all_to_all = a->operation == OP_alltoall || a->operation == OP_alltoallv || a->operation == OP_alltoallw;
+    bool all_to_all = strstr(names[a->operation], "alltoall") != NULL;
     int64_t factor = all_to_all ? ranks / traced : 1;
     fprintf(replay->calls, "%d,%s,%.4f,%.4f,%d,%d,%lld,%lld\n", replay->rank, names[a->operation],
             (start - replay->started) * 1e6, (end - replay->started) * 1e6, number, ranks,
