@@ -39,13 +39,14 @@ has_timed_replays <- function(results) {
 #' Read the decisions for the cells, with their measured latencies
 #'
 #' @param study List from [read_study()].
-#' @return Tibble: operation, ranks, nodes (that the ranks use), size_bytes (0 for a barrier), kept (latency of the
-#'   decided algorithm over that of the default, both of the slowest rank). No rows until the study of the cells has
-#'   made decisions.
+#' @return Tibble: operation, ranks, nodes (that the ranks use), size_bytes (0 for a barrier), slowest_us and fastest_us
+#'   (latency of the slowest and of the fastest rank with the decided algorithm), default_us (of the slowest rank with
+#'   the default). No rows until the study of the cells has made decisions.
 #' @noRd
 read_decided <- function(study) {
   none <- tibble(
-    operation = character(), ranks = numeric(), nodes = numeric(), size_bytes = numeric(), kept = numeric()
+    operation = character(), ranks = numeric(), nodes = numeric(), size_bytes = numeric(), slowest_us = numeric(),
+    fastest_us = numeric(), default_us = numeric()
   )
   name <- study$replay$decisions %||% ""
   folder <- file.path(results_root(study), name)
@@ -61,42 +62,58 @@ read_decided <- function(study) {
   latencies <- mapped(read_rows(file.path(folder, "measurements.csv"))) |>
     rename(allocated = "nodes") |>
     group_by(across(all_of(c(place, "algorithm", "parameters")))) |>
-    summarise(slowest_us = median(coalesce(.data$max_latency_us, .data$latency_us)), .groups = "drop")
+    summarise(
+      slowest_us = median(coalesce(.data$max_latency_us, .data$latency_us)),
+      fastest_us = median(coalesce(.data$min_latency_us, .data$latency_us)), .groups = "drop"
+    )
   default <- filter(latencies, .data$algorithm == "default")
   types <- do.call(readr::cols_only, c(grid_columns[point_keys], allocated = "d"))
   mapped(readr::read_csv(file.path(folder, "tuning", "decisions.csv"), col_types = types, progress = FALSE)) |>
     select(all_of(c(place, "nodes", "algorithm", "parameters"))) |>
     left_join(latencies, c(place, "algorithm", "parameters")) |>
     left_join(select(default, all_of(place), default_us = "slowest_us"), place) |>
-    transmute(.data$operation, .data$ranks, .data$nodes, .data$size_bytes, kept = .data$slowest_us / .data$default_us)
+    select(all_of(c("operation", "ranks", "nodes", "size_bytes", "slowest_us", "fastest_us", "default_us")))
 }
 
-#' Add the share of its time that each operation is predicted to keep (`kept`), from the rules that the replay uses
+rooted <- c("bcast", "scatter", "reduce", "gather")
+
+#' Add the time of each operation (`took_us`) and the time that is predicted with the decisions (`predicted_us`)
 #'
-#' As in collstudy/tuning/writers.py, communicators with the same nodes and ranks per node (rounded up) have the rules
-#' of the largest decided one. As in rules.py, a rule applies within the class of its size (from one power of two to the
-#' next), from its size to the next one, and the first of a class also to the smaller sizes of the class. The share is 1
-#' for all other operations.
+#' The rules are those that the replay uses. As in collstudy/tuning/writers.py, communicators with the same nodes and
+#' ranks per node (rounded up) have the rules of the largest decided one. As in rules.py, a rule applies within the class
+#' of its size (from one power of two to the next), from its size to the next one, and the first of a class also to the
+#' smaller sizes of the class.
+#'
+#' An operation saves the same share of its time as the cell. A rooted one saves the same time, because its data move
+#' before the last rank arrives; but it takes at least as long as the cell's fastest rank, for whom the data are waiting.
+#' Operations without a rule save nothing.
 #' @noRd
 predict_operations <- function(operations, decided) {
-  operations$kept <- rep(1, nrow(operations))
+  at <- rep(NA_integer_, nrow(operations))
   keys <- c("operation", "nodes", "per_node")
   counted <- function(rows) mutate(rows, per_node = ceiling(.data$ranks / .data$nodes))
   decided <- counted(decided) |>
     group_by(across(all_of(keys))) |>
     filter(.data$ranks == max(.data$ranks, 0)) |>
     ungroup() |>
-    arrange(.data$size_bytes)
+    arrange(.data$size_bytes) |>
+    mutate(row = row_number())
   wanted <- counted(operations)[keys]
   cells <- distinct(wanted)
   for (i in seq_len(nrow(cells))) {
     rules <- semi_join(decided, cells[i, ], keys)
     mine <- which(vctrs::vec_in(wanted, cells[i, ]))
     first <- match(class_start(operations$size_bytes[mine]), class_start(rules$size_bytes))
-    at <- pmax(findInterval(operations$size_bytes[mine], rules$size_bytes), first)
-    operations$kept[mine] <- ifelse(is.na(first), 1, coalesce(rules$kept[at], 1))
+    at[mine] <- rules$row[pmax(findInterval(operations$size_bytes[mine], rules$size_bytes), first)]
   }
-  operations
+  rule <- decided[at, ]
+  took_us <- operations$end_us - operations$start_us
+  predicted_us <- ifelse(
+    operations$operation %in% rooted,
+    pmax(took_us - (rule$default_us - rule$slowest_us), pmin(took_us, rule$fastest_us)),
+    took_us * rule$slowest_us / rule$default_us
+  )
+  mutate(operations, took_us = .env$took_us, predicted_us = coalesce(.env$predicted_us, .env$took_us))
 }
 
 #' The cells of an application's replays: time without decisions, predicted time, and time with decisions
@@ -111,23 +128,21 @@ predict_operations <- function(operations, decided) {
 gain_cells <- function(application, decided) {
   default <- timed_replay(application, "default")$timed
   after <- timed_replay(application, "decided")$timed
-  transfer <- function(operations) {
-    mutate(operations, size_bytes = class_start(.data$size_bytes), took_us = .data$end_us - .data$start_us)
-  }
+  classed <- function(operations) mutate(operations, size_bytes = class_start(.data$size_bytes))
   keys <- c("ranks", "operation", "size_bytes")
   rows <- account_rows(default$operations, nrow(default$ranks), default$makespan_us)
-  sums <- transfer(predict_operations(default$operations, decided)) |>
+  sums <- classed(predict_operations(default$operations, decided)) |>
     group_by(across(all_of(keys))) |>
     summarise(
-      default_us = sum(.data$took_us), predicted_us = if (is.null(after)) NA_real_ else sum(.data$took_us * .data$kept),
+      default_us = sum(.data$took_us), predicted_us = if (is.null(after)) NA_real_ else sum(.data$predicted_us),
       .groups = "drop"
     )
   saved <- if (is.null(after)) {
     tibble(ranks = integer(), operation = character(), size_bytes = numeric(), decided_us = numeric())
   } else {
-    transfer(after$operations) |>
+    classed(after$operations) |>
       group_by(across(all_of(keys))) |>
-      summarise(decided_us = sum(.data$took_us), .groups = "drop")
+      summarise(decided_us = sum(.data$end_us - .data$start_us), .groups = "drop")
   }
   rows |>
     left_join(sums, keys) |>
@@ -193,7 +208,9 @@ gain_of_trace <- function(traced, decided) {
 gain_columns <- paste(
   "Simulated. Transfer: from the arrival of the last rank at a blocking collective to the return of the last one;",
   "no algorithm can save the time spent waiting for the last rank. Replayed: share of the transfer that the decisions",
-  "save in the replay. Predicted: the same, if each operation saves as much as the slowest rank does in its cell."
+  "save in the replay. Predicted: the same, if each operation saves the share that the slowest rank saves in its cell,",
+  "and a rooted one, whose data move before the last rank arrives, as much time as the cell, down to the time of the",
+  "cell's fastest rank."
 )
 
 several_traces <- function(gain) nrow(gain) > 0 && any(gain$traces > 1)

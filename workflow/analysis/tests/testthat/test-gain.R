@@ -134,16 +134,33 @@ test_that("the prediction is for the rules that the replay uses", {
   # As workflow/collstudy/tuning/rules.py and writers.py write them: for the class of each size, and the rules of the
   # largest of the communicators with the same nodes and ranks per node (rounded up).
   decided <- tibble::tibble(
-    operation = "bcast", ranks = c(3, 4, 4, 4, 4), nodes = 2, size_bytes = c(8, 8, 100, 110, 300),
-    kept = c(0.9, 0.5, 0.6, 0.7, NA)
+    operation = "alltoall", ranks = c(3, 4, 4, 4, 4), nodes = 2, size_bytes = c(8, 8, 100, 110, 300),
+    slowest_us = c(9, 5, 6, 7, NA), fastest_us = 0, default_us = 10
   )
+  called <- function(ranks, nodes, size_bytes, operation = "alltoall", took_us = 1) {
+    tibble::tibble(operation, ranks, nodes, size_bytes, start_us = 20, end_us = 20 + took_us)
+  }
   kept <- function(ranks, nodes, size_bytes) {
-    predict_operations(tibble::tibble(operation = "bcast", ranks, nodes, size_bytes), decided)$kept
+    predict_operations(called(ranks, nodes, size_bytes), decided)$predicted_us
   }
   sizes <- c(0, 4, 8, 15, 16, 64, 109, 127, 128, 300)
   expect_equal(kept(4, 2, sizes), c(1, 1, 0.5, 0.5, 1, 0.6, 0.6, 0.7, 1, 1))
   expect_equal(kept(3, 2, c(8, 64)), c(0.5, 0.6))
   expect_equal(kept(c(2, 5), 2, 8), c(1, 1))
-  barriers <- tibble::tibble(operation = "barrier", ranks = 4, nodes = 2, size_bytes = 0, kept = 0.7)
-  expect_equal(predict_operations(barriers[1:4], barriers)$kept, 0.7)
+  decided <- dplyr::mutate(decided[1, ], operation = "barrier", ranks = 4, size_bytes = 0)
+  expect_equal(predict_operations(called(4, 2, 0, "barrier"), decided)$predicted_us, 0.9)
+})
+
+test_that("a rooted operation saves the time of its cell, as far as it takes longer than the fastest rank", {
+  decided <- tibble::tibble(
+    operation = "bcast", ranks = 4, nodes = 2, size_bytes = 8, slowest_us = 6, fastest_us = 2, default_us = 10
+  )
+  predicted <- function(took_us) {
+    called <- tibble::tibble(operation = "bcast", ranks = 4, nodes = 2, size_bytes = 8, start_us = 0, end_us = took_us)
+    predict_operations(called, decided)$predicted_us
+  }
+  expect_equal(predicted(c(10, 8, 5, 2, 1)), c(6, 4, 2, 2, 1))
+  # Slower with the decision.
+  decided$slowest_us <- 12
+  expect_equal(predicted(c(10, 1)), c(12, 3))
 })
