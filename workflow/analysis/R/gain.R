@@ -85,7 +85,7 @@ rooted <- c("bcast", "scatter", "reduce", "gather")
 #' smaller sizes of the class.
 #'
 #' An operation saves the same share of its time as the cell. A rooted one saves the same time, because its data move
-#' before the last rank arrives; but it takes at least as long as the cell's fastest rank, for whom the data are waiting.
+#' before the last rank arrives; but it takes at least as long as the cell's fastest rank, whose data are waiting.
 #' Operations without a rule save nothing.
 #' @noRd
 predict_operations <- function(operations, decided) {
