@@ -174,9 +174,10 @@ account_columns <- paste(
   "Blocking collectives on communicators of several ranks. Waiting: until the last rank arrives; transfer: the rest of",
   "the time in the call; both in percent of the run time, mean over the ranks. Gain: upper bound, the time in which at",
   "least one rank is still in the call after the last one has arrived; an ideal (zero-cost) algorithm would save it if",
-  "waiting stayed the same. Spread: how much the times of the ranks from their previous collective to this one differ;",
-  "transfer (\u00b5s): from the last arrival to the last return (medians over operations). Typical size: half of the",
-  "transfer time is spent on messages up to this size."
+  "waiting stayed the same (an estimate for rooted collectives, whose data also move before the last rank arrives).",
+  "Spread: how much the times of the ranks from their previous collective to this one differ; transfer (\u00b5s): from",
+  "the last arrival to the last return (medians over operations). Typical size: half of the transfer time is spent on",
+  "messages up to this size."
 )
 
 tables_of_accounts <- function(results) {

@@ -80,9 +80,9 @@ rooted <- c("bcast", "scatter", "reduce", "gather")
 #' Add the time of each operation (`took_us`) and the time that is predicted with the decisions (`predicted_us`)
 #'
 #' The rules are those that the replay uses. As in collstudy/tuning/writers.py, communicators with the same nodes and
-#' ranks per node (rounded up) have the rules of the largest decided one. As in rules.py, a rule applies within the class
-#' of its size (from one power of two to the next), from its size to the next one, and the first of a class also to the
-#' smaller sizes of the class.
+#' ranks per node (rounded up) have the rules of the largest decided one. As in rules.py, a rule applies within the
+#' class of its size (from one power of two to the next), from its size to the next one, and the first of a class also
+#' to the smaller sizes of the class.
 #'
 #' An operation saves the same share of its time as the cell. A rooted one saves the same time, because its data move
 #' before the last rank arrives; but it takes at least as long as the cell's fastest rank, whose data are waiting.
