@@ -77,8 +77,9 @@ def test_the_search_repeats_and_finds_the_minimum() -> None:
     def cost(at: dict[str, float]) -> float:
         return abs(math.log(at["a"] / 3)) + abs(math.log(at["b"] / 0.2))
 
-    found = search({"a": 1.0, "b": 1.0}, cost, steps=(2, 1.3, 1.05))
-    assert found == search({"a": 1.0, "b": 1.0}, cost, steps=(2, 1.3, 1.05))
+    found, undetermined = search({"a": 1.0, "b": 1.0, "c": 1.0}, cost, steps=(2, 1.3, 1.05))
+    assert found == search({"a": 1.0, "b": 1.0, "c": 1.0}, cost, steps=(2, 1.3, 1.05))[0]
+    assert undetermined == ["c"]
     assert found["a"] == pytest.approx(3, rel=0.1)
     assert found["b"] == pytest.approx(0.2, rel=0.1)
 
@@ -94,7 +95,7 @@ def test_the_eager_limit_is_the_one_that_fits_best(capsys: pytest.CaptureFixture
     pairs = [Request("bcast", "linear", mapping, 2, (1, 1048576)) for mapping in MAPPINGS]
     pairs += [Request("barrier", "default", mapping, 2, None) for mapping in MAPPINGS]
     known = Data(data().ladder, simulator.all(truth, [*pairs, *sum(requests_for(block, 8192), [])]))
-    fitted, _ = fit_study(MACHINE, known, block, simulator)
+    fitted, *_ = fit_study(MACHINE, known, block, simulator)
     assert fitted.simulation["eager_limit_bytes"] == 8192
     assert "eager limit: 8192 bytes\n" in capsys.readouterr().out
 

@@ -286,6 +286,8 @@ def test_a_folder_in_place_of_a_file(config: Path) -> None:
         ("latency_us: 0.2", "latency_us: 2.0", ["latency_us of level socket is smaller than that of core"]),
         ("name: core", "name: socket", ["the last (innermost) of the levels must be core"]),
         (", latency_us: 1.4", "", ["level node needs latency_us"]),
+        ("label: x", "label: x\nsimulation: {async_small_bytes: 65537}",
+         ["line 3: simulation.async_small_bytes is 65537", "at most eager_limit_bytes, which is 65536"]),
     ],
 )  # fmt: skip
 def test_a_wrong_machine(config: Path, old: str, new: str, expected: list[str]) -> None:

@@ -29,27 +29,71 @@ from pathlib import Path
 from typing import Any
 
 from collstudy.base.digests import file_digest
-from collstudy.base.errors import StudyError
+from collstudy.base.errors import StudyError, allowed
+from collstudy.calibration.costs import LONG
 from collstudy.calibration.exchanges import cells_of, fit_exchanges
-from collstudy.calibration.fitting import FIXED, NOT_IN_A_LADDER, Simulator, fit_ladder, fit_study
+from collstudy.calibration.fitting import FIXED, LIMITS, NOT_IN_A_LADDER, Simulator, fit_ladder, fit_study
 from collstudy.calibration.measured import Data, check_data, existing, read_cells, read_ladder
 from collstudy.calibration.writing import summary, write_fit, write_pairs
 from collstudy.study.config import Configuration
-from collstudy.study.document import read_yaml, shown
+from collstudy.study.document import Place, read_document, shown
+from collstudy.study.machines import Machine
+
+#: Keys of a `calibration` block that only a fit to a ladder and a study uses.
+OF_STUDIES = ("algorithms", "barriers", "shared", "search", "start")
 
 
-def _calibrated_file(configuration: Configuration, name: str) -> dict[str, Any]:
-    """Return a machine's own file, with its calibration block and the name of the fitted file. Raises StudyError."""
+def _calibrated_file(configuration: Configuration, name: str) -> tuple[dict[str, Any], Machine]:
+    """Return a machine's own file, with its calibration block and the name of the fitted file, and the machine without fitted costs.
+
+    Raises StudyError.
+    """
     path = configuration.machine_path(name)
-    document = read_yaml(path, "machine")
+    document, where = read_document(path, "machine")
     if "calibration" not in document:
         raise StudyError(f"{shown(path)}: the key `calibration` (ladder and study) is missing; see config/README.md")
-    return document
+    machine = configuration.machine(name, fitting=True)
+    if machine.kind != "simulated" or "fat_tree" in machine.simulation:
+        raise StudyError(f"{shown(path)}: only simulated machines with levels can be calibrated")
+    _check_block(document["calibration"], where / "calibration", configuration, machine)
+    return document, machine
+
+
+def _check_block(block: dict[str, Any], where: Place, configuration: Configuration, machine: Machine) -> None:
+    """Check what the schema of the `calibration` block cannot: keys without effect, mappings, levels, and numbers that do not fit."""
+    if "exchanges" in block:
+        unused, why = ("ladder", *OF_STUDIES), "with exchanges"
+    elif "study" not in block:
+        unused, why = (*OF_STUDIES, "mappings", "processes", "largest_bytes"), "without a study"
+    else:
+        unused, why = ("allocations",), "without exchanges"
+    if without_effect := [key for key in unused if key in block]:
+        raise StudyError(f"{where / without_effect[0]} has no effect {why}; remove it")
+    mappings = configuration.catalogue.mappings
+    for index, mapping in enumerate(block.get("mappings", ())):
+        if mapping not in mappings:
+            raise StudyError(f"{where / 'mappings' / index}: unknown mapping {mapping!r}{allowed(mappings)}")
+    shared = [level.name for level in machine.levels if f"shared_{level.name}" in LONG]
+    for index, level in enumerate(block.get("shared", ())):
+        if level not in shared:
+            raise StudyError(
+                f"{where / 'shared' / index}: {level!r} has no bandwidth that can be fitted{allowed(shared)}"
+            )
+    cores = machine.nodes * machine.cores_per_node
+    for index, count in enumerate(block.get("processes", ())):
+        if count > cores:
+            raise StudyError(f"{where / 'processes' / index}: {count} is more than the {cores} cores of the machine")
+    limit = block.get("eager_limit_bytes", max(LIMITS))
+    if "exchanges" not in block and block.get("largest_bytes", limit) < limit:
+        raise StudyError(
+            f"{where / 'largest_bytes'} is {block['largest_bytes']}; it must be at least {limit}, the "
+            + ("eager limit" if "eager_limit_bytes" in block else "largest eager limit that is tried")
+        )
 
 
 def studies_of_machine(configuration: Configuration, name: str) -> list[str]:
     """Return the studies with which a machine is calibrated. Raises StudyError."""
-    block = _calibrated_file(configuration, name)["calibration"]
+    block = _calibrated_file(configuration, name)[0]["calibration"]
     named = [data for data in (block.get("ladder"), block.get("study")) if isinstance(data, str)]
     return list(dict.fromkeys(named))
 
@@ -60,11 +104,8 @@ def calibrate(configuration: Configuration, name: str, results: Path) -> None:
     Raises StudyError.
     """
     path = configuration.machine_path(name)
-    document = _calibrated_file(configuration, name)
+    document, machine = _calibrated_file(configuration, name)
     block = document["calibration"]
-    machine = configuration.machine(name, fitting=True)
-    if machine.kind != "simulated" or "fat_tree" in machine.simulation:
-        raise StudyError(f"{shown(path)}: only simulated machines with levels can be calibrated")
     about: dict[str, Any] = {"date": datetime.datetime.now(datetime.UTC).date().isoformat()}
     if "study" in block:
         measured = existing(path, results / block["study"] / "measurements.csv")
@@ -81,8 +122,8 @@ def calibrate(configuration: Configuration, name: str, results: Path) -> None:
         known, not_fitted = data.cells, NOT_IN_A_LADDER
     elif "study" in block:
         data = Data(ladder, cells)
-        fitted, requests = fit_study(machine, data, block, simulator)
-        known, not_fitted = data.cells, list(FIXED)
+        fitted, requests, undetermined = fit_study(machine, data, block, simulator)
+        known, not_fitted = data.cells, [*FIXED, *undetermined]
         if not block.get("search", True):
             about["search"] = "none: the starting values"
     else:
@@ -91,6 +132,8 @@ def calibrate(configuration: Configuration, name: str, results: Path) -> None:
             ("latency", "default", f"level-{level}", 2, s): us for level, of in ladder.items() for s, us in of.items()
         }
     both = {key: (known[key], us) for key, us in simulator.all(fitted, requests).items() if key in known}
-    write_pairs(results / "calibration" / f"{name}.csv", both)
+    table, fit = results / "calibration" / f"{name}.csv", path.with_name(document["fitted"])
+    write_pairs(table, both)
     about |= summary(both) | ({"not_fitted": not_fitted} if not_fitted else {})
-    write_fit(path.with_name(document["fitted"]), machine, fitted, about)
+    write_fit(fit, machine, fitted, about)
+    print(f"machine: {fit}\n         {table} (measured and simulated)")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import statistics
@@ -17,14 +18,14 @@ from collstudy.base.errors import StudyError, allowed
 from collstudy.calibration.costs import FORWARD, LONG, SHORT, fitted_machine, kind_of, level_with_costs
 from collstudy.calibration.measured import Data, Key
 from collstudy.launch import output
-from collstudy.launch.simulator import DEFAULTS, environment, prepare
+from collstudy.launch.simulator import environment, prepare
 from collstudy.launch.toolchain import versions
 from collstudy.study.allocations import Allocations
 from collstudy.study.cells import Cell, expand
 from collstudy.study.config import Configuration
 from collstudy.study.description import Policy, Study, Swept
 from collstudy.study.document import shown
-from collstudy.study.machines import Machine
+from collstudy.study.machines import DEFAULTS, Machine
 from collstudy.study.names import POINT_TO_POINT
 from collstudy.study.sweeps import Choice, Sweep
 
@@ -121,39 +122,49 @@ def misfit(simulated: dict[Key, float], measured: dict[Key, float]) -> float:
 
 def search(
     start: dict[str, float], cost: Callable[[dict[str, float]], float], steps: tuple[float, ...] = STEPS
-) -> dict[str, float]:
-    """Minimise *cost* by coordinate search: multiply or divide one value at a time, keep improvements, then use a smaller factor."""
+) -> tuple[dict[str, float], list[str]]:
+    """Minimise *cost* by coordinate search: multiply or divide one value at a time, keep improvements, then use a smaller factor.
+
+    Also returns the names of the values of which the cost does not depend.
+    """
     best, lowest = dict(start), cost(start)
+    undetermined = list(start)
     for step in steps:
         for name in start:
             for factor in (step, 1 / step):
                 moved = False
                 while True:
                     trial = best | {name: best[name] * factor}
-                    if (found := cost(trial)) >= lowest - 1e-6:
+                    found = cost(trial)
+                    if found != lowest and name in undetermined:
+                        undetermined.remove(name)
+                    if found >= lowest - 1e-6:
                         break
                     best, lowest, moved = trial, found, True
                 if moved:
                     break
-    return best
+    return best, undetermined
 
 
 def requests_for(block: dict[str, Any], eager: int) -> tuple[list[Request], list[Request]]:
     """Return the cells with short and with long messages (from *eager* bytes on) that the `calibration` block names."""
     largest = block["largest_bytes"]
+    first = 1 << (eager - 1).bit_length()  # measured sizes are powers of two
     at = [(mapping, processes) for mapping in block["mappings"] for processes in block["processes"]]
     bcast = [(name, mapping, processes) for name in block["algorithms"] for mapping, processes in at]
-    short = [Request("bcast", *cell, (1, eager // 2)) for cell in bcast]
+    short = [Request("bcast", *cell, (1, first // 2)) for cell in bcast]
     short += [Request("barrier", name, mapping, p, None) for name in block["barriers"] for mapping, p in at]
     # Single long messages are part of the fit: step 1 does not reproduce their time if a core has less bandwidth.
     alone = [("linear", mapping, 2) for mapping in block["mappings"]]
-    return short, [Request("bcast", *cell, (eager, largest)) for cell in [*bcast, *alone]]
+    return short, [Request("bcast", *cell, (first, largest)) for cell in [*bcast, *alone]]
 
 
 def fit_study(
     machine: Machine, data: Data, block: dict[str, Any], simulator: Simulator
-) -> tuple[Machine, list[Request]]:
-    """Fit the machine to a ladder and a study's collectives; return it with the fitted points."""
+) -> tuple[Machine, list[Request], list[str]]:
+    """Fit the machine to a ladder and a study's collectives; return it with the fitted points and the parameters that these do not
+    determine, which keep their starting values.
+    """
     short_start, long_start, fixed = starts(machine, block)
 
     def cost_of(eager: int, requests: list[Request]) -> _Cost:
@@ -164,12 +175,14 @@ def fit_study(
     )
     print(f"eager limit: {eager} bytes")
     short, long = requests_for(block, eager)
-    values = short_start | long_start | fixed
+    values, undetermined = short_start | long_start | fixed, []
     for which, requests in ((short_start, short), (long_start, long)):
         # Both searches start from the same values: their results are independent.
         if block.get("search", True):
-            values |= search(dict(which), cost_of(eager, requests))
-    return fitted_machine(machine, data, values, eager), short + long
+            found, flat = search(dict(which), cost_of(eager, requests))
+            values |= found
+            undetermined += flat
+    return fitted_machine(machine, data, values, eager), short + long, undetermined
 
 
 def starts(machine: Machine, block: dict[str, Any]) -> tuple[dict[str, float], dict[str, float], dict[str, float]]:
@@ -248,6 +261,9 @@ def fit_ladder(
         raise StudyError(
             f"{where}: calibration.ladder: {', '.join(too_fast)} is faster than the overheads of the simulation"
         )
+    for outer, inner in itertools.pairwise(levels):
+        if latencies[outer] < latencies[inner]:
+            raise StudyError(f"{where}: calibration.ladder: {outer} is faster than {inner}, which is inside of it")
     return with_latencies(latencies), smallest, ["bandwidth_gb_s", "shared_gb_s", "simulation"]
 
 

@@ -102,18 +102,27 @@ def read_ladder(
 
 
 def ladder_of_study(path: Path, machine: Machine) -> dict[str, dict[int, float]]:
-    """Return the median latency (us) by level and size from a ladder's measurements.csv: of `levels`, of all pairs of cores, or both."""
+    """Return the median latency (us) by level and size from a ladder's measurements.csv: of `levels`, of all pairs of cores, or both.
+
+    Raises StudyError if several MPI libraries were measured.
+    """
     across: dict[str, dict[int, list[float]]] = {}
-    pairs = []
+    pairs, libraries = [], set()
     for row in read_measurements(path):
         if not row.size:
             continue  # an empty message, which no simulated benchmark sends
+        if row.collective == "latency" or row.pair:
+            libraries.add(row.mpi)
         if row.collective == "latency":
             of = across.setdefault(row.mapping.removeprefix("level-"), {})
             of.setdefault(row.size, []).append(row.value)
         elif row.pair:
             # There is a rank on every core: rank r is on core r.
             pairs.append([*row.pair, row.size, row.value])
+    if len(libraries) > 1:
+        raise StudyError(
+            f"{path}: measured with {' and '.join(sorted(libraries))}; calibration.ladder needs a study with one of them"
+        )
     found = ladder_of(pairs, machine)
     for level in machine.levels:
         for size, values in sorted(across.get(level.name, {}).items()):

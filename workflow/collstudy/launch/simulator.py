@@ -5,26 +5,18 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from collstudy.base.paths import SETUP
 from collstudy.launch import programs
 from collstudy.launch.platforms import calibrated, platform
 from collstudy.launch.toolchain import SIMULATED, SIMULATED_WITH_LIBRARY, suite
 from collstudy.study.cells import Cell, variable
-from collstudy.study.machines import Machine
+from collstudy.study.machines import DEFAULTS, Machine
 from collstudy.study.names import APPLICATIONS
 from collstudy.study.placement import Core
 
 #: SimGrid's names for the decision logic of each library.
 SELECTORS = {"smpi-openmpi": "ompi", "smpi-mpich": "mpich", "smpi-impi": "impi"}
-
-DEFAULTS: dict[str, Any] = {
-    "send_overhead_us": 0.0,
-    "receive_overhead_us": 0.0,
-    "eager_limit_bytes": 65536,
-    "async_small_bytes": 0,
-}
 
 
 def about_nodes(machine: Machine, placement: list[Core], path: Path) -> dict[str, str]:

@@ -17,6 +17,13 @@ from collstudy.study.names import MPIS
 
 #: Keys of a machine's `simulation` that are replaced by costs fitted by level and size.
 REPLACED_BY_FIT = ("send_overhead_us", "receive_overhead_us", "async_small_bytes", "bandwidth_by_level")
+#: Values of keys that a machine's `simulation` omits.
+DEFAULTS: dict[str, Any] = {
+    "send_overhead_us": 0.0,
+    "receive_overhead_us": 0.0,
+    "eager_limit_bytes": 65536,
+    "async_small_bytes": 0,
+}
 
 
 @dataclass(frozen=True)
@@ -79,18 +86,29 @@ class Machine:
         return total
 
 
-def _check_costs(levels: tuple[Level, ...], fat_tree: bool, where: Place) -> None:
+def _check_costs(levels: tuple[Level, ...], simulation: dict[str, Any], where: Place) -> None:
     for level in levels:
-        if (level.latency_us is None or level.bandwidth_gb_s is None) and not fat_tree:
+        if (level.latency_us is None or level.bandwidth_gb_s is None) and "fat_tree" not in simulation:
             raise StudyError(
                 f"{where}: level {level.name} needs latency_us and bandwidth_gb_s to be simulated"
                 " (./study calibrate fits them to a ladder)"
             )
     for outer, inner in zip(levels, levels[1:], strict=False):
-        if (outer.latency_us or 0) < (inner.latency_us or 0):
+        # A level with delays of its own may be faster than an inner one, as neighbouring levels can be within the noise of a ladder.
+        if (outer.latency_us or 0) < (inner.latency_us or 0) and outer.name not in simulation.get("delay_us", ()):
             raise StudyError(
                 f"{where}: latency_us of level {outer.name} is smaller than that of {inner.name}, which is inside of it"
             )
+
+
+def _check_limits(simulation: dict[str, Any], where: Place) -> None:
+    values = DEFAULTS | simulation
+    # A calibrated machine takes the eager limit for both.
+    if values["async_small_bytes"] > values["eager_limit_bytes"] and "delay_us" not in simulation:
+        raise StudyError(
+            f"{where / 'async_small_bytes'} is {values['async_small_bytes']}; SimGrid allows at most eager_limit_bytes, "
+            f"which is {values['eager_limit_bytes']}"
+        )
 
 
 def read_machine(name: str, path_of: Callable[[str], Path], fitting: bool = False) -> Machine:
@@ -115,8 +133,9 @@ def read_machine(name: str, path_of: Callable[[str], Path], fitting: bool = Fals
     if kind == "simulated":
         _check_fat_tree(simulation, levels, at("simulation"))
         checks.check_simulation(simulation, [level.name for level in levels], at("simulation"))
+        _check_limits(simulation, at("simulation"))
         if not fitting:
-            _check_costs(levels, "fat_tree" in simulation, at("levels"))
+            _check_costs(levels, simulation, at("levels"))
     options = {
         key: raw[key]
         for key in (
