@@ -112,7 +112,7 @@ def test_completion(checkout: Checkout) -> None:
 
     assert complete("cal") == ["calibrate"]
     assert complete("run", "ti") == ["tiny"]
-    assert "thin" in complete("calibrate", "th")
+    assert complete("calibrate", "thin") == ["thin-fat-tree", "thin"]
     assert complete("test", "sl") == ["slurm"]
     assert study(ROOT, "completion", "fish").returncode == 2
 
