@@ -259,8 +259,9 @@ fit_messages <- function(train, context) {
     mean((log(predicted) - log(rows$latency_us))^2, na.rm = TRUE)
   }
   if (is.nan(miss(c(0, 0, 0)))) return(NULL)
-  first <- c(0, 0, 0, if (context$collective != "bcast") log(start$overhead / max(rows$size_bytes)))
-  fit <- function() stats::optim(first, miss, control = list(maxit = 40, reltol = 1e-3))$par
+  # From a far smaller time to combine a byte, the search ends in a local minimum.
+  first <- c(0, 0, 0, if (context$collective != "bcast") log(min(start$gap_byte, na.rm = TRUE)))
+  fit <- function() stats::optim(first, miss, control = list(maxit = 500, reltol = 1e-5))$par
   forest <- trees_at(context, unique(rows$processes))
   # Results are stored for trees only: the inputs of other models are not listed completely.
   if (is.null(forest)) return(scale_costs(start, fit()))

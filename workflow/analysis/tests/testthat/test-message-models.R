@@ -124,6 +124,18 @@ test_that("no model is below the bound", {
   }
 })
 
+test_that("a fit finds the costs with which the times were made", {
+  rows <- tidyr::expand_grid(processes = c(3, 8, 13, 16), size_bytes = 2^(0:20))
+  for (collective in c("bcast", "reduce")) {
+    algorithm <- if (collective == "bcast") "binary_tree" else "binary"
+    context <- list(study = flat, collective = collective, algorithm = algorithm, mapping = "core", costs = costs)
+    factors <- c(log(c(1.7, 0.6, 2.2)), if (collective == "reduce") log(3e-4))
+    rows$latency_us <- messages_of(rows, context, scale_costs(costs, factors), "shared")
+    found <- messages_of(rows, context, fit_messages(rows, context), "shared")
+    expect_lt(max(abs(found / rows$latency_us - 1)), 0.02)
+  }
+})
+
 test_that("selection: a model's picks, and what they cost", {
   cell <- list(collective = "bcast", mapping = "core", processes = 4, size_bytes = c(1, 1, 2, 2))
   predictions <- tibble::tibble(
