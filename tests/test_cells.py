@@ -95,6 +95,20 @@ def test_where_a_job_waits_is_not_in_the_identity(checkout: Checkout) -> None:
     assert found[0] == found[1]
 
 
+def test_cells_of_bound_ranks_are_not_those_of_ranks_that_share_cores(checkout: Checkout) -> None:
+    def identity(kind: str, more: str = "") -> dict:
+        checkout.write("config/machines/mine.yaml", f"kind: {kind}\nlabel: x\n{more}")
+        return machine_identity(Configuration(checkout.folder / "config").machine("mine"), {})
+
+    # With oversubscribe no rank is bound, whether or not it has a core of its own.
+    for kind, more in (("local", ""), ("slurm", "like: thin\n")):
+        bound = identity(kind, more)
+        assert "oversubscribe" not in bound
+        assert identity(kind, f"{more}oversubscribe: false\n") == bound
+        assert identity(kind, f"{more}oversubscribe: true\n") != bound
+    assert identity("simulated", "like: thin\noversubscribe: true\n") == identity("simulated", "like: thin\n")
+
+
 def test_versions_and_machine_are_in_the_identity(checkout: Checkout) -> None:
     cell = cells_of(checkout)[0]
     for change in (
