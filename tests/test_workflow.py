@@ -165,6 +165,16 @@ def test_jobs_that_run_silently_are_named_again(
     assert capsys.readouterr().err == ""
 
 
+def test_a_run_that_is_terminated_says_once_that_running_jobs_finish(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = object.__new__(LogHandler)
+    shown.__post_init__()
+    said = {"msg": "Will exit after finishing currently running jobs (scheduler).", "levelno": logging.INFO}
+    for _ in range(2):
+        shown.emit(logging.makeLogRecord(said))
+    line = "no further jobs are started; the run ends after the running ones (at once: SIGINT)"
+    assert capsys.readouterr().err.splitlines() == [line]
+
+
 @pytest.mark.long
 def test_imported_studies_have_figures_before_others_are_measured(checkout: Checkout) -> None:
     checkout.write("config/studies/theirs.yaml", IMPORTED)

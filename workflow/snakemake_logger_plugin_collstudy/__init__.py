@@ -46,7 +46,7 @@ ITS_OWN = (
     "Using workflow specific profile", "Using profile", "Assuming unrestricted shared filesystem usage", "host:", "Building DAG",
     "Provided cores", "Rules claiming more threads", "Job stats", "Select jobs to execute", "Execute ", "Shutting down", "Complete log",
     "At least one job did not complete", "Nothing to be done", "SLURM run ID",
-    "Updating checkpoint dependencies", "Touching output file", "Trying to restart job", "Will exit after finishing",
+    "Updating checkpoint dependencies", "Touching output file", "Trying to restart job",
     "RuleException", "This was a dry-run", "The run involves checkpoint jobs", "Removing output files of failed job", "Using shell",
 )  # fmt: skip
 
@@ -66,6 +66,7 @@ class LogHandler(LogHandlerBase):
         self.figures: dict[int, Path] = {}
         self.failed: list[str] = []
         self.last = ""
+        self.ending = False
         #: Running jobs that print nothing: description and start time.
         self.silent: dict[int, tuple[str, float]] = {}
         self.reminder: threading.Timer | None = None
@@ -134,6 +135,10 @@ class LogHandler(LogHandlerBase):
         if text.startswith("Exiting because a job execution failed"):
             # Lines of other jobs may have been printed since; then repeat the failures.
             return "" if self.failed == [self.last] else "\n".join(self.failed)
+        if text.startswith("Will exit after finishing currently running jobs (scheduler)"):
+            # Snakemake was sent SIGTERM; it says this again whenever a job ends.
+            said, self.ending = self.ending, True
+            return "" if said else "no further jobs are started; the run ends after the running ones (at once: SIGINT)"
         if (
             event not in (None, LogEvent.ERROR)
             or text.strip() == ""
