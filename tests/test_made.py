@@ -335,3 +335,18 @@ def test_what_a_study_no_longer_makes_is_neither_reported_nor_published(checkout
     assert gone <= {name.removeprefix(".earlier/") for name in files(folder)}
     assert checkout.collstudy("verify").returncode == 0
     assert "Nothing to be done" in run(checkout, targets[0])
+
+
+def test_tuning_files_of_a_mapping_that_was_removed_are_moved(checkout: Checkout) -> None:
+    folder = checkout.folder / "results" / "tiny"
+    tuned = TINY + "analysis: {tuning: {}}\n"
+    checkout.write("config/studies/tiny.yaml", tuned.replace("[core]", "[core, socket]"))
+    run(checkout, "--cores", "2", "results/tiny/tuning/README.md")
+    earlier = {path.name for path in (folder / "tuning").glob("*socket*")}
+    assert {"openmpi-socket-n1.rules", "openmpi-6.0-socket-n1.json", "intel-socket-n1.sh"} <= earlier
+    checkout.write("config/studies/tiny.yaml", tuned)
+    run(checkout, "--cores", "2", "results/tiny/tuning/README.md")
+    assert (folder / "tuning" / "openmpi-core-n1.rules").exists()
+    assert not list((folder / "tuning").glob("*socket*"))
+    assert {path.name for path in (folder / made.EARLIER / "tuning").iterdir()} == earlier
+    assert checkout.collstudy("verify").returncode == 0

@@ -87,7 +87,7 @@ def note(results: Path, study: str, part: str) -> None:
     with locked(results / ".locks" / f"made-{study or 'report'}.lock"):
         known = _known(folder)
         made = {name: file_digest(folder / name) for name in _files(folder, part)}
-        _move_away(folder, known.get(part, {}).keys() - made.keys())
+        move_away(folder, known.get(part, {}).keys() - made.keys())
         _write(folder, {**known, part: made})
 
 
@@ -100,14 +100,15 @@ def retire(results: Path, study: str, products: Iterable[str]) -> list[str]:
         known = _known(folder)
         kept = {part: files for part, files in known.items() if part in parts or (part == "emit" and "keep" in parts)}
         names = {name for part, files in known.items() if part not in kept for name in files}
-        _move_away(folder, names)
+        move_away(folder, names)
         if kept == known:
             return []
         _write(folder, kept)
     return [f"{study}: {len(names)} files of an earlier definition of the study are moved to {folder / EARLIER}"]
 
 
-def _move_away(folder: Path, names: Iterable[str]) -> None:
+def move_away(folder: Path, names: Iterable[str]) -> None:
+    """Move the files with these names, relative to the folder of a study, to EARLIER."""
     for name in names:
         if (folder / name).is_file():
             (folder / EARLIER / name).parent.mkdir(parents=True, exist_ok=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from pathlib import Path
 from typing import Any
 
 from collstudy.base.files import to_csv, write_atomically
@@ -40,7 +39,7 @@ def keep(tuner: Tuner, trial: TrialSource | None, placement: Placement | None) -
     own = emission.rules_path(folder, tuner.mpi, placement) if placement else None
     if reason:
         withdrawn = _withdrawn(placement)
-        for path in _files(folder):
+        for path in emission.files_in(folder):
             path.unlink()
         write_atomically(folder / "README.md", f"# No tuning file\n\n{reason}\n".encode())
     else:
@@ -157,12 +156,6 @@ def not_measured(tuner: Tuner) -> str:
 
 def _kind(row: dict[str, Any]) -> tuple[Any, ...]:
     return tuple(row[key] for key in ran.COLUMNS if key != "calls")
-
-
-def _files(folder: Path) -> list[Path]:
-    """Return the tuning files of all libraries, and the launcher that uses them."""
-    kinds = ("openmpi-*", "mpich-*", "intel-*", "coll-*", emission.LAUNCHER_NAME, emission.SHAPES_NAME)
-    return sorted({path for kind in kinds for path in folder.glob(kind)})
 
 
 def _withdrawn(placement: Placement | None) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ from typing import Any
 from collstudy.base.files import to_csv, write_atomically
 from collstudy.launch import openmpi
 from collstudy.launch.toolchain import mpis
+from collstudy.project import made
 from collstudy.project.studies import Project
 from collstudy.sources.verifying import FAILED_COLUMNS, WITHDRAWN_COLUMNS, Verified
 from collstudy.store.described import read_study
@@ -66,10 +67,11 @@ class Tuner:
         if self.source.judged_by_runs and not any(placement.changes for placement in found):
             return []
         folder = self.folder / "tuning"
-        emission.emit(
+        outdated = emission.emit(
             self.document, found, self.catalogue, folder, self.numbers(),
             self.library.write if self.library else None, self.installed and self.installed.build,
         )  # fmt: skip
+        made.move_away(self.folder, (f"tuning/{path.name}" for path in outdated))
         return found
 
     def check(self, found: list[Placement], name: str, before: list[Placement] | None = None) -> None:

@@ -73,8 +73,8 @@ def emit(
     study: dict[str, Any], found: list[Placement], catalogue: Catalogue, folder: Path,
     numbers: dict[str, dict[str, int]] | None = None, write_trees: Callable[[Placement, Path], None] | None = None,
     built: Path | None = None,
-) -> None:  # fmt: skip
-    """Write all files and README.md to *folder*.
+) -> set[Path]:  # fmt: skip
+    """Write all files and README.md to *folder*; return the tuning files in it that are of an earlier definition of the study.
 
     *numbers* are the algorithm numbers of the installed Open MPI, *write_trees* writes the selection trees of the installed MPICH,
     and *built* is the folder of this project's programs for the study's MPI library.
@@ -82,20 +82,31 @@ def emit(
     numbers = {**NUMBERS, **(numbers or {})}
     mpi = study["provenance"]["mpi"]
     if mpi == "nccl":
-        _emit_nccl(study, found, catalogue, folder)
-        return
+        return files_in(folder) - _emit_nccl(study, found, catalogue, folder)
+    written: set[Path] = set()
     for placement in found:
         if mpi == "mpich" and write_trees:
-            write_trees(placement, rules_path(folder, mpi, placement))
+            own = rules_path(folder, mpi, placement)
+            write_trees(placement, own)
+            written |= {own, mpich.device_file(own)}
         texts = _texts(study, placement, catalogue, folder, numbers, bool(write_trees))
         for path, text in texts.items():
             write_atomically(path, text.encode())
+        written |= texts.keys()
     if mpi not in ("mpich", "impi"):
         entries = shapes(study, found, catalogue)
         write_atomically(folder / SHAPES_NAME, json.dumps(entries, indent=1).encode() + b"\n")
         write_atomically(folder / LAUNCHER_NAME, LAUNCHER.read_bytes())
         (folder / LAUNCHER_NAME).chmod(0o755)
+        written |= {folder / SHAPES_NAME, folder / LAUNCHER_NAME}
     write_atomically(folder / "README.md", readme(study, found, catalogue, built, lost(folder)).encode())
+    return files_in(folder) - written
+
+
+def files_in(folder: Path) -> set[Path]:
+    """Return the tuning files of all libraries in *folder*, and the launcher that uses them."""
+    kinds = ("openmpi-*", "mpich-*", "intel-*", "coll-*", "nccl-*", LAUNCHER_NAME, SHAPES_NAME)
+    return {path for kind in kinds for path in folder.glob(kind)}
 
 
 def _texts(
@@ -135,8 +146,9 @@ def _texts(
     return texts
 
 
-def _emit_nccl(study: dict[str, Any], found: list[Placement], catalogue: Catalogue, folder: Path) -> None:
-    """Write README.md and one file per mapping, whose lines distinguish numbers of nodes and ranks."""
+def _emit_nccl(study: dict[str, Any], found: list[Placement], catalogue: Catalogue, folder: Path) -> set[Path]:
+    """Write README.md and one file per mapping, whose lines distinguish numbers of nodes and ranks; return the latter files."""
+    written = set()
     lines = [
         f"# Tuning files of study {study['name']}", "",
         f"{study['title']}. For NCCL's example tuner (`plugins/tuner/example` of NCCL's sources), by numbers of nodes and ranks "
@@ -148,11 +160,13 @@ def _emit_nccl(study: dict[str, Any], found: list[Placement], catalogue: Catalog
         header = [line for line in header_of(study, own[0]) if not line.startswith(("For: ", "Gains "))]
         path = rules_path(folder, "nccl", own[0])
         write_atomically(path, nccl.study_csv(own, study, catalogue, header).encode())
+        written.add(path)
         lines += [
             f"Mapping {mapping}, in this folder:", "",
             f'    export NCCL_TUNER_CONFIG_FILE="$PWD/{path.name}" NCCL_TUNER_PLUGIN=/path/to/libnccl-tuner-example.so', "",
         ]  # fmt: skip
     write_atomically(folder / "README.md", "\n".join(lines).encode())
+    return written
 
 
 def shapes(study: dict[str, Any], found: list[Placement], catalogue: Catalogue) -> list[dict[str, Any]]:
