@@ -14,7 +14,7 @@ from collstudy.tuning import advise, emission, rules, writers
 from collstudy.tuning.advise import answer
 from collstudy.tuning.nearest import Measured, Shape, atlas_answer, likeness, shape_of
 from collstudy.tuning.question import Question, parse_size
-from conftest import Checkout, must
+from conftest import Checkout, local_study, must
 
 CATALOGUE = Configuration(ROOT / "config").catalogue
 HEADER = (
@@ -306,7 +306,7 @@ def test_the_most_similar_machine_answers_first(tmp_path, folder):
     asker = [("node", 4), ("socket", 2), ("core", 12)]
     known, lines = advise.advise(results, Question("bcast", "core", 2, 8, 1024), None, CATALOGUE, asker)
     heads = [line for line in lines if line.startswith("Study")]
-    assert known and heads == ["Study small (Small, measured):", "Study large (Large, measured):"]
+    assert known and heads == ["Study small (Small, MPICH, measured):", "Study large (Large, MPICH, measured):"]
     assert lines[2] == "  the same shape as the requested machine: 24 cores per node in 2 sockets"
     assert (
         "  differs from the requested machine: 128 cores per node in 2 sockets; the requested one has 24 cores per node in 2 sockets"
@@ -323,7 +323,7 @@ def test_a_machine_without_nodes_is_like_none():
 def atlas_of(*cells: tuple[str, str, int, int, int, float]) -> Measured:
     """Return a measured machine with two nodes of 16 cores; each cell: algorithm, mapping, nodes, processes, size, latency."""
     rows = [Measurement("bcast", cell[0], "", *cell[1:5], 1, cell[5], None) for cell in cells]
-    return Measured("there", "A machine", [("node", 2), ("socket", 2), ("core", 8)], rows)
+    return Measured("there", "A machine, Open MPI", [("node", 2), ("socket", 2), ("core", 8)], rows)
 
 
 def pair(default: float, chain: float, mapping="core", processes=32, size=1024):
@@ -336,7 +336,7 @@ def test_the_atlas_answers_from_the_nearest_measured_cell():
     question = Question("bcast", "core", 2, 32, 1024)
     far = pair(9, 1, size=4096) + pair(9, 1, processes=20) + pair(9, 1, mapping="node")
     known, lines = atlas_answer(atlas_of(*pair(3, 2), *far), question)
-    assert known and lines[0] == "Atlas: A machine, measured (study there):"
+    assert known and lines[0] == "Atlas: A machine, Open MPI, measured (study there):"
     assert lines[1] == "  use: chain, 2 us; the default takes 3 us (50 % more)"
     assert "2 algorithms in this cell; at least 1 launch each" in lines[2]
     _, lines = atlas_answer(atlas_of(*pair(2, 3, size=2048), *far), question)
@@ -368,13 +368,13 @@ def test_a_study_that_has_decided_goes_before_its_cells(tmp_path, folder):
     folder.rename(tmp_path / "there")
     atlas = [atlas_of(*pair(3, 2, processes=8))]
     _, lines = advise.advise(tmp_path, Question("bcast", "core", 2, 8, 1024), None, CATALOGUE, None, atlas)
-    assert "Study toy (Toy, measured):" in lines and not any(line.startswith("Atlas") for line in lines)
+    assert "Study toy (Toy, MPICH, measured):" in lines and not any(line.startswith("Atlas") for line in lines)
 
 
 def test_a_fresh_checkout_answers_from_the_measured_machines_that_come_with_it(checkout: Checkout):
     asked = ("--collective", "allreduce", "--nodes", "512", "--ppn", "1", "--mapping", "node")
     done = must(checkout.collstudy("advise", *asked, "--size", "16KiB", "--machine", "thin"))
-    assert "Atlas: Leonardo Booster, measured (study leonardo):" in done.stdout
+    assert "Atlas: Leonardo Booster, Open MPI, measured (study leonardo):" in done.stdout
     assert "differs from the requested machine: 32 cores per node in 1 socket; the requested one has 24" in done.stdout
     assert "in this cell" in done.stdout
     done = checkout.collstudy("advise", *asked, "--size", "1GiB", "--machine", "thin")
@@ -388,13 +388,35 @@ def test_a_fresh_checkout_answers_from_the_measured_machines_that_come_with_it(c
     )
 
 
+def test_each_library_of_a_study_answers_for_itself(checkout: Checkout):
+    """MPICH's launches say nothing about Open MPI's default; together, they would make the chain the fastest."""
+    sweep = "collective: bcast, algorithms: [default, chain], sizes: {from: 1, to: 8}, mpi: [openmpi, mpich]"
+    checkout.write("config/studies/mine.yaml", local_study(sweep))
+    times = {("openmpi", "default"): 2, ("openmpi", "chain"): 3, ("mpich", "default"): 9, ("mpich", "chain"): 4}
+    rows = [f"mine,{mpi},bcast,{name},,core,1,2,8,1,{us},\n" for (mpi, name), us in times.items()]
+    header = "study,mpi,collective,algorithm,parameters,mapping,nodes,processes,size_bytes,launch,latency_us,proved\n"
+    checkout.write("results/mine/measurements.csv", header + "".join(rows))
+    asked = ("--collective", "bcast", "--nodes", "1", "--ppn", "2", "--mapping", "core", "--size", "8")
+    lines = must(checkout.collstudy("advise", *asked)).stdout.splitlines()
+    for library, use in (("Open MPI", "default (the fastest there)"), ("MPICH", "chain, 4 us; the default takes 9 us")):
+        said = lines[lines.index(f"Atlas: this machine, {library}, measured (study mine):") + 1]
+        assert said.startswith(f"  use: {use}")
+
+
+def test_the_version_of_the_library_is_named(folder):
+    describe(folder, provenance={"mpi": "mpich", "mpi_version": "5.0.2"})
+    assert "Study toy (Toy, MPICH 5.0.2, measured):" in answered(folder)[1]
+    describe(folder, simulated=True, machine={"name": "toy", "label": "Toy, simulated"})
+    assert "Study toy (Toy, simulated):" in answered(folder)[1]
+
+
 def test_a_checkout_that_cannot_be_written_answers(checkout: Checkout):
     """Nobody can create files in /sys: nothing is cached."""
     (checkout.folder / "results").mkdir()
     (checkout.folder / "results" / "imports").symlink_to("/sys/kernel")
     asked = ("--collective", "allreduce", "--nodes", "512", "--ppn", "1", "--mapping", "node", "--size", "16KiB")
     done = must(checkout.collstudy("advise", *asked))
-    assert "Atlas: Leonardo Booster, measured (study leonardo):" in done.stdout
+    assert "Atlas: Leonardo Booster, Open MPI, measured (study leonardo):" in done.stdout
 
 
 @pytest.mark.parametrize(

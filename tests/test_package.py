@@ -222,6 +222,22 @@ def test_compared_points_are_of_one_study_and_library(tmp_path: Path) -> None:
     assert line.startswith("all: 3 of 3 points measured again; 2 identical, 67 % within 10 %")
 
 
+def test_a_comparison_of_two_versions_names_them(tmp_path: Path) -> None:
+    header = "study,mpi,collective,algorithm,parameters,mapping,nodes,processes,size_bytes,launch,latency_us\n"
+    for folder, version in (("a", "5.0.7, 4.3"), ("b", "5.0.11, 4.3")):
+        path = tmp_path / folder / "mine" / "measurements.csv"
+        path.parent.mkdir(parents=True)
+        path.write_text(header + "mine,openmpi,bcast,default,,core,1,2,8,1,1\n")
+        how = {"suite": "collbench", "suite_version": "1.0", "mpi": "openmpi, mpich", "mpi_version": version}
+        path.with_name("study.json").write_text(json.dumps({"provenance": how}))
+    (line,) = again.compare(tmp_path / "a", tmp_path / "b")
+    assert line.endswith(
+        "; of collbench 1.0, Open MPI 5.0.7, MPICH 4.3, then collbench 1.0, Open MPI 5.0.11, MPICH 4.3"
+    )
+    (line,) = again.compare(tmp_path / "a", tmp_path / "a")
+    assert line.endswith("from 1.000 to 1.000")
+
+
 @pytest.mark.parametrize("names", ["[\n  other,\n]", "\n  # Mine\n  - other\n\n  - another", "other"])
 def test_a_package_analyses_its_own_studies(names: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the style of config.yaml; a study may be called like a number."""

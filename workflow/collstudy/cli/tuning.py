@@ -15,6 +15,7 @@ from collstudy.launch.mpich import device_file
 from collstudy.launch.toolchain import installed, mpis
 from collstudy.project import judging, made
 from collstudy.project.studies import Project
+from collstudy.study.names import LIBRARIES
 from collstudy.tuning import check, trees
 from collstudy.tuning.advise import advise as answers
 from collstudy.tuning.convert import Converted, grouped
@@ -108,7 +109,7 @@ def advise(arguments: argparse.Namespace) -> int:
 
 
 def _atlas(project: Project, collective: str) -> list[Measured]:
-    """Return the real machines with measurements: from the results of their studies, or from available imported files."""
+    """Return the real machines with measurements, by MPI library: from results of their studies, or from available imported files."""
     found = []
     for name in project.configuration.study_names():
         try:
@@ -120,7 +121,10 @@ def _atlas(project: Project, collective: str) -> list[Measured]:
             continue
         machine = source.study.machine
         levels = [(level.name, level.count) for level in machine.levels]
-        found.append(Measured.of(name, machine.label, levels, collective, rows))
+        # Algorithms of the same name in different MPI libraries are different implementations.
+        for mpi in dict.fromkeys(row["mpi"] for row in rows):
+            own = [row for row in rows if row["mpi"] == mpi]
+            found.append(Measured.of(name, f"{machine.label}, {LIBRARIES.get(mpi, mpi)}", levels, collective, own))
     return found
 
 

@@ -20,7 +20,7 @@ from collstudy.base.errors import StudyError
 from collstudy.base.paths import ROOT, SETUP
 from collstudy.study.cells import Cell, Versions
 from collstudy.study.machines import Machine
-from collstudy.study.names import APPLICATIONS
+from collstudy.study.names import APPLICATIONS, LIBRARIES
 
 SIMULATED = "simulated"
 #: The simulated benchmark with the collectives library linked in.
@@ -57,7 +57,7 @@ class Mpi:
     @property
     def label(self) -> str:
         """Return the display name."""
-        return {"openmpi": "Open MPI", "mpich": "MPICH", "impi": "Intel MPI"}[self.name]
+        return LIBRARIES[self.name]
 
     @property
     def mpirun(self) -> Path:

@@ -9,7 +9,9 @@ import sys
 from pathlib import Path
 
 from collstudy.base.errors import StudyError
+from collstudy.base.files import read_json
 from collstudy.base.paths import ROOT
+from collstudy.store.described import with_versions
 from collstudy.store.measurements import read_measurements
 
 
@@ -49,7 +51,10 @@ def medians(path: Path) -> dict[tuple, float]:
 
 
 def compare(published: Path, again: Path) -> list[str]:
-    """Compare repeated measurements with the published ones; return one line per study that both folders have."""
+    """Compare repeated measurements with the published ones; return one line per study that both folders have.
+
+    If their software differs, the line names both.
+    """
     lines = []
     for path in sorted(published.glob("*/measurements.csv")):
         name = path.parent.name
@@ -65,9 +70,12 @@ def compare(published: Path, again: Path) -> list[str]:
         ratios = sorted(second[key] / first[key] for key in common)
         same = sum(second[key] == first[key] for key in common)
         near = sum(0.9 <= ratio <= 1.1 for ratio in ratios)
+        hows = [read_json(folder / name / "study.json").get("provenance", {}) for folder in (published, again)]
+        used = [with_versions(how, "suite", "mpi") for how in hows]
         lines.append(
             f"{name}: {len(common)} of {len(first)} points measured again; {same} identical, {100 * near / len(ratios):.0f} % within "
             f"10 %; median ratio {statistics.median(ratios):.3f}, from {ratios[0]:.3f} to {ratios[-1]:.3f}"
+            + (f"; of {used[0]}, then {used[1]}" if all(used) and used[0] != used[1] else "")
         )
     if not lines:
         raise StudyError(f"{published}: no folder of a study with measurements.csv")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from collstudy.base.errors import StudyError
+from collstudy.study.names import LIBRARIES
 
 
 def read_study(folder: Path) -> dict[str, Any]:
@@ -19,3 +20,14 @@ def read_study(folder: Path) -> dict[str, Any]:
     if "provenance" not in document:
         raise StudyError(f"{path} is of an earlier version: ./study run {folder.name} writes it again")
     return document
+
+
+def with_versions(how: dict[str, Any], *kinds: str) -> str:
+    """Return names and versions of the software of these *kinds* (suite, mpi) in a study's provenance: `Open MPI 5.0.11, MPICH 5.0.2`."""
+    found = []
+    for kind in kinds:
+        names, version = how.get(kind, "").split(", "), how.get(f"{kind}_version", "")
+        versions = version.split(", ") if len(names) > 1 else [version]
+        pairs = zip(names, versions, strict=True) if len(names) == len(versions) else [(how[kind], version)]
+        found += [f"{LIBRARIES.get(name, name)} {its}".strip() for name, its in pairs]
+    return ", ".join(filter(None, found))

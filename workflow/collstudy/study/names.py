@@ -33,6 +33,8 @@ MPIS = {
     "slurm": ("openmpi", "mpich", "impi"),
     "imported": ("openmpi", "mpich", "impi"),
 }
+#: Their display names.
+LIBRARIES = {"openmpi": "Open MPI", "mpich": "MPICH", "impi": "Intel MPI"}
 
 #: Folders and files of `results/` that do not belong to a study; a study cannot have these names.
 RESERVED = (

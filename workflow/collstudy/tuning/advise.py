@@ -10,7 +10,7 @@ from typing import Any
 from collstudy.base.errors import StudyError
 from collstudy.base.files import read_csv
 from collstudy.base.statistics import median_interval
-from collstudy.store.described import read_study
+from collstudy.store.described import read_study, with_versions
 from collstudy.store.measurements import read_measurements, whole
 from collstudy.study.catalogue import Catalogue
 from collstudy.tuning.emission import rules_path
@@ -42,7 +42,8 @@ def answer(folder: Path, question: Question, catalogue: Catalogue) -> tuple[bool
     kind = "simulated" if document["simulated"] else "measured"
     # Labels of simulated machines may already contain the word.
     label = document["machine"]["label"].removesuffix(f", {kind}")
-    head = f"Study {document['name']} ({label}, {kind}):"
+    library = "" if document["simulated"] else with_versions(document["provenance"], "mpi")
+    head = f"Study {document['name']} ({', '.join(filter(None, (label, library, kind)))}):"
     path = folder / "tuning" / "decisions.csv"
     try:
         files = placements(read_decisions(path), of_program=of_program)

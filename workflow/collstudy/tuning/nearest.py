@@ -59,7 +59,7 @@ FARTHEST = 2.0
 
 @dataclass(frozen=True)
 class Measured:
-    """A machine of the atlas: a real machine with its measurements."""
+    """A machine of the atlas: a real machine with its measurements of one MPI library, which the label names."""
 
     study: str
     label: str
