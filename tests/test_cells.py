@@ -233,6 +233,8 @@ def test_a_study_whose_ranks_do_not_fit_is_named(checkout: Checkout) -> None:
         StudyError, match="^study tiny: the mapping lists 8 ranks on 2 nodes; it does not fit 16 processes"
     ):
         assert Project(checkout.folder / "config").source("tiny").grid
+    said = checkout.collstudy("check", "tiny").stderr
+    assert said.startswith("error: study tiny: the mapping lists 8 ranks on 2 nodes") and said.count("\n") == 1
 
 
 def test_groups_count_as_nodes() -> None:

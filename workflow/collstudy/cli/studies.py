@@ -56,7 +56,8 @@ def check_studies(project: Project, names: str) -> list[str]:
         try:
             source.check()
         except StudyError as error:
-            raise StudyError(f"study {source.study.name}: {error}") from None
+            name = f"study {source.study.name}: "  # some messages begin with it
+            raise StudyError(name + str(error).removeprefix(name)) from None
     return left_out
 
 
