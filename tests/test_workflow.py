@@ -56,6 +56,24 @@ def test_measure_rerun_change(checkout: Checkout) -> None:
     assert (checkout.folder / MEASURED).read_bytes() == first
 
 
+def test_cells_whose_ranks_were_not_bound_say_so(checkout: Checkout) -> None:
+    """Also after the machine's `oversubscribe` was removed: their launches are kept."""
+    checkout.write("config/studies/local.yaml", local_study("collective: barrier, algorithms: [default]"))
+    machine = checkout.folder / "config" / "machines" / "this-machine.yaml"
+    bound = machine.read_text()
+    checkout.oversubscribe()
+    target = "results/local/measurements.csv"
+    must(checkout.snakemake("--config", "studies=local", "--", target))
+    (cell,) = rows(checkout, "results/local/cells.csv")
+    assert (cell["status"], cell["bound"]) == ("measured", "FALSE")
+    machine.write_text(bound)
+    must(checkout.snakemake("--config", "studies=local", "--", target))
+    assert rows(checkout, "results/local/cells.csv") == [cell]
+    (checkout.folder / next(iter(cell_files(checkout)))).unlink()
+    must(checkout.snakemake("--config", "studies=local", "--", target))
+    assert rows(checkout, "results/local/cells.csv")[0]["bound"] == "TRUE"
+
+
 @pytest.mark.long
 def test_the_scheduler_does_not_look_again_each_second(checkout: Checkout) -> None:
     """The timers of Snakemake's rate limit multiply with the number of ended jobs."""

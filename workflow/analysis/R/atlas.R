@@ -258,7 +258,9 @@ figures_atlas <- function(results) {
 #' @noRd
 describe_atlas_answer <- function(results) {
   found <- summarise_atlas(atlas_rows(results))
-  if (nrow(found) == 0) return("No machine has cells with both the default and another algorithm.")
+  if (nrow(found) == 0) {
+    return("No machine has cells of more than two ranks with both the default and another algorithm.")
+  }
   # The front page shows the first sentence, so it is that of the machine with most cells.
   machines <- names(sort(tapply(found$cells, found$machine, sum), decreasing = TRUE))
   map_chr(split(found, factor(found$machine, machines)), function(rows) {

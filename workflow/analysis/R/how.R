@@ -113,7 +113,7 @@ describe_repeats <- function(study, cells) {
       "The result of a launch is ", loop, "; a latency is the median over ",
       count_range(unlist(how$launches) %||% 1, "launch", "launches"), "."
     ),
-    starts, describe_stops(cells, how$ci_width_pct)
+    starts, describe_unbound(cells$bound), describe_stops(cells, how$ci_width_pct)
   )
 }
 
@@ -151,6 +151,18 @@ describe_spreads <- function(spreads) {
 }
 
 of_sweeps <- function(said, some) if (some) paste("In some of the sweeps,", said) else capitalised(said)
+
+#' Sentence on cells whose ranks were not bound to cores (more ranks than cores, emulated nodes)
+#' @noRd
+describe_unbound <- function(bound) {
+  count <- sum(bound %in% "FALSE")
+  if (count == 0) return(NULL)
+  where <- if (count == length(bound)) "all" else paste(count, "of", length(bound))
+  paste0(
+    "In ", where, " grid cells, the ranks were not bound to cores: the mapping did not determine these, and ranks may ",
+    "have shared one."
+  )
+}
 
 #' Sentence on the rules that ended the launches of the cells
 #' @noRd

@@ -47,7 +47,7 @@ AGREEMENT_COLUMNS = [
 ]  # fmt: skip
 CELL_COLUMNS = [
     "study", "collective", "algorithm", "parameters", "mapping", "nodes", "processes", "status", "reason", "launches", "stop", "cell",
-    "seconds", "peak_memory_mb", "component",
+    "seconds", "peak_memory_mb", "component", "bound",
 ]  # fmt: skip
 
 

@@ -161,6 +161,7 @@ class SweptSource(Source):
                     "status": status,
                     "reason": reason,
                     "component": (record.proof or {}).get("component"),
+                    "bound": record.proof["placed"] is not None if record.proof else None,
                     "launches": len(record.launches),
                     "stop": record.stop(cell, self.policy),
                     "seconds": _largest(record, "seconds"),

@@ -75,3 +75,8 @@ test_that("a machine on which the default is always the fastest is not said to b
   said <- describe_atlas_answer(atlas_of(machines()))
   expect_match(said[3], "^c: the default is as fast as the best measured algorithm in all 10 cells\\.$")
 })
+
+test_that("an atlas of two ranks says that it needs more", {
+  said <- describe_atlas_answer(atlas_of(dplyr::mutate(machines(), processes = 2)))
+  expect_match(said, "^No machine has cells of more than two ranks with both the default and another algorithm\\.$")
+})

@@ -65,6 +65,11 @@ test_that("iterations, launches and the barrier are stated", {
       "the maximum number of launches in 2 grid cells."
     )
   ))
+  unbound <- "the ranks were not bound to cores: the mapping did not determine these, and ranks may have shared one."
+  cells$bound <- c("FALSE", "FALSE", NA)
+  expect_match(describe_how(study, cells), paste("^In 2 of 3 grid cells,", unbound), all = FALSE)
+  cells$bound <- "FALSE"
+  expect_match(describe_how(study, cells), paste("^In all grid cells,", unbound), all = FALSE)
   study$simulated <- TRUE
   study$provenance <- c(study$provenance, simulator = "SimGrid SMPI", simulator_version = "3.32", barriers = "aligned")
   expect_match(describe_how(study, cells), "^The barrier .* all ranks start each call at the same", all = FALSE)
