@@ -93,6 +93,18 @@ def file_of(arguments: list[str]) -> str:
     return Path(arguments[arguments.index(key) + 1]).name if key in arguments else ""
 
 
+def test_ranks_between_two_measured_numbers_may_use_fewer_nodes(tmp_path: Path) -> None:
+    """With one and four ranks on each of two nodes of four cores, rules for 3 and 4 ranks are those of one node."""
+    tuning = tmp_path / "results of toy" / "tuning"
+    rows = [Decision("bcast", "core", 1 + (p in (2, 5, 6, 7, 8)), p, 8, "linear", (), 10.0) for p in range(2, 9)]
+    emission.emit(STUDY, placements(rows), CONFIG.catalogue, tuning, NUMBERS)
+    fake_mpirun(tmp_path, "5.0.11")
+    for words in (("-N", "1"), ("-N", "4"), ("-n", "8", "--map-by", "core"), ("-n", "4", "--map-by", "core")):
+        assert file_of(started(tuning, *HOSTS, *words, "a.out")[0]) == "openmpi-core-n2.rules"
+    arguments, said = started(tuning, *HOSTS, "-N", "2", "a.out")
+    assert file_of(arguments) == "" and "4 ranks on 2 nodes by core were not measured" in said
+
+
 HOSTS = ("--host", "a:4,b:4")
 SLURM = {"SLURM_JOB_NODELIST": "n[1-2]", "SLURM_TASKS_PER_NODE": "4(x2)"}
 

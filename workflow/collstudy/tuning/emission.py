@@ -170,17 +170,26 @@ def _emit_nccl(study: dict[str, Any], found: list[Placement], catalogue: Catalog
 
 
 def shapes(study: dict[str, Any], found: list[Placement], catalogue: Catalogue) -> list[dict[str, Any]]:
-    """Return shapes.json for mpirun-tuned: for each file the mapping, and for each number of nodes the measured range of ranks.
+    """Return shapes.json for mpirun-tuned: for each file the mapping, and for each number of nodes the measured range of ranks. A file
+    has several entries if ranks between two measured numbers use other nodes.
 
     `arguments` are those of mpirun, by the major version of Open MPI; `{folder}` stands for the folder of the files.
     """
     entries = []
+    decided: dict[str, dict[int, set[int]]] = {}
+    for placement in found:
+        for processes, used in itertools.chain(*(own.items() for own in placement.used.values())):
+            decided.setdefault(placement.mapping, {}).setdefault(processes, set()).add(used)
     for placement in found:
         if "hosts" in catalogue.mappings[placement.mapping]:
             continue  # mpirun's options do not show the order of the hosts
-        ranks: dict[int, list[int]] = {}
+        ranges: dict[int, list[list[int]]] = {}
         for processes, used in sorted(itertools.chain(*placement.grid(study).values())):
-            ranks.setdefault(used, []).append(processes)
+            runs = ranges.setdefault(used, [[processes, processes]])
+            others = (count for count, nodes in decided[placement.mapping].items() if used not in nodes)
+            if any(runs[-1][1] < count < processes for count in others):
+                runs.append([processes, processes])
+            runs[-1][1] = processes
         here = Path("{folder}")
         own = rules_path(here, study["provenance"]["mpi"], placement)
         radix = radix_line(placement)
@@ -188,13 +197,14 @@ def shapes(study: dict[str, Any], found: list[Placement], catalogue: Catalogue) 
         han = han_path(here, placement) if han_default(study, placement) else None
         by_release = {"4": old, "5": rules_arguments(own, han=han, text=radix)}
         by_release["6"] = rules_arguments(here / f"openmpi-6.0-{placement.name}.json", text=radix)
-        entries.append(
+        entries += [
             {
                 "file": own.name, "mapping": placement.mapping, "cycle": catalogue.mappings[placement.mapping]["cycle"],
-                "nodes": {str(nodes): [min(counts), max(counts)] for nodes, counts in ranks.items()},
+                "nodes": {str(nodes): ends for nodes, ends in zip(ranges, part, strict=True) if ends},
                 "arguments": by_release,
             }
-        )  # fmt: skip
+            for part in itertools.zip_longest(*ranges.values())
+        ]  # fmt: skip
     return entries
 
 
