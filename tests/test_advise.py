@@ -403,6 +403,23 @@ def test_each_library_of_a_study_answers_for_itself(checkout: Checkout):
         assert said.startswith(f"  use: {use}")
 
 
+def test_cells_with_processes_per_node_use_all_nodes(checkout: Checkout):
+    """By core, four ranks on each of two nodes of 24 cores are not eight on one."""
+    levels = "levels: [{name: node, count: 2}, {name: core, count: 24}]\n"
+    checkout.write("config/machines/mine.yaml", "kind: slurm\nlabel: Mine\nslurm: {partition: x}\n" + levels)
+    sweep = "collective: bcast, algorithms: [default, chain], nodes: [2], sizes: {from: 1, to: 8}"
+    text = local_study(sweep).replace("processes: [2]", "processes_per_node: [4]").replace("this-machine", "mine")
+    checkout.write("config/studies/mine.yaml", text)
+    header = "study,mpi,collective,algorithm,parameters,mapping,nodes,processes,size_bytes,launch,latency_us,proved\n"
+    rows = [f"mine,openmpi,bcast,{name},,core,2,8,8,1,{us},\n" for name, us in (("default", 5), ("chain", 3))]
+    checkout.write("results/mine/measurements.csv", header + "".join(rows))
+    for nodes, ppn, answers in ((2, 4, True), (1, 8, False)):
+        asked = ("--collective", "bcast", "--nodes", str(nodes), "--ppn", str(ppn), "--mapping", "core", "--size", "8")
+        assert (
+            "Atlas: Mine, Open MPI, measured (study mine)" in checkout.collstudy("advise", *asked).stdout
+        ) == answers
+
+
 def test_the_version_of_the_library_is_named(folder):
     describe(folder, provenance={"mpi": "mpich", "mpi_version": "5.0.2"})
     assert "Study toy (Toy, MPICH 5.0.2, measured):" in answered(folder)[1]

@@ -121,10 +121,19 @@ def _atlas(project: Project, collective: str) -> list[Measured]:
             continue
         machine = source.study.machine
         levels = [(level.name, level.count) for level in machine.levels]
+        spread = frozenset(
+            (mapping, nodes, nodes * processes)
+            for sweep in source.study.sweeps
+            if sweep.per_node
+            for mapping in sweep.mappings
+            for nodes in sweep.nodes
+            for processes in sweep.processes
+        )
         # Algorithms of the same name in different MPI libraries are different implementations.
         for mpi in dict.fromkeys(row["mpi"] for row in rows):
             own = [row for row in rows if row["mpi"] == mpi]
-            found.append(Measured.of(name, f"{machine.label}, {LIBRARIES.get(mpi, mpi)}", levels, collective, own))
+            label = f"{machine.label}, {LIBRARIES.get(mpi, mpi)}"
+            found.append(Measured.of(name, label, levels, collective, own, spread))
     return found
 
 

@@ -65,17 +65,20 @@ class Measured:
     label: str
     levels: Sequence[tuple[str, int]]
     rows: Sequence[Measurement]
+    #: (mapping, nodes, processes) of placements with a number of processes per node, which use all nodes.
+    spread: frozenset[tuple[str, int, int]] = frozenset()
 
     @classmethod
     def of(
-        cls, study: str, label: str, levels: Sequence[tuple[str, int]], collective: str, rows: Iterable[Mapping[str, Any]]
+        cls, study: str, label: str, levels: Sequence[tuple[str, int]], collective: str, rows: Iterable[Mapping[str, Any]],
+        spread: frozenset[tuple[str, int, int]],
     ) -> Measured:  # fmt: skip
         """Create from rows of measurements.csv, without flagged or unverified ones."""
         used = [
             measurement(row) for row in rows
             if row["collective"] == collective and not row.get("flag") and row.get("proved") != "FALSE" and row["latency_us"]
         ]  # fmt: skip
-        return cls(study, label, levels, used)
+        return cls(study, label, levels, used, spread)
 
 
 def atlas_answer(measured: Measured, question: Question) -> tuple[bool, list[str]]:
@@ -84,21 +87,21 @@ def atlas_answer(measured: Measured, question: Question) -> tuple[bool, list[str
     The distance of a cell depends on its numbers of processes and nodes and on its size; another mapping counts like a doubling of
     processes. A single node does not answer for several nodes, nor vice versa.
     """
+    per_node = math.prod(count for name, count in measured.levels if name not in ("group", "node"))
     cells: dict[tuple, dict[str, list[float]]] = {}
     for row in measured.rows:
         if row.collective == question.collective:
-            key = (row.mapping, row.nodes, row.processes, row.size)
+            spread = (row.mapping, row.nodes, row.processes) in measured.spread
+            key = (row.mapping, row.nodes if spread else _used(row, per_node), row.processes, row.size)
             cells.setdefault(key, {}).setdefault(row.name, []).append(row.value)
-    per_node = math.prod(count for name, count in measured.levels if name not in ("group", "node"))
     near = {
         key: distance for key, values in cells.items()
-        if "default" in values and len(values) > 1 and (distance := _distance(question, key, per_node)) <= FARTHEST
+        if "default" in values and len(values) > 1 and (distance := _distance(question, key)) <= FARTHEST
     }  # fmt: skip
     if not near:
         return False, []
     key = min(near, key=lambda one: (near[one], -one[2], one[0]))
-    mapping, _, processes, size = key
-    nodes = _used(key, per_node)
+    mapping, nodes, processes, size = key
     latency = {name: median(values) for name, values in cells[key].items()}
     best = min(latency, key=lambda name: latency[name])
     slower = latency["default"] / latency[best]
@@ -123,17 +126,15 @@ def atlas_answer(measured: Measured, question: Question) -> tuple[bool, list[str
     ]
 
 
-def _used(cell: tuple, per_node: int) -> int:
+def _used(row: Measurement, per_node: int) -> int:
     """Return the number of nodes that the ranks of a cell use, which need not be all of the allocated ones."""
-    mapping, nodes, processes, _ = cell
-    return -(-processes // per_node) if mapping in ("core", "socket") else min(nodes, processes)
+    return -(-row.processes // per_node) if row.mapping in ("core", "socket") else min(row.nodes, row.processes)
 
 
-def _distance(question: Question, cell: tuple, per_node: int) -> float:
-    mapping, _, processes, size = cell
+def _distance(question: Question, cell: tuple) -> float:
+    mapping, used, processes, size = cell
     if (size is None) != (question.size is None):
         return math.inf
-    used = _used(cell, per_node)
     if (used > 1) != (question.nodes > 1 and question.processes > 1):
         return math.inf
     distance = abs(math.log2(processes / question.processes)) + abs(math.log2(used / question.nodes)) / 2
