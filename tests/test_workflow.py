@@ -57,7 +57,7 @@ def test_measure_rerun_change(checkout: Checkout) -> None:
 
 
 def test_cells_whose_ranks_were_not_bound_say_so(checkout: Checkout) -> None:
-    """Also after the machine's `oversubscribe` was removed: their launches are kept."""
+    """Without the machine's `oversubscribe` the cells of bound ranks are measured; the others are kept."""
     checkout.write("config/studies/local.yaml", local_study("collective: barrier, algorithms: [default]"))
     machine = checkout.folder / "config" / "machines" / "this-machine.yaml"
     bound = machine.read_text()
@@ -68,10 +68,11 @@ def test_cells_whose_ranks_were_not_bound_say_so(checkout: Checkout) -> None:
     assert (cell["status"], cell["bound"]) == ("measured", "FALSE")
     machine.write_text(bound)
     must(checkout.snakemake("--config", "studies=local", "--", target))
-    assert rows(checkout, "results/local/cells.csv") == [cell]
-    (checkout.folder / next(iter(cell_files(checkout)))).unlink()
-    must(checkout.snakemake("--config", "studies=local", "--", target))
     assert rows(checkout, "results/local/cells.csv")[0]["bound"] == "TRUE"
+    assert len(cell_files(checkout)) == 2
+    checkout.oversubscribe()
+    must(checkout.snakemake("--config", "studies=local", "--", target))
+    assert rows(checkout, "results/local/cells.csv") == [cell]
 
 
 @pytest.mark.long
