@@ -17,6 +17,7 @@ import snakemake_logger_plugin_collstudy
 from collstudy.base.clock import clock
 from conftest import IMPORTED, TINY, Checkout, finish, local_study, must
 from made_runs import MEASURED, cell_files, rows, run, with_faulty_simulator
+from snakemake.scheduling import job_scheduler
 from snakemake_interface_logger_plugins.common import LogEvent
 from snakemake_logger_plugin_collstudy import LogHandler
 
@@ -187,7 +188,9 @@ def test_jobs_that_run_silently_are_named_again(
 def test_a_run_that_is_terminated_says_once_that_running_jobs_finish(capsys: pytest.CaptureFixture[str]) -> None:
     shown = object.__new__(LogHandler)
     shown.__post_init__()
-    said = {"msg": "Will exit after finishing currently running jobs (scheduler).", "levelno": logging.INFO}
+    text = "Will exit after finishing currently running jobs (scheduler)."
+    assert text in Path(job_scheduler.__file__).read_text()
+    said = {"msg": text, "levelno": logging.INFO}
     for _ in range(2):
         shown.emit(logging.makeLogRecord(said))
     line = "no further jobs are started; the run ends after the running ones (at once: SIGINT)"

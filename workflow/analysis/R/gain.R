@@ -75,6 +75,7 @@ read_decided <- function(study) {
     select(all_of(c("operation", "ranks", "nodes", "size_bytes", "slowest_us", "fastest_us", "default_us")))
 }
 
+# As ROOTED in collstudy/sources/program.py, whose cells have ranks that arrive together.
 rooted <- c("bcast", "scatter", "reduce", "gather")
 
 #' Add the time of each operation (`took_us`) and the time that is predicted with the decisions (`predicted_us`)
