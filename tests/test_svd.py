@@ -12,7 +12,7 @@ __all__ = ["launch", "mpicc"]  # fixtures
 
 SIMULATED = [1, 2, 3, 4, 5, 6, 7, 8, 16]  # the same program, started in a twentieth of mpirun's time
 REAL = {"random": [1, 2, 3, 5, 8], "ill": [2, 7, 8], "wide": [2, 3]}  # [3] for the other cases
-CASES = ["random", "wide", "tall", "ill", "rank", "diagonal", "zero", "tiny", "huge", "one", "row"]
+CASES = ["random", "wide", "tall", "ill", "rank", "diagonal", "zero", "tiny", "huge", "steep", "one", "row"]
 
 MAKE_MATRICES = """
 set.seed(4)
@@ -24,7 +24,8 @@ cases <- list(
   random = normal(37, 37), wide = normal(19, 45), tall = normal(90, 21),
   ill = with_values(40, 10^seq(0, -14, length.out = 33)), rank = normal(40, 9) %*% normal(9, 31),
   diagonal = diag(c(3, -1e-3, 0, 7, 2, 2, 1e-120, -5, 1, 1)), zero = matrix(0, 6, 4),
-  tiny = normal(12, 9) * 1e-300, huge = normal(9, 12) * 1e300, one = matrix(-2), row = normal(1, 9))
+  tiny = normal(12, 9) * 1e-300, huge = normal(9, 12) * 1e300, steep = 10^c(0, -80, -160, -161, -165, -300) * normal(6, 4),
+  one = matrix(-2), row = normal(1, 9))
 for (name in names(cases))
   write.table(format(cases[[name]], digits = 17), file.path(folder, paste0(name, ".csv")), sep = ",",
               quote = FALSE, row.names = FALSE, col.names = FALSE)

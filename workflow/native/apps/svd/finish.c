@@ -28,7 +28,7 @@ static int longer_first(const void *x, const void *y) {
 }
 
 /* Scales by the largest entry, which is also correct for columns whose squares would underflow. */
-static double norm(const double *x, int length) {
+double norm(const double *x, int length) {
     double largest = 0, sum = 0;
     for (int i = 0; i < length; i++)
         largest = fmax(largest, fabs(x[i]));

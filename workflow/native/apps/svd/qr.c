@@ -53,10 +53,10 @@ static void pivot(Qr *qr, double *normsq, int k) {
 static void eliminate(Qr *qr, double *normsq, int k) {
     const Matrix a = qr->reflectors;
     double *w = column_of(a, k), *row = column_of(qr->lower, k);
-    double length = sqrt(dot_from(w, w, k, a.rows));
+    double length = norm(w + k, a.rows - k);
     row[k] = w[k] > 0 ? -length : length;
     w[k] -= row[k];
-    double scale = sqrt(dot_from(w, w, k, a.rows) / 2);
+    double scale = norm(w + k, a.rows - k) / sqrt(2);
     for (int i = k; i < a.rows && scale > 0; i++)
         w[i] /= scale;
     for (int j = k + 1; j < a.cols; j++) {

@@ -84,6 +84,7 @@ typedef struct {
     Matrix s, u, v; /* s: one column, descending */
 } Svd;
 int scale_exponent(Matrix a);
+double norm(const double *x, int length);
 int *order_by_norm(Matrix a, int exponent);
 Svd assemble_svd(const Layout *layout, const double *columns, const int *order, int exponent);
 double residual(Matrix a, const Svd *svd);
