@@ -5,20 +5,22 @@ applications <- "svd"
 #' The runs of a study's applications
 #'
 #' @param results List from [read_results()].
-#' @return Tibble, one row per application, problem size and number of processes: application, mapping, n, processes,
-#'   launches, seconds (median over launches of the time to solution), comm_pct (share of that time in communication
-#'   calls, waiting included, mean over the ranks), sweeps, flops (of the whole run), residual. Empty where the study
-#'   runs no application.
+#' @return Tibble, one row per application, problem size, number of processes, of nodes and MPI library: application,
+#'   mapping and mapped (as [name_rows()] names them), n, processes, launches, seconds (median over launches of the time
+#'   to solution), comm_pct (share of that time in communication calls, waiting included, mean over the ranks), sweeps,
+#'   flops (of the whole run), residual. Empty where the study runs no application.
 #' @noRd
 read_scaling <- function(results) {
   none <- tibble(
-    application = character(), mapping = character(), n = numeric(), processes = numeric(), launches = integer(),
-    seconds = numeric(), comm_pct = numeric(), sweeps = numeric(), flops = numeric(), residual = numeric()
+    application = character(), mapping = character(), mapped = character(), n = numeric(), processes = numeric(),
+    launches = integer(), seconds = numeric(), comm_pct = numeric(), sweeps = numeric(), flops = numeric(),
+    residual = numeric()
   )
   if (!any(names(results$study$collectives) %in% applications)) return(none)
-  rows <- filter(results$rows, .data$collective %in% applications)
-  found <- rows |>
-    group_by(application = .data$collective, .data$mapping, n = parameter_n(.data$parameters), .data$processes) |>
+  found <- name_rows(filter(results$rows, .data$collective %in% applications, !is.na(.data$latency_us))) |>
+    group_by(
+      application = .data$collective, .data$mapping, .data$mapped, n = parameter_n(.data$parameters), .data$processes
+    ) |>
     summarise(
       launches = n(), seconds = median(.data$latency_us) / 1e6,
       comm_pct = 100 * median(.data$comm_us / .data$latency_us),
@@ -32,16 +34,13 @@ parameter_n <- function(parameters) map_dbl(parameters, parameter_of, "n", NA_re
 #' Speed-up over one process
 #'
 #' @param scaling Tibble from [read_scaling()].
-#' @return `scaling` with speedup (time of the same program on one process over time) and efficiency_pct (speed-up over
-#'   P); NA if one process was not measured.
+#' @return `scaling` with speedup (time of the same program on one process over time); NA if one process was not
+#'   measured.
 #' @noRd
 summarise_scaling <- function(scaling) {
   scaling |>
-    group_by(.data$application, .data$mapping, .data$n) |>
-    mutate(
-      speedup = c(.data$seconds[.data$processes == 1], NA)[1] / .data$seconds,
-      efficiency_pct = 100 * .data$speedup / .data$processes
-    ) |>
+    group_by(.data$application, .data$mapped, .data$n) |>
+    mutate(speedup = c(.data$seconds[.data$processes == 1], NA)[1] / .data$seconds) |>
     ungroup()
 }
 
@@ -161,8 +160,8 @@ predict_scaling <- function(results, scaling = read_scaling(results)) {
   rate <- fit_flop_rate(scaling)
   costs <- c(ladder_costs(results), full_duplex = list(duplex_levels(results$study$machine$levels)))
   known <- inner_join(
-    scaling, select(alone, "application", "mapping", "n", sweeps_1 = "sweeps", flops_1 = "flops"),
-    by = c("application", "mapping", "n")
+    scaling, select(alone, "application", "mapped", "n", sweeps_1 = "sweeps", flops_1 = "flops"),
+    by = c("application", "mapped", "n")
   )
   known$place <- pmap(known[c("application", "mapping", "processes")], function(application, mapping, processes) {
     place_ranks(results$study, application, mapping, processes)

@@ -101,6 +101,23 @@ test_that("runs under two mappings have rows, panels and one error of the model"
   expect_length(grep("^The model takes", said), 1)
 })
 
+test_that("runs with two MPI libraries, or on several numbers of nodes, are told apart", {
+  slower <- dplyr::mutate(runs(), mpi = "mpich", latency_us = ifelse(processes > 1, 2, 1) * latency_us)
+  folder <- make_study(dplyr::bind_rows(runs(), slower, ladder()), levels = flat)
+  results <- read_results(folder)
+  expect_no_warning(write_analysis(results, folder))
+  speedups <- readr::read_csv(file.path(folder, "tables/svd-speedups.csv"), show_col_types = FALSE)
+  expect_equal(speedups$mapping, rep(c("core, mpich", "core, openmpi"), each = 3))
+  expect_equal(speedups[["48x48"]], c(1, 1, 2, 1, 2, 4))
+  expect_match(describe_scaling_model(results)[1], "predicts the other 8 runs")
+
+  apart <- dplyr::mutate(dplyr::filter(runs(), processes > 1), nodes = 2, latency_us = 2 * latency_us)
+  spread <- summarise_scaling(read_scaling(study_of(dplyr::bind_rows(runs(), apart))))
+  # One process is the base case of both.
+  expect_equal(spread$speedup[spread$n == 48 & spread$mapping == "core on 1 node"], c(1, 2, 4))
+  expect_equal(spread$speedup[spread$n == 48 & spread$mapping == "core on 2 nodes"], c(1, 2))
+})
+
 test_that("any number of matrix sizes can be drawn", {
   results <- study_of(runs(sizes = 24 * 1:17))
   for (figure in figures_of_scaling(results)) {
