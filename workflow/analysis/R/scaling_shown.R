@@ -54,7 +54,7 @@ tables_of_application <- function(results, name, scaling) {
       listed(name, "times", spread_sizes(scaling, "seconds", "_s"), paste0(
         "Time to solution (s)", note, ", by number of processes and matrix size", median_note(scaling), "."
       )),
-      listed(name, "speedups", spread_sizes(scaling, "speedup", ""), paste0(
+      listed(name, "speedups", spread_sizes(filter(scaling, !is.na(.data$speedup)), "speedup", ""), paste0(
         "Speed-up", note, " over one process of the same program, by number of processes and matrix size."
       )),
       listed(name, "communication", spread_sizes(scaling, "comm_pct", "_pct"), paste0(
@@ -81,7 +81,7 @@ tables_published_svd <- function(results, name, scaling) {
 
 join_published <- function(scaling, published) {
   inner_join(
-    transmute(scaling, .data$n, .data$processes, ours_speedup = .data$speedup),
+    transmute(filter(scaling, !is.na(.data$speedup)), .data$n, .data$processes, ours_speedup = .data$speedup),
     transmute(published, .data$n, .data$processes, published_speedup = .data$speedup), by = c("n", "processes")
   )
 }
@@ -109,15 +109,18 @@ figures_of_scaling <- function(results) {
   unlist(map(unique(scaling$application), function(name) {
     here <- filter(scaling, .data$application == name)
     if (n_distinct(here$processes) < 2) return(NULL)
+    compared <- filter(here, !is.na(.data$speedup))
     published <- if (name == "svd") read_published_svd(results)
     lines <- boundary_note(results, name, unique(here$mapping), max(here$processes))
     c(
-      list(
-        figure(name, "speedup", plot_speedup(results, here, published), paste0(
+      if (nrow(compared) > 0) list(
+        figure(name, "speedup", plot_speedup(results, compared, published), paste0(
           "Speed-up over one process against the number of processes, one line per matrix size. Grey: ideal.",
           if (!is.null(published)) " Hollow points, dashed: measurements by @wisner-svd. Logarithmic axes.",
           if (is.null(published)) " Logarithmic axes.", lines
-        ), 9.5, if (is.null(published)) 4.2 else 6.4),
+        ), 9.5, if (is.null(published)) 4.2 else 6.4)
+      ),
+      list(
         figure(name, "communication", plot_communication(results, here), paste0(
           "Share of the time to solution that a rank spends in communication calls, including waiting (mean over the ",
           "ranks, %), against the number of processes.", lines
@@ -225,6 +228,7 @@ describe_scaling <- function(results) {
   scaling <- summarise_scaling(read_scaling(results))
   if (nrow(scaling) == 0) return(character())
   note <- simulated_note(results$study)
+  rate <- fit_flop_rate(scaling)
   c(
     paste0(
       "A time is that of one run, from the matrix in the memory of rank 0 to U, S and V in the same place. The ",
@@ -232,7 +236,8 @@ describe_scaling <- function(results) {
     ),
     if (results$study$simulated) paste0(
       "The simulator executes the arithmetic, so results and number of sweeps are real; its simulated time is that of ",
-      format_number(fit_flop_rate(scaling)), " GFlop/s per core. Messages also take simulated time."
+      if (is.nan(rate)) "the machine's flop rate" else paste(format_number(rate), "GFlop/s per core"),
+      ". Messages also take simulated time."
     ),
     describe_speedup(scaling, note),
     describe_communication(scaling),
@@ -292,11 +297,13 @@ describe_published_svd <- function(results, scaling) {
   if (is.null(published)) return(NULL)
   both <- join_published(scaling, published)
   if (nrow(both) == 0) return(NULL)
-  agreement <- both |>
+  # On one process both are 1.
+  agreement <- filter(both, .data$processes > 1) |>
     group_by(.data$n) |>
-    summarise(rho = rank_correlation(.data$published_speedup, .data$ours_speedup))
+    summarise(rho = rank_correlation(.data$published_speedup, .data$ours_speedup)) |>
+    filter(!is.na(.data$rho))
   c(
-    paste0(
+    if (nrow(agreement) > 0) paste0(
       "The Spearman rank correlation between published [@wisner-svd] and simulated speed-ups is ",
       and_list(paste0(format_number(agreement$rho, 2), " (", size_label(agreement$n), ")")), "."
     ),
@@ -319,7 +326,7 @@ describe_published_svd <- function(results, scaling) {
 #' @noRd
 boundaries_between <- function(results, both) {
   counts <- sort(unique(both$processes))
-  lines <- level_boundaries(results, "svd", "core", max(counts))
+  lines <- filter(level_boundaries(results, "svd", "core", max(counts)), .data$processes >= min(counts))
   map(seq_len(nrow(lines)), function(i) {
     after <- counts[counts > lines$processes[i]][1]
     list(level = lines$level[i], before = max(counts[counts <= lines$processes[i]]), after = after)

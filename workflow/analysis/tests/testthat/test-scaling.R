@@ -133,6 +133,39 @@ test_that("no speed-up is said to be none", {
   expect_match(said, "speed-up is none: more processes are not faster \\(24")
 })
 
+test_that("matrix sizes without a run on one process have no speed-up and no rate", {
+  partly <- dplyr::filter(runs(), processes > 1 | parameters == "n=24")
+  results <- study_of(partly)
+  tables <- tables_of_scaling(results)
+  expect_named(tables[[which(ids(tables) == "svd-speedups")]]$data, c("processes", "24x24"))
+  for (figure in figures_of_scaling(results)) expect_no_warning(ggplot2::ggplot_build(figure$plot))
+
+  lacking <- read_results(make_study(dplyr::filter(runs(), processes > 1), levels = flat, simulated = TRUE))
+  expect_equal(nrow(tables_of_scaling(lacking)[[2]]$data), 0)
+  expect_equal(ids(figures_of_scaling(lacking)), "svd-communication")
+  expect_no_match(describe_scaling(lacking), "NaN")
+})
+
+test_that("the published speed-ups are compared where there are enough of both", {
+  said <- function(counts) {
+    lab <- list(list(name = "node", count = 2), list(name = "socket", count = 2), list(name = "core", count = 16))
+    folder <- make_study(runs(counts, sizes = 256), levels = lab, simulated = TRUE)
+    change_study(folder, machine = list(name = "ethernet-lab"))
+    results <- read_results(folder)
+    describe_published_svd(results, summarise_scaling(read_scaling(results)))
+  }
+  # Published: 2.28, 4.94 and 0.73 on 2, 32 and 64 processes; the point of one process does not count.
+  expect_equal(said(c(1, 2, 32, 64)), c(
+    "The Spearman rank correlation between published [@wisner-svd] and simulated speed-ups is -0.5 (256 \u00d7 256).",
+    paste0(
+      "From ", c("2 to 32", "32 to 64"), " processes, where a further ", c("socket", "node"), " is needed, the ",
+      "published speed-up falls at ", 0:1, " of 1 matrix sizes, the simulated one at 0."
+    )
+  ))
+  expect_length(said(c(1, 2)), 0)
+  expect_length(said(c(32, 40)), 0)
+})
+
 test_that("runs on one process say nothing of more", {
   said <- paste(describe_scaling(study_of(runs(counts = 1))), collapse = " ")
   expect_no_match(said, "speed-up is none")
