@@ -50,6 +50,8 @@ read_trace <- function(folder) {
       call. = FALSE
     )
   }
+  # To MPI_PROC_NULL nothing is sent.
+  calls$sent_bytes[calls$operation %in% point_to_point_calls & calls$to < 0] <- 0
   members <- c(lengths(about$trace$communicators), 1)
   size <- members[ifelse(calls$communicator < 0, length(members), calls$communicator + 1)]
   calls$size_bytes <- message_size(calls, size)

@@ -123,15 +123,19 @@ describe_congestion <- function(results) {
     intervals <- filter(entry$replay$intervals, .data$messages > 0)
     if (nrow(intervals) == 0) return(paste0(application$label, " (simulated): the replay sends no messages."))
     worst <- slice_max(intervals, .data$latency_us / .data$unloaded_us, n = 1, with_ties = FALSE)
+    # The messages that arrive in an interval began earlier, by their latency.
+    began <- worst$interval - round(worst$latency_us / entry$replay$about$interval_us)
     cause <- entry$replay$operations |>
-      filter(.data$interval == worst$interval, .data$bytes > 0) |>
+      filter(.data$interval >= began, .data$interval <= worst$interval) |>
+      count(operation = operation_class(.data$operation), wt = .data$bytes, name = "bytes") |>
+      filter(.data$bytes > 0) |>
       slice_max(.data$bytes, n = 1, with_ties = FALSE)
     paste0(
       application$label, " (simulated): over the ", format_us(one$makespan_us), " of the replay, a message takes ",
       format_us(one$latency_us), " on average, and ", format_us(one$unloaded_us),
       " on an empty network; in the worst interval, at ", format_us(worst$start_us), ", it takes ",
       format_number(worst$latency_us / worst$unloaded_us), " times as long as on an empty network",
-      if (nrow(cause)) paste0(" (most bytes belong to ", operation_class(cause$operation), ")"),
+      if (nrow(cause)) paste0(" (most bytes belong to ", cause$operation, ")"),
       ". The busiest link uses ", format_pct(one$peak_load_pct), " of its bandwidth in its busiest interval of ",
       format_us(entry$replay$about$interval_us), "."
     )

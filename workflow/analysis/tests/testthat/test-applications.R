@@ -30,6 +30,14 @@ test_that("operations are counted once for all ranks, calls and bytes for each",
   expect_equal(summarise_sizes(trace)$size_bytes, c(8, 64, 4))
 })
 
+test_that("a message to no rank sends no bytes", {
+  # MPI_PROC_NULL is -2 in Open MPI and -1 in MPICH.
+  calls <- dplyr::bind_rows(calls_of_two(), dplyr::mutate(calls_of_two()[c(3, 3), ], to = c(-2, -1)))
+  found <- summarise_operations(read_trace(write_trace(calls)))
+  sends <- found[found$operation == "isend", ]
+  expect_equal(c(sends$calls, sends$sent_bytes, sends$largest_bytes), c(3, 7, 7))
+})
+
 test_that("operations of different communicators are different operations", {
   trace <- read_trace(write_trace(calls_of_two()))
   # Two rows of two ranks, and one collective of all four.
@@ -149,6 +157,19 @@ test_that("without a replay of the default, no change is against another replay"
   expect_match(describe_alternatives(results(toy_replay())), "the makespan changes by")
   expect_equal(summarise_replays(results(NULL))$makespan_change_pct, rep(NA_real_, 3))
   expect_length(describe_alternatives(results(NULL)), 0)
+})
+
+test_that("the cause of congestion sent the messages that arrive in the worst interval", {
+  said <- function(latency_us) {
+    replay <- toy_replay()
+    replay$intervals$latency_us[2] <- latency_us
+    replay$operations$bytes[3] <- 16
+    application <- list(label = "Toy", replays = list(list(label = "default", machine = "m", replay = replay)))
+    describe_congestion(list(applications = list(application)))
+  }
+  expect_match(said(4), "\\(most bytes belong to point to point\\)")
+  # They were under way for an interval, in which the broadcast sent more.
+  expect_match(said(12), "\\(most bytes belong to bcast\\)")
 })
 
 test_that("a replay without messages says so", {
