@@ -82,6 +82,9 @@ read_slowest <- function(results) {
     )
 }
 
+# The chapters whose latencies are those.
+slowest_chapters <- c("topology", "pipelining", "components", "mapping")
+
 slowest_note <- "Latency is that of the slowest rank."
 
 #' Geometric mean

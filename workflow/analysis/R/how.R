@@ -96,7 +96,11 @@ describe_machine <- function(machine) {
 describe_repeats <- function(study, cells) {
   how <- study$provenance
   if (is.null(how$iterations)) return(NULL)
-  of_ranks <- "the mean over the ranks of each rank's mean over "
+  of_ranks <- if (isTRUE(study$chapter %in% slowest_chapters)) {
+    "the slowest rank's mean over "
+  } else {
+    "the mean over the ranks of each rank's mean over "
+  }
   loop <- paste0(
     if (has_only_pingpongs(study)) "half the time of a round trip, the mean over " else of_ranks,
     count_range(how$iterations, "iteration"), ", after ", count_range(how$warmup %||% 0, "warm-up iteration")

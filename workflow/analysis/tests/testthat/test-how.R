@@ -109,6 +109,16 @@ test_that("each claim names the figures and tables that show it", {
   expect_equal(found$shown_in, c("g.csv", "f.svg;l.csv;d.svg;g.csv", "f.svg;l.csv", "d.svg", "g.csv", ""))
 })
 
+test_that("a chapter that shows the slowest rank says so", {
+  study <- list(simulated = TRUE, provenance = list(iterations = list(1), warmup = list(1)))
+  for (chapter in c("topology", "pipelining", "components", "mapping")) {
+    study$chapter <- chapter
+    expect_match(describe_repeats(study)[1], "^A latency is the slowest rank's mean over 1 iteration, after")
+  }
+  study$chapter <- "collectives"
+  expect_match(describe_repeats(study)[1], "^A latency is the mean over the ranks")
+})
+
 test_that("the latency of a ping-pong is half a round trip, not a mean over the ranks", {
   study <- list(simulated = TRUE, collectives = list(latency = list(), bw = list()), provenance = list(
     iterations = list(100), warmup = list(10)
