@@ -286,7 +286,7 @@ plot_throughput <- function(replay, label) {
 plot_alternatives <- function(results, rows) {
   labels <- application_labels(results$study)
   measures <- c(
-    makespan_change_pct = "Makespan", communication_change_pct = "Time in MPI", peak_change_pct = "Peak load of a link"
+    makespan_change_pct = "Makespan", communication_change_pct = "Time in MPI", peak_change_pct = "Peak load"
   )
   first <- rows$machine[1]
   shown <- rows |>
