@@ -107,6 +107,15 @@ model_svd <- function(place, n, sweeps, flops, rate, costs) {
   c(compute = sweeps * compute, total = sweeps * (max(time) + link$reduction_s) + ends)
 }
 
+#' Whether the ladder has latency and bandwidth of all levels between neighbours on the line, and to rank 0
+#' @noRd
+has_costs <- function(place, costs) {
+  if (is.null(place)) return(FALSE)
+  to <- seq_len(nrow(place) - 1)
+  used <- colnames(place)[c(pair_level(place, to - 1, to), pair_level(place, to, rep(0, length(to))))]
+  !anyNA(c(costs$latency[used], costs$gap_byte[used]))
+}
+
 #' Costs (s) of the messages between neighbours on the line, of a reduction, and of the traffic of rank 0
 #' @noRd
 link_costs <- function(place, costs) {
@@ -115,11 +124,6 @@ link_costs <- function(place, costs) {
   from <- seq_len(processes - 1) - 1
   level <- pair_level(place, from, from + 1)
   to_root <- pair_level(place, from + 1, rep(0, processes - 1))
-  lacking <- unique(colnames(place)[c(level, to_root)])
-  lacking <- lacking[is.na(costs$latency[lacking]) | is.na(costs$gap_byte[lacking])]
-  if (length(lacking) > 0) {
-    stop("the ladder has no latency and bandwidth for level ", paste(lacking, collapse = ", "), call. = FALSE)
-  }
   latency <- costs$latency[colnames(place)]
   gap <- costs$gap_byte[colnames(place)]
   # Both neighbours send at the same time.
@@ -145,10 +149,10 @@ root_seconds <- function(link, bytes) {
 #'
 #' @param results List from [read_results()].
 #' @param scaling Tibble from [read_scaling()].
-#' @return Tibble, one row per run whose problem size also ran on one process: application, mapping, n, processes,
-#'   seconds, flops_only_s (time of one process at the fitted rate / P), compute_s and model_s (see [model_svd()]),
-#'   counted_s (model_s with the sweeps and flops that the run itself counted; its error is that of messages and
-#'   waiting).
+#' @return Tibble, one row per run whose problem size also ran on one process, and whose levels the ladder has (none
+#'   without such a run on more processes): application, mapping, n, processes, seconds, flops_only_s (time of one
+#'   process at the fitted rate / P), compute_s and model_s (see [model_svd()]), counted_s (model_s with the sweeps and
+#'   flops that the run itself counted; its error is that of messages and waiting).
 #' @noRd
 predict_scaling <- function(results, scaling = read_scaling(results)) {
   none <- tibble(
@@ -166,7 +170,8 @@ predict_scaling <- function(results, scaling = read_scaling(results)) {
   known$place <- pmap(known[c("application", "mapping", "processes")], function(application, mapping, processes) {
     place_ranks(results$study, application, mapping, processes)
   })
-  known <- filter(known, !map_lgl(.data$place, is.null))
+  known <- filter(known, map_lgl(.data$place, has_costs, costs))
+  if (!any(known$processes > 1)) return(none)
   model <- function(place, n, sweeps, flops) model_svd(place, n, sweeps, flops, rate, costs)
   found <- pmap(select(known, "place", "n", sweeps = "sweeps_1", flops = "flops_1"), model)
   counted <- pmap(known[c("place", "n", "sweeps", "flops")], model)

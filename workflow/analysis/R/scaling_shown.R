@@ -341,7 +341,10 @@ boundaries_between <- function(results, both) {
 describe_scaling_model <- function(results) {
   errors <- compare_scaling_models(results)
   if (nrow(errors) == 0) {
-    return("There is no model; it needs a run on one process, runs on more processes, and a ladder.")
+    return(paste(
+      "There is no model; it needs a run on one process, runs on more processes, and a ladder with latency and",
+      "bandwidth of the levels between their ranks."
+    ))
   }
   predicted <- filter(predict_scaling(results), .data$processes > 1) |>
     mutate(error = 100 * (.data$model_s / .data$seconds - 1))
@@ -349,11 +352,14 @@ describe_scaling_model <- function(results) {
   runs <- errors$held_out_cells[errors$model == "flops_ladder"]
   of <- function(model) stats::weighted.mean(errors$held_out_mape_pct[errors$model == model], runs)
   sweeps <- read_scaling(results)
+  others <- sum(sweeps$processes > 1)
   c(
     paste0(
       "The model takes ", format_number(fit_flop_rate(sweeps)), " GFlop/s per core, the sweeps and the flops from the ",
       "runs on one process, and the costs of messages from the ladder", simulated_note(results$study),
-      ". It predicts the other ", sum(runs), " runs with a mean error of ",
+      ". It predicts ", if (sum(runs) < others) paste0(sum(runs), " of "), "the other ", others, " runs ",
+      if (sum(runs) < others) "(the rest lack a run on one process, or a level of the ladder) ",
+      "with a mean error of ",
       format_pct(of("flops_ladder")), "; flops alone have an error of ", format_pct(of("flops_only")), "."
     ),
     paste0(

@@ -44,10 +44,15 @@ test_that("blocks that do not divide evenly, and more processes than columns", {
   expect_equal(model_svd(place(4), 2, 1, 1e9, 1, costs)[["compute"]], 1)
 })
 
-test_that("a level that the ladder lacks is named", {
-  poor <- list(latency = costs$latency["core"], gap_byte = costs$gap_byte["core"])
-  expect_silent(model_svd(place(2), 4, 1, 6e9, 1, poor))
-  expect_error(model_svd(place(3), 4, 1, 6e9, 1, poor), "no latency and bandwidth for level node")
+test_that("runs across a level that the ladder lacks have no model", {
+  results <- study_of(dplyr::bind_rows(runs(), ladder(c(core = 0.2))))
+  expect_equal(predict_scaling(results)$processes, rep(1:2, 2))
+  expect_match(describe_scaling_model(results)[1], "It predicts 2 of the other 4 runs \\(")
+  # Without sizes from 64 KiB on there is no bandwidth.
+  short <- study_of(dplyr::bind_rows(runs(), dplyr::filter(ladder(), size_bytes < 65536)))
+  expect_false("svd-predicted" %in% ids(models_of_scaling(short)[lengths(models_of_scaling(short)) > 0]))
+  expect_length(figures_of_scaling_model(short, "svd", ""), 0)
+  expect_match(describe_scaling_model(short), "There is no model; it needs .* a ladder with .* of the levels")
 })
 
 test_that("speed-up, share of communication and flop rate come back", {
