@@ -159,22 +159,25 @@ read_replay <- function(folder) {
 #' Summary of a replay
 #'
 #' @param replay List from [read_replay()].
+#' @param width Length of the intervals of the peak load (us): that of the replay, or doublings of it.
 #' @return Tibble with one row: makespan_us; communication_us (time in MPI, mean over ranks); network_bytes (sent by the
 #'   hosts); peak_load_pct (load of the busiest link in its busiest interval, of its bandwidth); saturated_us (longest
 #'   time in which several messages used the full bandwidth of one link); held_us (that time summed over all links,
 #'   times the number of messages minus one); latency_us and unloaded_us (mean time of a message, and what it would be
 #'   on an empty network).
 #' @noRd
-summarise_replay <- function(replay) {
+summarise_replay <- function(replay, width = replay$about$interval_us) {
   links <- left_join(replay$links, replay$ports, "link")
-  width <- replay$about$interval_us
+  loads <- links |>
+    group_by(.data$link, .data$gb_s, interval = .data$interval %/% (width / replay$about$interval_us)) |>
+    summarise(bytes = sum(.data$bytes), .groups = "drop")
   ranks <- sum(replay$ports$stage == 0)
   busy <- sum(replay$operations$rank_us[replay$operations$operation != "compute"])
   intervals <- filter(replay$intervals, .data$messages > 0)
   tibble(
     makespan_us = replay$about$makespan_us, communication_us = busy / ranks,
     network_bytes = sum(links$bytes[links$stage == 0]),
-    peak_load_pct = 100 * max(links$bytes / (links$gb_s * 1e3 * width), 0),
+    peak_load_pct = 100 * max(loads$bytes / (loads$gb_s * 1e3 * width), 0),
     saturated_us = max(tapply(links$saturated_us, links$link, sum), 0), held_us = sum(links$held_us),
     latency_us = stats::weighted.mean(intervals$latency_us, intervals$messages),
     unloaded_us = stats::weighted.mean(intervals$unloaded_us, intervals$messages)
@@ -248,13 +251,15 @@ replay_machine <- function(results, machine) {
 #' @noRd
 summarise_replays <- function(results) {
   rows <- map_dfr(results$applications, function(application) {
+    # Loads are comparable over intervals of one length; those of a longer replay may be twice as long.
+    widths <- map_dbl(application$replays, function(entry) entry$replay$about$interval_us %||% 0)
     map_dfr(application$replays, function(entry) {
       if (is.null(entry$replay)) return(NULL)
       bind_cols(
         tibble(
           application = application$name, machine = entry$machine, replay = entry$label, mapping = entry$mapping
         ),
-        summarise_replay(entry$replay)
+        summarise_replay(entry$replay, max(widths))
       )
     })
   })

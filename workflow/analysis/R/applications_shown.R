@@ -42,8 +42,9 @@ tables_of_applications <- function(results) {
 replay_columns <- function() {
   paste(
     "Communication: time in MPI calls, mean over ranks. Peak load: load of the busiest link in its busiest interval,",
-    "in percent of its bandwidth. Saturated: the longest time in which several messages used the full bandwidth of one",
-    "link. Held: that time summed over all links, times the number of messages minus one (those that would queue)."
+    "in percent of its bandwidth; all replays of an application have intervals of one length. Saturated: the longest",
+    "time in which several messages used the full bandwidth of one link. Held: that time summed over all links, times",
+    "the number of messages minus one (those that would queue)."
   )
 }
 

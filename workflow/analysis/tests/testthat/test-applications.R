@@ -172,6 +172,22 @@ test_that("the cause of congestion sent the messages that arrive in the worst in
   expect_match(said(12), "\\(most bytes belong to bcast\\)")
 })
 
+test_that("peak loads are compared over intervals of one length", {
+  # The same traffic in a log with intervals twice as long, as of a replay that takes little longer.
+  coarse <- toy_replay()
+  coarse$about$interval_us <- 20
+  coarse$links <- dplyr::summarise(dplyr::group_by(coarse$links, interval = interval %/% 2, link), dplyr::across(
+    c(bytes, saturated_us, held_us), sum
+  ), .groups = "drop")
+  entry <- function(label, replay) list(label = label, machine = "m", mapping = "block", replay = replay)
+  results <- list(applications = list(toy = list(
+    name = "toy", label = "Toy", replays = list(entry("default", toy_replay()), entry("ring", coarse))
+  )))
+  found <- summarise_replays(results)
+  expect_equal(found$peak_load_pct, c(30, 30))
+  expect_equal(found$peak_change_pct, c(0, 0))
+})
+
 test_that("a replay without messages says so", {
   replay <- toy_replay()
   replay$links <- replay$links[0, ]
