@@ -124,7 +124,8 @@ describe_repeats <- function(study, cells) {
 #' Whether all collectives of a study are point-to-point tests
 #' @noRd
 has_only_pingpongs <- function(study) {
-  length(study$collectives) > 0 && all(names(study$collectives) %in% point_to_point)
+  names <- setdiff(names(study$collectives), applications)
+  length(names) > 0 && all(names %in% point_to_point)
 }
 
 #' Sentence on the barrier between calls, if it is not the library's default, because its exit skew biases the latency
