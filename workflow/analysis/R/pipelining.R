@@ -188,7 +188,7 @@ describe_pipelining <- function(results, part) {
       )), " the best single call."
     ),
     if (nrow(same) > 0) paste0(
-      "Pipelined against one non-blocking call of the same algorithm at this size: ",
+      "At ", label_bytes(largest), ", pipelined against one non-blocking call of the same algorithm: ",
       and_list(paste0(
         same$name, " with ", mpi_label(same$mpi), " ", scales::label_comma(1)(same$bandwidth_mb_s), " against ",
         scales::label_comma(1)(same$one_mb_s), " MB/s (", ifelse(same$gain_pct >= 0, "+", "\u2212"),
