@@ -361,6 +361,13 @@ def test_the_section_that_judged_decisions_refer_to_is_there():
     assert "## Tuning {#sec-x-tuning}" in shown and "Half of the grid suffices" in shown
 
 
+def test_short_times_in_seconds_are_not_rounded_to_zero():
+    """The times of a small problem are below a millisecond."""
+    code = 'source("R/report.R"); cat(format_column(c(4.3e-5, 2.1e-4), "5x5_s"), format_column(c(0.03, 0.5), "5x5_s"))'
+    shown = must(finish(["Rscript", "-e", code], cwd=ROOT / "report")).stdout
+    assert shown.split() == ["0.00004", "0.00021", "0.030", "0.500"]
+
+
 def test_claims_are_listed_with_what_shows_them(made):
     row = made["page"].split('id="tbl-claims"')[1].split("The default is slow.", 1)[1].split("</tr>")[0]
     assert re.findall('href="#((?:fig|tbl)-.*?)"', row) == [

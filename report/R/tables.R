@@ -15,7 +15,7 @@ decimals_of <- function(x, name) {
   if (grepl("_pct$", name)) return(2)
   if (grepl("^(coef|slope|r_squared|intercept)", name)) return(if (max(x) < 0.1) 4 else 3)
   if (max(x) >= 1e4) return(0)
-  if (max(x) < 1) 3 else if (grepl("_us$", name) || max(x) >= 10) 2 else 3
+  if (max(x) < 1) max(3, 1 - floor(log10(max(x)))) else if (grepl("_us$", name) || max(x) >= 10) 2 else 3
 }
 
 #' Larger errors are shown as "> 100,000": they only show that the model does not hold.
