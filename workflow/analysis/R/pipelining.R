@@ -12,8 +12,8 @@ pipelining_kinds <- c(
 #' @param results List from [read_results()].
 #' @return Tibble as [read_slowest()] plus operation (bcast, allreduce, reduce_scatter), kind (one blocking call; one
 #'   non-blocking call and its wait; pipelined with a fixed number of segments; pipelined with segments of a fixed
-#'   size), name (label of the algorithm), way (label with the segments), and bandwidth_mb_s = message size (10^6 B) /
-#'   latency (s), as in the figures of [duro-redsea].
+#'   size), segmented (whether the message has several segments), name (label of the algorithm), way (label with the
+#'   segments), and bandwidth_mb_s = message size (10^6 B) / latency (s), as in the figures of [duro-redsea].
 #' @noRd
 summarise_bandwidth <- function(results) {
   rows <- read_slowest(results)
@@ -34,6 +34,7 @@ summarise_bandwidth <- function(results) {
       !is.na(.env$bytes) ~ pipelining_kinds[4], .env$segments > 1 ~ pipelining_kinds[3],
       .env$segments == 1 | .data$collective %in% names(non_blocking) ~ pipelining_kinds[2], TRUE ~ pipelining_kinds[1]
     ), pipelining_kinds),
+    segmented = .env$segments > 1 | coalesce(.data$size_bytes > .env$bytes, FALSE),
     name = .env$name, way = way_words(.env$name, .env$segments, .env$bytes),
     bandwidth_mb_s = .data$size_bytes / .data$latency_us
   )
@@ -66,7 +67,7 @@ mpi_label <- function(mpi) factor(coalesce(unname(mpi_labels()[mpi]), mpi), uniq
 #'   pipelined (the variant that reaches it), gain_over_one_pct (pipelined over the better of the others).
 #' @noRd
 summarise_pipelining <- function(rows) {
-  best <- rows |>
+  best <- filter(rows, as.integer(.data$kind) <= 2 | .data$segmented) |>
     mutate(what = c("blocking", "non_blocking", "pipelined", "pipelined")[as.integer(.data$kind)]) |>
     arrange(desc(.data$bandwidth_mb_s)) |>
     distinct(.data$operation, .data$mpi, .data$size_bytes, .data$what, .keep_all = TRUE)
@@ -93,7 +94,7 @@ summarise_same_way <- function(rows) {
     filter(.data$kind == pipelining_kinds[2]) |>
     select("operation", "mpi", "name", "size_bytes", one_mb_s = "bandwidth_mb_s")
   rows |>
-    filter(as.integer(.data$kind) > 2) |>
+    filter(.data$segmented) |>
     inner_join(one, by = c("operation", "mpi", "name", "size_bytes")) |>
     arrange(desc(.data$bandwidth_mb_s)) |>
     distinct(.data$operation, .data$mpi, .data$name, .data$size_bytes, .keep_all = TRUE) |>

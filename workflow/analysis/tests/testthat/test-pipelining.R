@@ -42,6 +42,12 @@ test_that("the gain is that of the best pipelined way over the best single call"
   expect_equal(unique(gains$pipelined), "Ring, 4 segments")
 })
 
+test_that("a message that fits into one segment is not pipelined", {
+  rows <- dplyr::filter(summarise_bandwidth(toy_pipelining()), kind != "segments: fixed number")
+  expect_equal(summarise_pipelining(rows)$pipelined_mb_s, c(NA, 900, 900, 900, 900))
+  expect_equal(summarise_same_way(rows)$size_bytes, 2^(17:20))
+})
+
 test_that("the chapter has its figures, tables and sentences", {
   results <- toy_pipelining()
   expect_equal(tables_of(results)[[1]]$id, "allreduce-gain")
