@@ -401,11 +401,13 @@ def test_a_fortran_library_of_another_open_mpi_is_refused(checkout: Checkout, pr
         (("bcast: linear", "cast: linear"), "unknown collective 'cast'; known: "),
         (("applications: [known]", "applications: [other]"), "no application 'other'; known: absent, dies, known"),
         (("machine: traced-here", "machine: thin"), "kind local or slurm; thin is of kind simulated"),
+        (("machine: traced-here", "machine: mpich-here"), "applications are traced with openmpi; .* has mpich"),
         (("name: absent", "name: known"), "applications.1.name: 'known' is used twice; names must be unique"),
     ],
 )
 def test_a_wrong_study_is_explained(checkout: Checkout, change: tuple[str, str], message: str) -> None:
     checkout.write("config/machines/small-tree.yaml", MACHINE)
+    checkout.write("config/machines/mpich-here.yaml", "{kind: local, label: here, mpi: mpich}")
     checkout.write("config/studies/traced.yaml", STUDY.replace(*change))
     with pytest.raises(StudyError, match=message):
         Configuration(checkout.folder / "config").study("traced")

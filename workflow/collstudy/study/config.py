@@ -194,6 +194,10 @@ class Configuration:
             raise StudyError(
                 f"{where / 'machine'}: applications need a machine of kind local or slurm; {machine.name} is of kind {machine.kind}"
             )
+        if machine.mpi != "openmpi":
+            raise StudyError(
+                f"{where / 'machine'}: applications are traced with openmpi; {machine.name} has {machine.mpi}"
+            )
         applications = tuple(Application(**entry) for entry in raw["applications"])
         names = [application.name for application in applications]
         for index, application in enumerate(applications):
