@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 import math
 import os
 import signal
@@ -295,3 +296,27 @@ def test_a_study_may_have_the_name_of_a_number(checkout: Checkout) -> None:
     of_snakemake = checkout.snakemake("-n", "--config", "studies=2026", "--", target)
     for done in (of_script, of_snakemake):
         assert "2026: 0 of 4 cells are stored" in must(done).stderr
+
+
+def test_an_update_of_the_simulator_is_said_before_all_is_measured_again(checkout: Checkout) -> None:
+    checkout.write("config/studies/tiny.yaml", TINY)
+    must(checkout.snakemake("--config", "studies=tiny", "--", "results/tiny/study.json"))
+    project = Project(config=checkout.folder / "config", results=checkout.folder / "results")
+    path = project.folder("tiny") / "study.json"
+    assert project.available(["tiny"], explicit=True)[1] == []
+    document = json.loads(path.read_text())
+    now = document["provenance"]["mpi_version"]
+    document["provenance"]["mpi_version"] = "SimGrid 3.31"
+    path.write_text(json.dumps(document))
+    (line,) = project.available(["tiny"], explicit=True)[1]
+    assert f" is {now} now and was SimGrid 3.31: its cells are measured again; the earlier ones stay in " in line
+    # Set-up asks for the studies before the library is installed.
+    bare = Project(config=checkout.folder / "config", results=checkout.folder / "results")
+    bare.context.versions = replace(bare.context.versions, mpi={})
+    assert [source.study.name for source in bare.available(["tiny"], True, whatever_is_here=True)[0]] == ["tiny"]
+    # Another library, suite or an earlier version's file is no update.
+    document["provenance"] |= {"mpi": "openmpi", "mpi_version": "5.0.1"}
+    path.write_text(json.dumps(document))
+    assert project.available(["tiny"], explicit=True)[1] == []
+    path.write_text("{}")
+    assert project.available(["tiny"], explicit=True)[1] == []

@@ -112,7 +112,7 @@ class Project:
                 left_out.append(f"study {name} is left out: {reason}")
             else:
                 sources.append(source)
-                if not source.decided_by or source.decided_by not in wanted:
+                if not whatever_is_here and (not source.decided_by or source.decided_by not in wanted):
                     left_out += source.remarks()
         if not sources:
             raise StudyError("nothing to do: " + "; ".join(left_out or ["no study is named"]))

@@ -13,6 +13,7 @@ from collstudy.launch.toolchain import simulator_version
 from collstudy.sources.decisions import decisions
 from collstudy.sources.edges import Launched, of_cells
 from collstudy.sources.source import Context, Rows, Source
+from collstudy.store.described import read_study, versions_of
 from collstudy.store.records import Record
 from collstudy.study.catalogue import Catalogue
 from collstudy.study.cells import Cell, expand, swept
@@ -35,11 +36,23 @@ class SweptSource(Source):
         self.policy = study.source.policy
 
     def remarks(self) -> list[str]:
-        """Return a line about the components that the installed Open MPI lacks, if any."""
-        if not self.lacking:
-            return []
-        version = self.context.versions.mpi.get("openmpi", {}).get("version", "")
-        return [f"study {self.study.name}: Open MPI {version} has no component {', '.join(self.lacking)}: left out"]
+        """Return lines about components that the installed Open MPI lacks, and about software whose version has changed."""
+        found = []
+        if self.lacking:
+            version = self.context.versions.mpi.get("openmpi", {}).get("version", "")
+            found += [
+                f"study {self.study.name}: Open MPI {version} has no component {', '.join(self.lacking)}: left out"
+            ]
+        try:
+            before = dict(versions_of(read_study(self.folder)["provenance"], "suite", "mpi"))
+        except StudyError:
+            return found
+        return found + [
+            f"study {self.study.name}: {name} is {version} now and was {before[name]}: its cells are measured again; the earlier "
+            f"ones stay in {self.context.results / 'cells'}"
+            for name, version in versions_of(self._how(self.grid), "suite", "mpi")
+            if before.get(name, version) != version
+        ]
 
     @property
     def gridded(self) -> Study:

@@ -22,12 +22,17 @@ def read_study(folder: Path) -> dict[str, Any]:
     return document
 
 
-def with_versions(how: dict[str, Any], *kinds: str) -> str:
-    """Return names and versions of the software of these *kinds* (suite, mpi) in a study's provenance: `Open MPI 5.0.11, MPICH 5.0.2`."""
+def versions_of(how: dict[str, Any], *kinds: str) -> list[tuple[str, str]]:
+    """Return names and versions of the software of these *kinds* (suite, mpi) in a study's provenance."""
     found = []
     for kind in kinds:
         names, version = how.get(kind, "").split(", "), how.get(f"{kind}_version", "")
         versions = version.split(", ") if len(names) > 1 else [version]
         pairs = zip(names, versions, strict=True) if len(names) == len(versions) else [(how[kind], version)]
-        found += [f"{LIBRARIES.get(name, name)} {its}".strip() for name, its in pairs]
-    return ", ".join(filter(None, found))
+        found += [(LIBRARIES.get(name, name), its) for name, its in pairs]
+    return found
+
+
+def with_versions(how: dict[str, Any], *kinds: str) -> str:
+    """Return the same as text: `Open MPI 5.0.11, MPICH 5.0.2`."""
+    return ", ".join(filter(None, (f"{name} {version}".strip() for name, version in versions_of(how, *kinds))))
