@@ -135,6 +135,13 @@ def test_traces_are_replayed_with_and_without_decisions(
     assert "alltoall 2 2 31 -> ompi_pairwise" in identity["rules"]
     assert "bcast 1 2 511 -> ompi_binomial" in identity["rules"] and "bcast 2 1 * -> ompi_default" in identity["rules"]
     assert about["replay"]["nodes"] == [0, 0, 1, 1]
+    # The analysis predicts from the same rules.
+    shape = {"operation": "alltoall", "nodes": 2, "per_node": 2, "ranks": 4}
+    rules = [rule for rule in about["replay"]["rules"] if rule["operation"] == "alltoall"]
+    assert rules == [
+        shape | {"from_bytes": size, "algorithm": algorithm, "parameters": ""}
+        for size, algorithm in ((0, "default"), (16, "pairwise"), (32, "default"))
+    ]
     # The replay without decisions is the same as before.
     assert (results / default["folder"]) == folder
 

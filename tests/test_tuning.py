@@ -88,6 +88,34 @@ def test_rules_of_a_program_apply_only_to_its_classes_of_sizes_and_its_ranks():
     assert rules.as_openmpi_reads(found).tables["alltoallv"][4] == (rules.Rule(0, "linear", (), 10.0),)
 
 
+def test_a_rule_of_a_program_begins_where_its_algorithm_becomes_faster():
+    """Within its class or the one before, if that has a rule; rules of a grid begin at measured sizes."""
+
+    def starts(first, second, size, **options):
+        rows = decisions({4: {first: "linear", second: "chain"}})
+        (found,) = placements([rows[0], replace(rows[1], from_size=size)], **options)
+        assert {rules.decision_at(rows[:1] + [replace(rows[1], from_size=size)], at, **options).algorithm
+                for at in (first, second)} == {"linear", "chain"}  # fmt: skip
+        return [(rule.size, rule.algorithm) for rule in found.tables["bcast"][4]]
+
+    def program(first, second, size):
+        return starts(first, second, size, of_program=True)
+
+    before = [(0, "default"), (128, "linear")]
+    assert program(152, 504, None) == [*before, (256, "chain"), (512, "default")]
+    assert program(152, 504, 480) == [*before, (480, "chain"), (512, "default")]
+    assert program(152, 504, 200) == [*before, (200, "chain"), (512, "default")]
+    assert program(152, 250, 170) == [*before, (170, "chain"), (256, "default")]
+    # No rule in the class in between.
+    assert program(152, 1000, 400) == [*before, (256, "default"), (512, "chain"), (1024, "default")]
+    assert starts(152, 504, 480, of_program=False) == [
+        (0, "default"),
+        (76, "linear"),
+        (504, "chain"),
+        (1008, "default"),
+    ]
+
+
 def test_a_rule_for_empty_messages_is_for_these_only():
     """A rule of 0 B ends before 1 B, also in the JSON format, where a last size of -1 would mean no limit."""
     (found,) = placements(decisions({4: {0: "linear", 64: "chain"}}), of_program=True)

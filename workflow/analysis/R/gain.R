@@ -36,43 +36,44 @@ has_timed_replays <- function(results) {
   any(map_lgl(results$applications, function(application) !is.null(timed_replay(application, "default"))))
 }
 
-#' Read the decisions for the cells, with their measured latencies
+#' Read the rules of the replay with decisions (`replay$rules` of study.json), with the measured latencies
 #'
 #' @param study List from [read_study()].
-#' @return Tibble: operation, ranks, nodes (that the ranks use), size_bytes (0 for a barrier), slowest_us and fastest_us
-#'   (latency of the slowest and of the fastest rank with the decided algorithm), default_us (of the slowest rank with
-#'   the default). No rows until the study of the cells has made decisions.
+#' @return Tibble, ordered by from_bytes: operation, nodes and per_node (ranks per node, rounded up) of the
+#'   communicators, from_bytes, measured (a tibble of all sizes of the cells that decided: size_bytes (0 for a
+#'   barrier), slowest_us and fastest_us, the latency of the slowest and of the fastest rank with the rule's algorithm,
+#'   default_us, that of the slowest rank with the default). No rows until the study of the cells has made decisions.
 #' @noRd
 read_decided <- function(study) {
-  none <- tibble(
-    operation = character(), ranks = numeric(), nodes = numeric(), size_bytes = numeric(), slowest_us = numeric(),
-    fastest_us = numeric(), default_us = numeric()
-  )
-  name <- study$replay$decisions %||% ""
-  folder <- file.path(results_root(study), name)
-  if (!nzchar(name) || !file.exists(file.path(folder, "tuning", "decisions.csv"))) return(none)
-  mapped <- function(rows) {
-    filter(rows, .data$mapping == .env$study$replay$mapping) |>
-      mutate(
-        operation = .data$collective, ranks = .data$processes, size_bytes = coalesce(.data$size_bytes, 0),
-        parameters = coalesce(.data$parameters, "")
-      )
+  rules <- bind_rows(study$replay$rules)
+  if (nrow(rules) == 0) {
+    return(tibble(
+      operation = character(), nodes = numeric(), per_node = numeric(), from_bytes = numeric(), measured = list()
+    ))
   }
-  place <- c("operation", "ranks", "allocated", "size_bytes")
+  folder <- file.path(results_root(study), study$replay$decisions)
+  mapped <- function(rows) {
+    rename(filter(rows, .data$mapping == .env$study$replay$mapping), operation = "collective", ranks = "processes")
+  }
+  types <- do.call(readr::cols_only, c(grid_columns[c("collective", "mapping", "nodes", "processes")], allocated = "d"))
+  shapes <- mapped(readr::read_csv(file.path(folder, "tuning", "decisions.csv"), col_types = types, progress = FALSE))
+  cells <- c("operation", "ranks", "allocated", "size_bytes")
   latencies <- mapped(read_rows(file.path(folder, "measurements.csv"))) |>
     rename(allocated = "nodes") |>
-    group_by(across(all_of(c(place, "algorithm", "parameters")))) |>
+    mutate(size_bytes = coalesce(.data$size_bytes, 0), parameters = coalesce(.data$parameters, "")) |>
+    group_by(across(all_of(c(cells, "algorithm", "parameters")))) |>
     summarise(
       slowest_us = median(coalesce(.data$max_latency_us, .data$latency_us)),
       fastest_us = median(coalesce(.data$min_latency_us, .data$latency_us)), .groups = "drop"
     )
-  default <- filter(latencies, .data$algorithm == "default")
-  types <- do.call(readr::cols_only, c(grid_columns[point_keys], allocated = "d"))
-  mapped(readr::read_csv(file.path(folder, "tuning", "decisions.csv"), col_types = types, progress = FALSE)) |>
-    select(all_of(c(place, "nodes", "algorithm", "parameters"))) |>
-    left_join(latencies, c(place, "algorithm", "parameters")) |>
-    left_join(select(default, all_of(place), default_us = "slowest_us"), place) |>
-    select(all_of(c("operation", "ranks", "nodes", "size_bytes", "slowest_us", "fastest_us", "default_us")))
+  default <- select(filter(latencies, .data$algorithm == "default"), all_of(cells), default_us = "slowest_us")
+  measured <- inner_join(latencies, default, cells) |>
+    tidyr::nest(measured = c("size_bytes", "slowest_us", "fastest_us", "default_us"))
+  shapes <- distinct(shapes, .data$operation, .data$ranks, .data$nodes, .data$allocated)
+  left_join(rules, shapes, c("operation", "ranks", "nodes")) |>
+    left_join(measured, c("operation", "ranks", "allocated", "algorithm", "parameters")) |>
+    select("operation", "nodes", "per_node", "from_bytes", "measured") |>
+    arrange(.data$from_bytes)
 }
 
 # As ROOTED in collstudy/sources/program.py, whose cells have ranks that arrive together.
@@ -80,41 +81,40 @@ rooted <- c("bcast", "scatter", "reduce", "gather")
 
 #' Add the time of each operation (`took_us`) and the time that is predicted with the decisions (`predicted_us`)
 #'
-#' The rules are those that the replay uses. As in collstudy/tuning/writers.py, communicators with the same nodes and
-#' ranks per node (rounded up) have the rules of the largest decided one. As in rules.py, a rule applies within the
-#' class of its size (from one power of two to the next), from its size to the next one, and the first of a class also
-#' to the smaller sizes of the class.
-#'
-#' An operation saves the same share of its time as the cell. A rooted one saves the same time, because its data move
-#' before the last rank arrives; but it takes at least as long as the cell's fastest rank, whose data are waiting.
-#' Operations without a rule save nothing.
+#' An operation saves the same share of its time as the cell would at its size. A rooted one saves the same time,
+#' because its data move before the last rank arrives; but it takes at least as long as the cell's fastest rank, whose
+#' data are waiting. Operations without a rule save nothing.
 #' @noRd
 predict_operations <- function(operations, decided) {
-  at <- rep(NA_integer_, nrow(operations))
   keys <- c("operation", "nodes", "per_node")
-  counted <- function(rows) mutate(rows, per_node = ceiling(.data$ranks / .data$nodes))
-  decided <- counted(decided) |>
-    group_by(across(all_of(keys))) |>
-    filter(.data$ranks == max(.data$ranks, 0)) |>
-    ungroup() |>
-    arrange(.data$size_bytes) |>
-    mutate(row = row_number())
-  wanted <- counted(operations)[keys]
-  cells <- distinct(wanted)
-  for (i in seq_len(nrow(cells))) {
-    rules <- semi_join(decided, cells[i, ], keys)
-    mine <- which(vctrs::vec_in(wanted, cells[i, ]))
-    first <- match(class_start(operations$size_bytes[mine]), class_start(rules$size_bytes))
-    at[mine] <- rules$row[pmax(findInterval(operations$size_bytes[mine], rules$size_bytes), first)]
-  }
-  rule <- decided[at, ]
+  asked <- operations |>
+    mutate(per_node = ceiling(.data$ranks / .data$nodes)) |>
+    select(all_of(keys), "size_bytes")
+  cases <- distinct(asked)
+  cases <- bind_cols(cases, map_dfr(seq_len(nrow(cases)), function(i) {
+    rules <- semi_join(decided, cases[i, ], keys)
+    at <- findInterval(cases$size_bytes[i], rules$from_bytes)
+    measured_at(if (at > 0) rules$measured[[at]], cases$size_bytes[i])
+  }))
+  cell <- left_join(asked, cases, c(keys, "size_bytes"))
   took_us <- operations$end_us - operations$start_us
   predicted_us <- ifelse(
     operations$operation %in% rooted,
-    pmax(took_us - (rule$default_us - rule$slowest_us), pmin(took_us, rule$fastest_us)),
-    took_us * rule$slowest_us / rule$default_us
+    pmax(took_us - (cell$default_us - cell$slowest_us), pmin(took_us, cell$fastest_us)),
+    took_us * cell$slowest_us / cell$default_us
   )
   mutate(operations, took_us = .env$took_us, predicted_us = coalesce(.env$predicted_us, .env$took_us))
+}
+
+#' Interpolate the latencies of a rule (`measured` in [read_decided()]) at a message size, on a straight line of the
+#' logarithms between neighbouring sizes; outside of them, those of the nearest size; NA without measurements
+#' @noRd
+measured_at <- function(measured, size_bytes) {
+  if (is.null(measured)) return(tibble(slowest_us = NA_real_, fastest_us = NA_real_, default_us = NA_real_))
+  position <- function(size) log2(pmax(size, 1))
+  summarise(measured, across(c("slowest_us", "fastest_us", "default_us"), function(us) {
+    if (n() == 1) us else exp(approx(position(.data$size_bytes), log(us), position(.env$size_bytes), rule = 2)$y)
+  }))
 }
 
 #' The cells of an application's replays: time without decisions, predicted time, and time with decisions

@@ -47,10 +47,11 @@ tuning_counts <- function(medians, collective) {
 #' @param collective Name of a collective.
 #' @param counts Process counts that may be used for the decision; NULL: all.
 #' @param at Process counts to decide for.
-#' @return Tibble, one row per mapping x count x size: collective, mapping, processes, size_bytes, algorithm, reason,
-#'   basis (measured: the choice and the default were, at that cell; interpolated, extrapolated; NA without
-#'   measurements of the default), expected_us, default_us (both at that cell, in us), gain_pct (default over chosen),
-#'   noise_pct (standard deviation of one latency), noise_from (launches, neighbours, simulated, unknown).
+#' @return Tibble, one row per mapping x count x size: collective, mapping, processes, size_bytes, from_bytes
+#'   ([first_faster()]), algorithm, reason, basis (measured: the choice and the default were, at that cell;
+#'   interpolated, extrapolated; NA without measurements of the default), expected_us, default_us (both at that cell, in
+#'   us), gain_pct (default over chosen), noise_pct (standard deviation of one latency), noise_from (launches,
+#'   neighbours, simulated, unknown).
 #' @noRd
 decide_tuning <- function(results, collective, counts = NULL, at = NULL) {
   rows <- results$medians[results$medians$collective == collective & results$medians$latency_us > 0, ]
@@ -64,7 +65,7 @@ decide_tuning <- function(results, collective, counts = NULL, at = NULL) {
 no_decisions <- function() {
   tibble(
     collective = character(), mapping = character(), processes = numeric(), size_bytes = numeric(),
-    algorithm = character(), reason = character(), basis = character(), expected_us = numeric(),
+    from_bytes = numeric(), algorithm = character(), reason = character(), basis = character(), expected_us = numeric(),
     default_us = numeric(), gain_pct = numeric(), noise_pct = numeric(), noise_from = character()
   )
 }
@@ -108,6 +109,7 @@ decide_mapping <- function(grid, collective, mapping, at, study, predicted = NUL
   found <- tibble(
     collective = collective, mapping = mapping, processes = at[cell$at],
     size_bytes = ifelse(grid$sizes[cell$size] < 0, NA, grid$sizes[cell$size]),
+    from_bytes = first_faster(decided, grid$sizes)[cbind(cell$at, cell$size)],
     algorithm = if (known) grid$names[choice] else "default",
     reason = decided$reason[cbind(cell$at, cell$size)],
     basis = if (known) ifelse(measured(choice) & measured(1L), "measured", otherwise) else NA_character_,
@@ -116,6 +118,32 @@ decide_mapping <- function(grid, collective, mapping, at, study, predicted = NUL
     noise_from = decided$noise$from
   )
   arrange(found, .data$processes, .data$size_bytes)
+}
+
+#' The size from which the choice for a size is faster than that for the previous one
+#'
+#' Between the two sizes, the logarithm of the ratio of their predicted latencies is interpolated over the logarithm of
+#' the size.
+#' @param decided List from [decide_cells()].
+#' @param sizes Ascending sizes (B), as the columns of `decided$choice`; without sizes and for empty messages at most 0.
+#' @return Matrix, count x size (B); NA where there is no such size.
+#' @noRd
+first_faster <- function(decided, sizes) {
+  from <- array(NA_real_, dim(decided$choice))
+  for (size in which(head(sizes, -1) > 0)) {
+    counts <- seq_len(nrow(from))
+    slower <- function(at) {
+      decided$relative[cbind(decided$choice[, size], counts, at)] -
+        decided$relative[cbind(decided$choice[, size + 1], counts, at)]
+    }
+    before <- slower(size)
+    after <- slower(size + 1)
+    # From slower to faster than the previous choice.
+    crosses <- is.finite(before) & is.finite(after) & before < 0 & after > 0
+    share <- ifelse(crosses, before / (before - after), NA)
+    from[, size + 1] <- pmin(floor(sizes[size] * (sizes[size + 1] / sizes[size])^share) + 1, sizes[size + 1])
+  }
+  from
 }
 
 #' Decide each cell of the counts `at` (sorted) and the sizes of the grid

@@ -24,7 +24,7 @@ from collstudy.study.machines import Level
 from collstudy.study.names import POINT_TO_POINT
 from collstudy.study.patterns import PATTERNS, in_order_binomial, knomial
 from collstudy.study.placement import Core, place
-from collstudy.tuning.rules import parse_parameters
+from collstudy.tuning.rules import parameter_text, parse_parameters
 
 RANK_COLUMNS = ["mapping", "nodes", "per_node", "from_processes", "to_processes", "rank"]
 EDGE_COLUMNS = [
@@ -154,9 +154,8 @@ def edges(launched: Sequence[Launched], catalogue: Catalogue) -> list[dict[str, 
         if kind == "stand-in":
             trees = {count: _stand_in(algorithm, dict(parameters), count) for count in counts}
         for first, last, tree in _shared(trees):
-            keys = dict(
-                zip(EDGE_COLUMNS, (mpi, collective, algorithm, _text(parameters), kind, first, last), strict=False)
-            )
+            values = (mpi, collective, algorithm, parameter_text(parameters), kind, first, last)
+            keys = dict(zip(EDGE_COLUMNS, values, strict=False))
             rows += [{**keys, "rank": rank, "parent": parent} for rank, parent in tree]
     return rows
 
@@ -172,15 +171,11 @@ def exchanges(launched: Sequence[Launched]) -> list[dict[str, Any]]:
             for number, step in enumerate(steps_of(collective, algorithm, dict(parameters), count), 1):
                 call_collective, call_algorithm = step.call
                 rows.append(
-                    {"mpi": mpi, "collective": collective, "algorithm": algorithm, "parameters": _text(parameters)}
-                    | {"processes": count, "step": number, **vars(step)}
+                    {"mpi": mpi, "collective": collective, "algorithm": algorithm}
+                    | {"parameters": parameter_text(parameters), "processes": count, "step": number, **vars(step)}
                     | {"call_collective": call_collective, "call_algorithm": call_algorithm}
                 )
     return rows
-
-
-def _text(parameters: Iterable[tuple[str, int]]) -> str:
-    return ";".join(f"{key}={value}" for key, value in parameters)
 
 
 def _wanted(launched: Iterable[Launched], parts: Callable[[Launched], list[tuple]]) -> dict[tuple, set[int]]:

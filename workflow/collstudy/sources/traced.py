@@ -22,8 +22,8 @@ from collstudy.study.machines import Machine
 from collstudy.study.placement import place
 from collstudy.study.traces import REPLAY_IDENTITY, TRACE_IDENTITY, Replay, Trace
 from collstudy.study.work import Work, content_digest
-from collstudy.tuning.rules import placements, read_decisions
-from collstudy.tuning.writers import in_library, library_rules
+from collstudy.tuning.rules import parameter_text, placements, read_decisions
+from collstudy.tuning.writers import in_library, library_entries, library_rules
 
 #: Name of the base case of replays.
 DEFAULT = "default"
@@ -92,6 +92,8 @@ class TracedSource(Source):
             replay = {"ranks": plan.ranks, "mapping": plan.mapping, "machines": names, "decisions": plan.decisions}
             if plan.decisions:
                 machine, cycle = plan.machines[0], self.context.catalogue.mappings[plan.mapping]["cycle"]
+                choice = decided(plan, self.context)
+                replay["rules"] = choice.listed if choice else []
                 replay["nodes"] = [core.node for core in place(machine, cycle, machine.nodes, plan.ranks, None)]
         return {
             "collectives": {}, "decisions": {},
@@ -202,10 +204,13 @@ def chosen_algorithms(catalogue: Catalogue, algorithms: dict[str, str]) -> dict[
 
 @dataclass(frozen=True)
 class Decided:
-    """Tuning decisions of a study as rules of the collectives library, and the collectives that have such rules."""
+    """Tuning decisions of a study as rules of the collectives library, the collectives that have such rules, and the rules as in
+    study.json.
+    """
 
     rules: str
     collectives: tuple[str, ...]
+    listed: list[dict[str, Any]]
 
 
 def decided(plan: ReplayPlan, context: Context) -> Decided | None:
@@ -220,17 +225,22 @@ def decided(plan: ReplayPlan, context: Context) -> Decided | None:
     found = [in_library(catalogue, placement) for placement in placements(chosen, of_program=True)]
     if not found:
         return None
-    rules = "".join(
-        library_rules(one, catalogue, [], {name: one.used[name].items() for name in one.tables}, "ompi_default")
-        for one in found
-    )
+    rules, listed = "", []
+    for one in found:
+        shapes = {name: one.used[name].items() for name in one.tables}
+        rules += library_rules(one, catalogue, [], shapes, "ompi_default")
+        listed += [
+            {"operation": shape.collective, "nodes": shape.nodes, "per_node": shape.per_node, "ranks": shape.ranks}
+            | {"from_bytes": rule.size, "algorithm": rule.algorithm, "parameters": parameter_text(rule.parameters)}
+            for shape, rule, _ in library_entries(one, shapes)
+        ]
     names = tuple(sorted({name for one in found for name in one.tables}))
     # If no rule applies, as for another rank count, use the default of a replay without decisions.
     for name in names:
         default = catalogue.algorithms[name]["default"]
         if own := default.get("simulated", default.get("library")):
             rules += f"{name} * * * -> {library_text(own)}\n"
-    return Decided(rules if names else "", names)
+    return Decided(rules if names else "", names, listed)
 
 
 def _replays(trace: Trace, plan: ReplayPlan, context: Context) -> Iterator[Replay]:

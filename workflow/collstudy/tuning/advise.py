@@ -22,6 +22,7 @@ from collstudy.tuning.readers.known import Known
 from collstudy.tuning.rules import (
     Placement,
     as_openmpi_reads,
+    decision_at,
     own_version,
     parse_parameters,
     placements,
@@ -46,17 +47,20 @@ def answer(folder: Path, question: Question, catalogue: Catalogue) -> tuple[bool
     head = f"Study {document['name']} ({', '.join(filter(None, (label, library, kind)))}):"
     path = folder / "tuning" / "decisions.csv"
     try:
-        files = placements(read_decisions(path), of_program=of_program)
+        decisions = read_decisions(path)
     except StudyError as error:
         return False, [head, f"  no decision: {error}"]
+    files = placements(decisions, of_program=of_program)
     wanted = (question.collective, question.mapping)
     decided = [row for row in read_csv(path) if (row["collective"], row["mapping"]) == wanted]
     at_count = [row for row in decided if _shape(row) == (question.processes, question.nodes)]
     placement = next((one for one in files if _covers(one, question)), None)
-    sizes = sorted({whole(row["size_bytes"]) for row in at_count if row["size_bytes"]})
-    size = _decided_size(sizes, question.size, of_program)
-    if placement is None or (sizes and size is None):
+    shape = (*wanted, question.processes, question.nodes)
+    own = [one for one in decisions if (one.collective, one.mapping, one.processes, one.nodes) == shape]
+    found = decision_at(own, question.size, of_program)
+    if placement is None or found is None:
         return False, [head, *_cells_to_measure(document, question, decided)]
+    size = found.size
     row = next(row for row in at_count if whole(row["size_bytes"]) == size)
     row = _after_verification(folder, row)
     file = rules_path(folder / "tuning", document["provenance"]["mpi"], placement)
@@ -69,15 +73,6 @@ def answer(folder: Path, question: Question, catalogue: Catalogue) -> tuple[bool
     if document["simulated"]:
         lines.append(f"  {_typical_error(folder.parent, document['machine']['name'], question)}")
     return True, lines + file_lines
-
-
-def _decided_size(sizes: Sequence[int], size: int | None, of_program: bool) -> int | None:
-    """Return the decided size whose rule applies to *size*, as in rules.placements(); None if there is none."""
-    if size is None or not sizes:
-        return None
-    if of_program:
-        return next((one for one in sizes if one.bit_length() == size.bit_length()), None)
-    return max((one for one in sizes if one <= size < (2 * sizes[-1] or 1)), default=None)
 
 
 def _in_file(

@@ -48,7 +48,8 @@ Parameters = tuple[tuple[str, int | str], ...]
 @dataclass(frozen=True)
 class Decision:
     """One row of decisions.csv: the algorithm of a collective for a mapping, the nodes that the ranks use, a process count and a
-    message size.
+    message size. *from_size*: the size (B) from which it is expected to be faster than the choice for the previous size; None if
+    that is unknown.
     """
 
     collective: str
@@ -59,6 +60,7 @@ class Decision:
     algorithm: str
     parameters: Parameters
     gain_pct: float | None
+    from_size: int | None = None
 
     @property
     def choice(self) -> tuple[str, Parameters]:
@@ -138,6 +140,11 @@ def parse_parameters(text: str) -> Parameters:
     return tuple(sorted((key, int(value) if value.isdecimal() else value) for key, value in pairs))
 
 
+def parameter_text(parameters: Parameters) -> str:
+    """Return parameters in the form of tables; see parse_parameters()."""
+    return ";".join(f"{key}={value}" for key, value in parameters)
+
+
 def read_decisions(path: Path) -> list[Decision]:
     """Read decisions.csv. Raises StudyError if it does not exist or an earlier version wrote it."""
     if not path.exists():
@@ -151,6 +158,7 @@ def read_decisions(path: Path) -> list[Decision]:
         Decision(
             row["collective"], row["mapping"], int(row["nodes"]), int(float(row["processes"])), whole(row["size_bytes"]),
             row["algorithm"], parse_parameters(row["parameters"]), float(row["gain_pct"]) if row["gain_pct"] else None,
+            whole(row.get("from_bytes")),
         )
         for row in rows
     ]  # fmt: skip
@@ -179,22 +187,55 @@ def placements(
     for (mapping, nodes), tables in sorted(grouped.items()):
         merged = {}
         for collective, by_count in sorted(tables.items()):
-            classes = of_program and collective not in WITHOUT_SIZE
             elsewhere = (Rule(0, "default", beyond=True),)
             after = by_count if of_program else [max(by_count)]
             table: Table = {0: elsewhere} | {count + 1: elsewhere for count in after}
-            table |= {count: _merge_sizes(rows, withdrawn, classes) for count, rows in by_count.items()}
+            table |= {count: _merge_sizes(rows, withdrawn, of_program) for count, rows in by_count.items()}
             merged[collective] = merge_counts(table, collective)
         used = {name: {count: rows[0].nodes for count, rows in own.items()} for name, own in tables.items()}
         found.append(Placement(mapping, nodes, merged, used))
     return found
 
 
-def _merge_sizes(rows: list[Decision], withdrawn: set[tuple], classes: bool) -> tuple[Rule, ...]:
-    """Return the rules of one process count in ascending order, from size 0 on; below half of the smallest measured size, unless that
-    is at most SMALLEST, and from twice the largest one on, the default. With *classes*, each rule starts at the power of two up to its
-    size, the next one of the same class at its own size, and the default applies between classes.
+def size_ranges(rows: list[Decision], of_program: bool) -> list[tuple[int, int | None, Decision]]:
+    """Return the sizes to which each decision of one process count applies, in ascending order: first size, end (excluded; None: no
+    limit), decision.
+
+    The decisions of a grid apply from their size to the next one, the first one from half of its size on (from 0 if that size is at
+    most SMALLEST) and the last one to twice its size. Those *of_program* apply to the class of their size, from one power of two to
+    the next; where two of the same or of neighbouring classes meet, the second one begins at its `from_size`.
     """
+    classes = of_program and rows[0].collective not in WITHOUT_SIZE
+    found: list[tuple[int, int | None, Decision]] = []
+    for row in sorted(rows, key=lambda row: row.size or 0):
+        if row.size is None:
+            return [(0, None, row)]
+        # Empty messages are a class of their own.
+        size, start, end = row.size, row.size, 2 * row.size or 1
+        if classes and size:
+            start, end = 1 << (size.bit_length() - 1), 1 << size.bit_length()
+        elif not found:
+            start = (size + 1) // 2 if size > SMALLEST else 0
+        if found:
+            first, before, previous = found[-1]
+            if not classes or before >= start:
+                if classes:
+                    start = row.from_size or (size if before > start else start)
+                found[-1] = (first, start, previous)
+        found.append((start, end, row))
+    return found
+
+
+def decision_at(rows: list[Decision], size: int | None, of_program: bool) -> Decision | None:
+    """Return the decision of one process count that applies to a size (None: a collective without sizes); None if there is none."""
+    for start, end, row in size_ranges(rows, of_program) if rows else []:
+        if end is None or (size is not None and start <= size < end):
+            return row
+    return None
+
+
+def _merge_sizes(rows: list[Decision], withdrawn: set[tuple], of_program: bool) -> tuple[Rule, ...]:
+    """Return the rules of one process count in ascending order, from size 0 on, with the default where no decision applies."""
     rules: list[Rule] = []
     gains: list[list[float]] = []
 
@@ -205,22 +246,15 @@ def _merge_sizes(rows: list[Decision], withdrawn: set[tuple], classes: bool) -> 
             rules.append(rule)
             gains.append([])
 
-    end = 0
-    for row in sorted(rows, key=lambda row: row.size or 0):
+    end: int | None = 0
+    for start, until, row in size_ranges(rows, of_program):
         key = (row.collective, row.mapping, row.nodes, row.processes, row.size)
         choice = ("default", ()) if key in withdrawn else row.choice
-        size = start = row.size or 0
-        if classes and size:
-            size = 1 << (size.bit_length() - 1)
-            start = size if size >= end else start
-        elif not rules:
-            start = (size + 1) // 2 if size > SMALLEST else 0
-        if start > end and (classes or not rules):
+        if end is not None and start > end:
             add(Rule(end, "default", beyond=True))
-        add(Rule(start if rules else 0, *choice))
+        add(Rule(start, *choice))
         gains[-1] += [row.gain_pct] if row.gain_pct is not None and choice[0] != "default" else []
-        # Empty messages are a class of their own; a collective without sizes has no end.
-        end = 2 * size or int(row.size is not None)
+        end = until
     if end:
         add(Rule(end, "default", beyond=True))
     means = [sum(values) / len(values) if values else None for values in gains]

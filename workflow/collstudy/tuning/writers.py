@@ -8,8 +8,8 @@ own unit. Above the measured sizes and outside the measured processes a file sel
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 from collstudy.base.errors import StudyError
@@ -197,17 +197,36 @@ def library_rules(
     largest, which fills the nodes: of 47 and 48 ranks on 2 nodes, those of 48.
     """
     lines = [f"# {text}" for text in header]
+    for shape, rule, after in library_entries(placement, shapes):
+        # Of alltoallv the library counts all that a rank sends.
+        blocks = shape.ranks if shape.collective == "alltoallv" else 1
+        most = "*" if after is None else after.size * blocks - 1
+        name = own_default if rule.algorithm == "default" else _library_name(catalogue, shape.collective, rule)
+        where = f"{shape.collective} {shape.nodes} {shape.per_node} {most}"
+        lines.append(f"{where} -> {name} # {shape.ranks} processes{_gain(rule)}")
+    return "\n".join(lines) + "\n"
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The communicators to which a rule of the collectives library applies; *ranks*: the process count that was measured."""
+
+    collective: str
+    nodes: int
+    per_node: int
+    ranks: int
+
+
+def library_entries(
+    placement: Placement, shapes: dict[str, Iterable[tuple[int, int]]]
+) -> Iterator[tuple[Shape, Rule, Rule | None]]:
+    """Yield each rule of the collectives library with its communicators and the next rule for them, if any; see library_rules()."""
     for collective, table in placement.tables.items():
         largest = {(nodes, -(-count // nodes)): count for count, nodes in sorted(shapes[collective])}
         for (nodes, per_node), count in largest.items():
             rules = selected_rules(table, count)
             for rule, after in zip(rules, [*rules[1:], None], strict=True):
-                # Of alltoallv the library counts all that a rank sends.
-                blocks = count if collective == "alltoallv" else 1
-                most = "*" if after is None else after.size * blocks - 1
-                name = own_default if rule.algorithm == "default" else _library_name(catalogue, collective, rule)
-                lines.append(f"{collective} {nodes} {per_node} {most} -> {name} # {count} processes{_gain(rule)}")
-    return "\n".join(lines) + "\n"
+                yield Shape(collective, nodes, per_node, count), rule, after
 
 
 def in_library(catalogue: Catalogue, placement: Placement) -> Placement:

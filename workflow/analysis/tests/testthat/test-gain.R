@@ -45,9 +45,18 @@ gained <- function(decided_us = 6, cells = TRUE, nodes = c(0, 0)) {
       file.path(root, "cells", "measurements.csv")
     )
   }
+  # The ring is decided for both sizes, on one node.
+  rules <- lapply(if (cells) c("ring", "default"), function(algorithm) {
+    list(
+      operation = "allreduce", nodes = 2 - (algorithm == "ring"), per_node = 2 - (algorithm != "ring"), ranks = 2,
+      from_bytes = 0, algorithm = algorithm, parameters = ""
+    )
+  })
   study <- list(
     folder = file.path(root, "study"), how = list(oversubscribed = TRUE),
-    replay = list(decisions = "cells", mapping = "core", machines = list("small"), ranks = 2, nodes = as.list(nodes))
+    replay = list(
+      decisions = "cells", mapping = "core", machines = list("small"), ranks = 2, nodes = as.list(nodes), rules = rules
+    )
   )
   entries <- lapply(c(default = "before", decided = "after"), function(name) {
     list(timed = read_timed_replay(file.path(root, "replays", name), study$replay$nodes), machine = "small")
@@ -130,37 +139,39 @@ test_that("operations without a measured cell keep their time", {
   expect_equal(summarise_gain(results)$predicted_pct, 0)
 })
 
-test_that("the prediction is for the rules that the replay uses", {
-  # As workflow/collstudy/tuning/rules.py and writers.py write them: for the class of each size, and the rules of the
-  # largest of the communicators with the same nodes and ranks per node (rounded up).
-  decided <- tibble::tibble(
-    operation = "alltoall", ranks = c(3, 4, 4, 4, 4), nodes = 2, size_bytes = c(8, 8, 100, 110, 300),
-    slowest_us = c(9, 5, 6, 7, NA), fastest_us = 0, default_us = 10
-  )
-  called <- function(ranks, nodes, size_bytes, operation = "alltoall", took_us = 1) {
-    tibble::tibble(operation, ranks, nodes, size_bytes, start_us = 20, end_us = 20 + took_us)
-  }
+# The rules of one collective on two nodes with two ranks each, and the latencies of their algorithms.
+ruled <- function(from_bytes, slowest_us, default_us = 10, fastest_us = 0, operation = "alltoall") {
+  cells <- tibble::tibble(size_bytes = c(8, 32), fastest_us, default_us)
+  measured <- lapply(slowest_us, function(us) if (!anyNA(us)) dplyr::mutate(cells, slowest_us = us))
+  tibble::tibble(operation, nodes = 2, per_node = 2, from_bytes, measured)
+}
+
+called <- function(ranks, nodes, size_bytes, operation = "alltoall", took_us = 1) {
+  tibble::tibble(operation, ranks, nodes, size_bytes, start_us = 20, end_us = 20 + took_us)
+}
+
+test_that("the prediction is for the rules that the replay uses, at the size of each operation", {
+  decided <- ruled(c(4, 24, 64), list(c(5, 2), c(4, 8), NA))
   kept <- function(ranks, nodes, size_bytes) {
     predict_operations(called(ranks, nodes, size_bytes), decided)$predicted_us
   }
-  sizes <- c(0, 4, 8, 15, 16, 64, 109, 127, 128, 300)
-  expect_equal(kept(4, 2, sizes), c(1, 1, 0.5, 0.5, 1, 0.6, 0.6, 0.7, 1, 1))
-  expect_equal(kept(3, 2, c(8, 64)), c(0.5, 0.6))
-  expect_equal(kept(c(2, 5), 2, 8), c(1, 1))
-  decided <- dplyr::mutate(decided[1, ], operation = "barrier", ranks = 4, size_bytes = 0)
-  expect_equal(predict_operations(called(4, 2, 0, "barrier"), decided)$predicted_us, 0.9)
+  # Halfway between 8 and 32 on the logarithmic scale is 16; outside of them, the nearest size counts.
+  sizes <- c(0, 4, 8, 16, 24, 32, 63, 64)
+  expect_equal(kept(4, 2, sizes), c(1, 0.5, 0.5, sqrt(0.1), 0.4 * 2^(log2(3) / 2), 0.8, 0.8, 1))
+  # Three ranks on two nodes have as many ranks per node as four.
+  expect_equal(kept(c(3, 2, 5), 2, 8), c(0.5, 1, 1))
+  # A barrier has no sizes.
+  barrier <- ruled(0, 9, operation = "barrier")
+  barrier$measured[[1]] <- dplyr::mutate(barrier$measured[[1]][1, ], size_bytes = 0)
+  expect_equal(predict_operations(called(4, 2, 0, "barrier"), barrier)$predicted_us, 0.9)
 })
 
 test_that("a rooted operation saves the time of its cell, as far as it takes longer than the fastest rank", {
-  decided <- tibble::tibble(
-    operation = "bcast", ranks = 4, nodes = 2, size_bytes = 8, slowest_us = 6, fastest_us = 2, default_us = 10
-  )
-  predicted <- function(took_us) {
-    called <- tibble::tibble(operation = "bcast", ranks = 4, nodes = 2, size_bytes = 8, start_us = 0, end_us = took_us)
-    predict_operations(called, decided)$predicted_us
+  predicted <- function(took_us, slowest_us) {
+    decided <- ruled(0, slowest_us, fastest_us = 2, operation = "bcast")
+    predict_operations(called(4, 2, 8, "bcast", took_us), decided)$predicted_us
   }
-  expect_equal(predicted(c(10, 8, 5, 2, 1)), c(6, 4, 2, 2, 1))
+  expect_equal(predicted(c(10, 8, 5, 2, 1), 6), c(6, 4, 2, 2, 1))
   # Slower with the decision.
-  decided$slowest_us <- 12
-  expect_equal(predicted(c(10, 1)), c(12, 3))
+  expect_equal(predicted(c(10, 1), 12), c(12, 3))
 })

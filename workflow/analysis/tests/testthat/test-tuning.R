@@ -34,6 +34,22 @@ test_that("a better algorithm is taken, its gain and latency are told", {
   expect_true(all(is.na(barrier$size_bytes)))
 })
 
+test_that("a choice is faster than the previous one from where their interpolated latencies cross", {
+  relative <- array(log(c(1, 2, 9, 4, 2, 9, 4, 2, 1)), c(3, 1, 3))
+  from <- function(choice, sizes = c(16, 64, 256)) {
+    decided <- list(choice = array(as.integer(choice), c(1, 3)), relative = relative)
+    as.vector(first_faster(decided, sizes))
+  }
+  # Equal at 32 bytes, and at the size at which 9 / 2 became 1 / 2.
+  expect_equal(from(c(1, 2, 3)), c(NA, 33, floor(64 * 4^(log(4.5) / log(9))) + 1))
+  expect_equal(from(c(1, 1, 3)), c(NA, NA, floor(64 * 4^(log(9 / 4) / log(9))) + 1))
+  # The first one was not faster, the second one is not, empty messages.
+  expect_equal(from(c(2, 1, 1)), rep(NA_real_, 3))
+  expect_equal(from(c(1, 2, 3), c(0, 64, 256))[2], NA_real_)
+  relative[2, 1, 2] <- NA
+  expect_equal(from(c(1, 2, 3)), rep(NA_real_, 3))
+})
+
 test_that("the default stays within the tie width", {
   found <- decide_tuning(with_rows(lawful(c(default = 1.01, linear = 1, chain = 1.1))), "bcast")
   expect_equal(unique(found$algorithm), "default")
