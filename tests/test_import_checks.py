@@ -235,33 +235,6 @@ def test_files_of_two_machines_in_one_study(factor: float, expected: set[str]) -
     assert accused(sound() + second, "files disagree").keys() == expected
 
 
-def test_an_algorithm_that_was_not_forced() -> None:
-    """The default is a binomial tree for small and a chain for large messages; of "chain", all launches were the default's."""
-    default = [
-        row | {"algorithm": "default"} for row in sound(seed=4, algorithms=("binomial", "chain"))
-        if row["algorithm"] == ("binomial" if row["size_bytes"] <= 4096 else "chain")
-    ]  # fmt: skip
-    assert "wrong algorithm" not in found(sound() + default)
-    rng = random.Random(6)
-    rest = sound(algorithms=("linear", "binomial", "binary_tree"))
-    again = [row | {"algorithm": "chain"} | scaled(rng.gauss(1, 0.015))(row) for row in default]
-    findings = found(rest + default + again)["wrong algorithm"]
-    assert {finding.where for finding in findings} == series("chain")
-    assert all(finding.confidence == "possible" and "not forced" in finding.found for finding in findings)
-
-
-def test_a_default_that_always_chooses_an_algorithm_accuses_nobody() -> None:
-    """From 8 to 255 ranks, Open MPI's default gather is the binomial one."""
-    gathers = [
-        row | {"collective": "gather"} for row in sound(algorithms=("binomial", "linear")) if row["processes"] >= 8
-    ]
-    again = sound(seed=7, algorithms=("binomial",))
-    default = [row | {"collective": "gather", "algorithm": "default"} for row in again if row["processes"] >= 8]
-    assert "wrong algorithm" not in found(gathers + default)
-    linear = given(default, algorithm="linear")
-    assert "wrong algorithm" in found([row for row in gathers if row["algorithm"] == "binomial"] + linear + default)
-
-
 def ring(source: str = "", latency: float = 1.9, seed: int = 3) -> Rows:
     """Return a ring allreduce: twice as many steps as ranks, each with a latency, and pieces of the message."""
     rng = random.Random(seed)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from collstudy.base.lazy import lazy
-from collstudy.sources.decisions import decisions
 from collstudy.sources.importing.findings import Finding, difference_between, percent, whole_series
-from collstudy.sources.importing.series import Series, Table
+from collstudy.sources.importing.series import Table
 from collstudy.study.machines import Machine
 
 np = lazy("numpy")
@@ -31,8 +28,6 @@ WIDE = 2**14
 LEAST_SCATTERED, SCATTERED_PART = 6, 0.4
 #: For small messages (up to 2 KiB) or few sizes (two), different trees can have equal times at all rank counts.
 LARGE, SPREAD = 2**14, 64
-#: From this size (bytes) on, the default of all authors' broadcasts differs from each algorithm somewhere.
-CHANGES_FROM = 1024
 #: In small messages, one sender and trees differ by at least 13 % (median over 20 numbers of ranks or more).
 ONE_SENDER = {"linear", "linear_nb", "linear_sync", "pipeline"}
 TREES = {"binary_tree", "binomial", "knomial", "split_binary_tree", "in_order_binary"}
@@ -200,27 +195,6 @@ def _contradicted(
             return
 
 
-def not_forced(table: Table) -> Iterator[Finding]:
-    """Find algorithms with the times of the library's default at all sizes, as if they had not been forced."""
-    used = (table.processes >= FROM_RANKS) & (table.sizes >= CHANGES_FROM)
-    for series, times in table.columns():
-        source, collective, algorithm, _, mapping = series
-        default = (source, collective, "default", "", mapping)
-        if algorithm == "default" or default not in table.number:
-            continue
-        a, b = times[used], table[default][used]
-        sizes = table.sizes[used][~(np.isnan(a) | np.isnan(b))]
-        cells, middle, high = difference_between(a, b)
-        wide = cells >= 20 and sizes.max() >= LARGE and sizes.max() >= SPREAD * sizes.min()
-        if wide and middle < SAME_MEDIAN and high < SAME_P90 and not _always_chosen(series, table, used):
-            yield Finding(
-                "wrong algorithm", (series,),
-                f"from {CHANGES_FROM} bytes on the times differ from those of the default by {percent(middle)} (median; 90th percentile "
-                f"{percent(high)}; {cells:,} cells): it was not forced, or the default always chooses it",
-                "possible",
-            )  # fmt: skip
-
-
 def growth(table: Table, machine: Machine) -> Iterator[Finding]:
     """Find broadcasts and barriers whose time grows more slowly with the number of ranks than their algorithm's messages allow."""
     found: dict[tuple, list[tuple[str, float]]] = {}
@@ -260,13 +234,3 @@ def _slope(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
     slope, level = np.polyfit(x, y, 1)
     spread = np.sum((y - slope * x - level) ** 2) / max(1, len(x) - 2)
     return float(slope), float(np.sqrt(spread / np.sum((x - x.mean()) ** 2)))
-
-
-def _always_chosen(series: Series, table: Table, used: Any) -> bool:
-    """Return whether the default of Open MPI 4.1 runs the algorithm of a series in all *used* cells, such as binomial gathers."""
-    rows = decisions(series[1])
-    chosen = {
-        next((row["algorithm"] for row in rows if ranks < (row["ranks"] or math.inf) and size < (row["bytes"] or math.inf)), "")
-        for ranks, size in zip(table.processes[used], table.sizes[used], strict=True)
-    }  # fmt: skip
-    return chosen == {series[2]}

@@ -1,0 +1,125 @@
+"""Import checks that compare algorithms with the library's default."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import pytest
+from collstudy.project.studies import Project
+from collstudy.sources.importing.findings import Finding
+from collstudy.sources.importing.of_default import exchanged_labels
+from collstudy.sources.importing.reading import read_all
+from collstudy.sources.importing.series import Launches
+from conftest import reference_data
+from made_rows import Rows, found, given, scaled, series, sound
+
+
+def not_forced(rows: Rows) -> list[Finding]:
+    """Return the algorithms that have the times of the default."""
+    return [finding for finding in found(rows).get("wrong algorithm", []) if "not forced" in finding.found]
+
+
+def test_an_algorithm_that_was_not_forced() -> None:
+    """The default is a binomial tree for small and a chain for large messages; of "chain", all launches were the default's."""
+    default = [
+        row | {"algorithm": "default"} for row in sound(seed=4, algorithms=("binomial", "chain"))
+        if row["algorithm"] == ("binomial" if row["size_bytes"] <= 4096 else "chain")
+    ]  # fmt: skip
+    assert not_forced(sound() + default) == []
+    rng = random.Random(6)
+    rest = sound(algorithms=("linear", "binomial", "binary_tree"))
+    again = [row | {"algorithm": "chain"} | scaled(rng.gauss(1, 0.015))(row) for row in default]
+    findings = not_forced(rest + default + again)
+    assert {finding.where for finding in findings} == series("chain")
+    assert {finding.confidence for finding in findings} == {"possible"}
+
+
+def test_a_default_that_always_chooses_an_algorithm_accuses_nobody() -> None:
+    """From 8 to 255 ranks, Open MPI's default gather is the binomial one."""
+    gathers = [
+        row | {"collective": "gather"} for row in sound(algorithms=("binomial", "linear")) if row["processes"] >= 8
+    ]
+    again = sound(seed=7, algorithms=("binomial",))
+    default = [row | {"collective": "gather", "algorithm": "default"} for row in again if row["processes"] >= 8]
+    assert "wrong algorithm" not in found(gathers + default)
+    linear = given(default, algorithm="linear")
+    assert "wrong algorithm" in found([row for row in gathers if row["algorithm"] == "binomial"] + linear + default)
+
+
+def default_of(rows: Rows) -> Rows:
+    """Return times of Open MPI 4.1's default broadcast, where it runs an algorithm of *rows*."""
+    chosen = [
+        (16, 32, 4096, 1 << 20, "binomial"), (32, 64, 1, 2048, "binomial"), (8, 16, 8, 64, "binary_tree"),
+        (8, 16, 4096, 16384, "binary_tree"), (8, 16, 32768, 1 << 30, "linear"),
+    ]  # fmt: skip
+    rng = random.Random(11)
+    return [
+        row | {"algorithm": "default"} | scaled(rng.gauss(1, 0.015))(row)
+        for least, below, first, end, algorithm in chosen
+        for row in rows
+        if row["algorithm"] == algorithm and least <= row["processes"] < below and first <= row["size_bytes"] < end
+    ]
+
+
+def exchanged(rows: Rows, one: str, two: str) -> Rows:
+    """Return rows with two labels exchanged."""
+    names = {one: two, two: one}
+    return [row | {"algorithm": names.get(row["algorithm"], row["algorithm"])} for row in rows]
+
+
+def test_two_labels_that_are_exchanged() -> None:
+    rows = sound() + default_of(sound(seed=5))
+    assert "wrong algorithm" not in found(rows)
+    for one, two, expected in (
+        ("binomial", "binary_tree", {"bcast binary_tree and binomial", "bcast binomial and binary_tree"}),
+        ("binomial", "chain", {"bcast binomial and chain"}),
+    ):
+        findings = found(exchanged(rows, one, two))["wrong algorithm"]
+        assert {finding.where for finding in findings} == expected
+        assert all("labels are exchanged" in finding.found and finding.confidence == "likely" for finding in findings)
+    # Nothing else shows that this is the default of Open MPI 4.1.
+    two = exchanged(
+        [row for row in rows if row["algorithm"] in ("binary_tree", "chain", "default")], "binary_tree", "chain"
+    )
+    assert [finding.confidence for finding in found(two)["wrong algorithm"]] == ["possible"]
+
+
+def test_the_default_of_another_library_accuses_nobody() -> None:
+    """It always is a binomial tree, also where that of Open MPI is binary or linear."""
+    rows = sound()
+    other = given([row for row in sound(seed=5) if row["algorithm"] == "binomial"], algorithm="default")
+    assert [f for f in found(rows + other).get("wrong algorithm", []) if "exchanged" in f.found] == []
+
+
+@pytest.mark.parametrize("study", ["orfeo-thin", "orfeo-epyc"])
+def test_labels_of_other_authors_that_are_exchanged(study: str) -> None:
+    """The algorithms that the default of Open MPI 4.1 runs at many numbers of ranks are found under another name."""
+    reference_data()
+    project = Project()
+    rows, _ = read_all(project.study(study), project.context.catalogue)
+    of: dict[tuple[str, str], Rows] = {}
+    for row in rows:
+        if "left_out" not in row:
+            of.setdefault((row["source"], row["collective"]), []).append(row)
+    known = {
+        ("fantuzzi", "barrier"): {"recursive_doubling"}, ("fantuzzi", "bcast"): {"binary_tree", "linear"},
+        ("mzampar", "bcast"): {"binary_tree", "binomial"}, ("zappia", "scatter"): {"binomial", "linear_nb"},
+        ("derin", "bcast"): {"binomial"}, ("derin", "reduce"): {"binomial"}, ("tallone", "bcast"): {"binomial", "linear"},
+        ("tallone", "reduce"): {"binary"},
+    }  # fmt: skip
+    tried = 0
+    for place in known.keys() & of.keys():
+        assert accused(of[place]) == []
+        names = sorted({row["algorithm"] for row in of[place]} - {"default"})
+        for one, two in itertools.combinations(names, 2):
+            findings = accused(exchanged(of[place], one, two))
+            assert bool(findings) == bool({one, two} & known[place]), (place, one, two)
+            assert all({one, two} == set(finding.where.split(" ", 2)[2].split(" and ")) for finding in findings)
+            tried += 1
+    assert tried == (22 if study == "orfeo-thin" else 15)
+
+
+def accused(rows: Rows) -> list[Finding]:
+    """Return the findings of this check alone."""
+    return list(exchanged_labels(Launches(rows).timed().medians()))

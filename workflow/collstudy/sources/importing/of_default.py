@@ -1,0 +1,104 @@
+"""Compare the algorithms of imported data with the library's default, which runs those of Open MPI's decision tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from collstudy.base.lazy import lazy
+from collstudy.sources.decisions import decisions
+from collstudy.sources.importing.findings import Finding, difference_between, percent, whole_series
+from collstudy.sources.importing.labels import FROM_RANKS, LARGE, SAME_MEDIAN, SAME_P90, SPREAD
+from collstudy.sources.importing.series import Series, Table
+
+np = lazy("numpy")
+
+#: From this size (bytes) on, the default of all authors' broadcasts differs from each algorithm somewhere.
+CHANGES_FROM = 1024
+#: Where the default runs an algorithm, their times differ by less than LIKE (median over at least LEAST_CELLS cells of a mapping;
+#: measured: 0.8 to 4.7 %, or, on noisy nodes, 8 to 30 %), those of others by at least CLEARLY times as much (measured: 3.1).
+LIKE, CLEARLY, LEAST_CELLS = 0.06, 3.0, 15
+#: Names of the decision tables that differ from those of the catalogue.
+OF_TABLE = {("bcast", "binary"): "binary_tree", ("bcast", "split_binary"): "split_binary_tree"}
+
+
+def not_forced(table: Table) -> Iterator[Finding]:
+    """Find algorithms with the times of the library's default at all sizes, as if they had not been forced."""
+    used = (table.processes >= FROM_RANKS) & (table.sizes >= CHANGES_FROM)
+    for series, times in table.columns():
+        source, collective, algorithm, _, mapping = series
+        default = (source, collective, "default", "", mapping)
+        if algorithm == "default" or default not in table.number:
+            continue
+        a, b = times[used], table[default][used]
+        sizes = table.sizes[used][~(np.isnan(a) | np.isnan(b))]
+        cells, middle, high = difference_between(a, b)
+        wide = cells >= 20 and sizes.max() >= LARGE and sizes.max() >= SPREAD * sizes.min()
+        # The default may run the algorithm in all cells, such as binomial gathers.
+        always = {algorithm} == set(_chosen(collective, table.processes[used], table.sizes[used]))
+        if wide and middle < SAME_MEDIAN and high < SAME_P90 and not always:
+            yield Finding(
+                "wrong algorithm", (series,),
+                f"from {CHANGES_FROM} bytes on the times differ from those of the default by {percent(middle)} (median; 90th percentile "
+                f"{percent(high)}; {cells:,} cells): it was not forced, or the default always chooses it",
+                "possible",
+            )  # fmt: skip
+
+
+def exchanged_labels(table: Table) -> Iterator[Finding]:
+    """Find exchanged labels: where the default of Open MPI 4.1 runs one algorithm, its times are those of another one, which they are
+    not where the default runs that one.
+    """
+    found: dict[tuple[str, str, str, str], list[tuple[str, bool]]] = {}
+    for default in table.series:
+        source, collective, algorithm, _, mapping = default
+        if algorithm != "default":
+            continue
+        parts = dict(_where_the_default_runs(table, default))
+        like = {said for said, differs in parts.items() if differs[said][1] < LIKE}
+        for said, differs in parts.items():
+            (cells, off, _), (middle, ran) = differs[said], min((found[1], name) for name, found in differs.items())
+            if middle < LIKE < off and off > CLEARLY * middle and ran not in like:
+                words = f"{percent(off)} and {percent(middle)} (by {mapping}, {cells:,} cells)"
+                found.setdefault((source, collective, said, ran), []).append((words, bool(like)))
+    for (source, collective, said, ran), mappings in found.items():
+        sure = (source, collective, ran, said) in found or any(like for _, like in mappings)
+        yield Finding(
+            "wrong algorithm", f"{whole_series(source, collective, said)} and {ran}",
+            f"where the default of Open MPI 4.1 runs {said}, its times differ from those labelled {said} and {ran} by "
+            f"{', '.join(words for words, _ in mappings)}: the two labels are exchanged, or this is the default of another library",
+            "likely" if sure else "possible",
+        )  # fmt: skip
+
+
+def _where_the_default_runs(table: Table, default: Series) -> Iterator[tuple[str, dict[str, tuple[int, float, float]]]]:
+    """Yield the algorithms of a mapping, without parameters, that the default of Open MPI 4.1 runs somewhere, each with the differences
+    of its times there from those of all algorithms of the mapping.
+    """
+    source, collective, _, _, mapping = default
+    chosen = np.array(_chosen(collective, table.processes, table.sizes))
+    series = [name for name in table.series if (*name[:2], *name[3:]) == (source, collective, "", mapping)]
+    for said in sorted({name[2] for name in series} & set(chosen)):
+        part = (table.processes >= FROM_RANKS) & (chosen == said)
+        differs = {
+            name[2]: difference
+            for name in series
+            if name != default
+            and (difference := difference_between(table[default][part], table[name][part]))[0] >= LEAST_CELLS
+        }
+        if said in differs:
+            yield said, differs
+
+
+def _chosen(collective: str, processes: Any, sizes: Any) -> list[str]:
+    """Return the algorithm, without parameters, that the default of Open MPI 4.1 runs in each cell; "" if it has parameters."""
+    rows = decisions(collective)
+    found = []
+    for ranks, size in zip(processes, sizes, strict=True):
+        row = next(
+            (row for row in rows if ranks < (row["ranks"] or math.inf) and size < (row["bytes"] or math.inf)), None
+        )
+        name = "" if row is None or row["parameters"] else row["algorithm"]
+        found.append(OF_TABLE.get((collective, name), name))
+    return found
