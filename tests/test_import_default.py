@@ -8,7 +8,7 @@ import random
 import pytest
 from collstudy.project.studies import Project
 from collstudy.sources.importing.findings import Finding
-from collstudy.sources.importing.of_default import exchanged_labels
+from collstudy.sources.importing.of_default import exchanged_labels, other_units
 from collstudy.sources.importing.reading import read_all
 from collstudy.sources.importing.series import Launches
 from conftest import reference_data
@@ -50,7 +50,8 @@ def test_a_default_that_always_chooses_an_algorithm_accuses_nobody() -> None:
 def default_of(rows: Rows) -> Rows:
     """Return times of Open MPI 4.1's default broadcast, where it runs an algorithm of *rows*."""
     chosen = [
-        (16, 32, 4096, 1 << 20, "binomial"), (32, 64, 1, 2048, "binomial"), (8, 16, 8, 64, "binary_tree"),
+        (16, 32, 4096, 1 << 20, "binomial"), (8, 16, 16384, 32768, "binomial"), (32, 64, 1, 2048, "binomial"),
+        (8, 16, 8, 64, "binary_tree"),
         (8, 16, 4096, 16384, "binary_tree"), (8, 16, 32768, 1 << 30, "linear"),
     ]  # fmt: skip
     rng = random.Random(11)
@@ -92,16 +93,40 @@ def test_the_default_of_another_library_accuses_nobody() -> None:
     assert [f for f in found(rows + other).get("wrong algorithm", []) if "exchanged" in f.found] == []
 
 
+FACTORS = [*((1, factor) for factor in (1 / 8, 1 / 4, 1 / 2, 2, 4, 8)), (1 / 2, 1), (2, 1)]
+
+
+def moved(rows: Rows, ranks: float, sizes: float) -> Rows:
+    """Return rows with other numbers of ranks and sizes."""
+    return [
+        row | {"processes": row["processes"] * ranks, "size_bytes": row["size_bytes"] and row["size_bytes"] * sizes}
+        for row in rows
+    ]
+
+
+@pytest.mark.parametrize(("ranks", "sizes"), FACTORS)
+def test_sizes_and_ranks_of_another_unit(ranks: float, sizes: float) -> None:
+    """In elements, or threads: only the library's default has an absolute scale."""
+    rows = sound() + default_of(sound(seed=5))
+    assert units(rows) == []
+    (finding,) = units(moved(rows, ranks, sizes))
+    assert (finding.check, finding.where) == ("processes" if ranks != 1 else "sizes", "bcast default")
+    factor = f"{1 / (ranks * sizes):g}"
+    assert finding.found.startswith(f"with {factor} times the {'bytes' if ranks == 1 else 'ranks'}, the default runs")
+
+
+def units(rows: Rows) -> list[Finding]:
+    """Return the findings of this check alone."""
+    return list(other_units(Launches(rows).timed().medians()))
+
+
 @pytest.mark.parametrize("study", ["orfeo-thin", "orfeo-epyc"])
 def test_labels_of_other_authors_that_are_exchanged(study: str) -> None:
     """The algorithms that the default of Open MPI 4.1 runs at many numbers of ranks are found under another name."""
     reference_data()
-    project = Project()
-    rows, _ = read_all(project.study(study), project.context.catalogue)
     of: dict[tuple[str, str], Rows] = {}
-    for row in rows:
-        if "left_out" not in row:
-            of.setdefault((row["source"], row["collective"]), []).append(row)
+    for row in rows_of(study):
+        of.setdefault((row["source"], row["collective"]), []).append(row)
     known = {
         ("fantuzzi", "barrier"): {"recursive_doubling"}, ("fantuzzi", "bcast"): {"binary_tree", "linear"},
         ("mzampar", "bcast"): {"binary_tree", "binomial"}, ("zappia", "scatter"): {"binomial", "linear_nb"},
@@ -118,6 +143,23 @@ def test_labels_of_other_authors_that_are_exchanged(study: str) -> None:
             assert all({one, two} == set(finding.where.split(" ", 2)[2].split(" and ")) for finding in findings)
             tried += 1
     assert tried == (22 if study == "orfeo-thin" else 15)
+
+
+@pytest.mark.parametrize("study", ["orfeo-thin", "orfeo-epyc"])
+def test_data_of_other_authors_in_another_unit(study: str) -> None:
+    """Without another study of the machine."""
+    reference_data()
+    rows = rows_of(study)
+    assert units(rows) == []
+    for factors in FACTORS:
+        assert units(moved(rows, *factors)) != [], factors
+
+
+def rows_of(study: str) -> Rows:
+    """Return the rows of a study that it does not leave out."""
+    project = Project()
+    rows, _ = read_all(project.study(study), project.context.catalogue)
+    return [row for row in rows if "left_out" not in row]
 
 
 def accused(rows: Rows) -> list[Finding]:

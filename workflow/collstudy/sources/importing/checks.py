@@ -19,7 +19,7 @@ from collstudy.sources.importing.displaced import at_two_ranks, displaced, excha
 from collstudy.sources.importing.findings import Finding, percent
 from collstudy.sources.importing.labels import LARGE, SPREAD, growth, same_as_another
 from collstudy.sources.importing.mappings import no_effect, pairs_on_one_node, stayed_on_the_node
-from collstudy.sources.importing.of_default import exchanged_labels, not_forced
+from collstudy.sources.importing.of_default import exchanged_labels, not_forced, other_units
 from collstudy.sources.importing.outliers import flag_outliers, nan_medians, noise, outliers, slow_jobs
 from collstudy.sources.importing.printed import limits, resolution
 from collstudy.sources.importing.series import Launches, Series, Table, Values, series_of
@@ -78,8 +78,8 @@ def check(
         theirs = {name: Values.of_rows(of) if isinstance(of, list) else of for name, of in others.items()}
         studies = {name: values.reference_for(mine) for name, values in theirs.items() if name in same_machine}
         found += [
-            *same_as_another(table), *not_forced(table), *exchanged_labels(table), *growth(table, machine), *disagreement(table),
-            *stayed_on_the_node(table, machine), *no_effect(table, machine), *displaced(table, studies),
+            *same_as_another(table), *not_forced(table), *exchanged_labels(table), *other_units(table), *growth(table, machine),
+            *disagreement(table), *stayed_on_the_node(table, machine), *no_effect(table, machine), *displaced(table, studies),
             *other_studies(table, studies, machine), *at_two_ranks(table), *steps(table), *exchanged(table),
             *out_of_order(table), *slow_jobs(table), *files_disagree(timed),
             *launches_disagree(timed), *limits(timed), *resolution(timed), *_outside(timed), *_flat(table), *_capped(table),

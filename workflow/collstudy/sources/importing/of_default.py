@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -19,6 +20,11 @@ CHANGES_FROM = 1024
 #: Where the default runs an algorithm, their times differ by less than LIKE (median over at least LEAST_CELLS cells of a mapping;
 #: measured: 0.8 to 4.7 %, or, on noisy nodes, 8 to 30 %), those of others by at least CLEARLY times as much (measured: 3.1).
 LIKE, CLEARLY, LEAST_CELLS = 0.06, 3.0, 15
+#: Factors by which sizes and ranks may be wrong (elements, threads).
+SIZE_FACTORS, RANK_FACTORS = (1 / 8, 1 / 4, 1 / 2, 2, 4, 8), (1 / 2, 2)
+#: Minimum number of cells that contradict the sizes or ranks of a study, and how many times as many they are as the others (measured:
+#: never more than the others in sound data).
+CONTRADICTED, TIMES_AS_MANY = 10, 3
 #: Names of the decision tables that differ from those of the catalogue.
 OF_TABLE = {("bcast", "binary"): "binary_tree", ("bcast", "split_binary"): "split_binary_tree"}
 
@@ -102,3 +108,56 @@ def _chosen(collective: str, processes: Any, sizes: Any) -> list[str]:
         name = "" if row is None or row["parameters"] else row["algorithm"]
         found.append(OF_TABLE.get((collective, name), name))
     return found
+
+
+def other_units(table: Table) -> Iterator[Finding]:
+    """Find sizes and ranks of another unit: with some factor, the default runs the algorithms that Open MPI 4.1's tables name.
+
+    A cell tells if the tables name one algorithm for the given numbers and another one with the factor, and the default's time is
+    clearly that of one of them.
+    """
+    sources: dict[tuple[str, str], list[tuple[np.ndarray, dict[str, np.ndarray]]]] = {}
+    for default in table.series:
+        source, collective, algorithm, _, mapping = default
+        if algorithm == "default":
+            own = {
+                name[2]: table[name]
+                for name in table.series
+                if (*name[:2], *name[3:]) == (source, collective, "", mapping)
+            }
+            sources.setdefault((source, collective), []).append((own.pop("default"), own))
+    many = table.processes >= FROM_RANKS
+    for (source, collective), mappings in sources.items():
+        given = np.array(_chosen(collective, table.processes, table.sizes))
+        sized = any((~np.isnan(times) & (table.sizes > 0)).any() for times, _ in mappings)
+        factors = [("processes", factor) for factor in RANK_FACTORS] + [("sizes", f) for f in SIZE_FACTORS if sized]
+        found = []
+        for what, factor in factors:
+            ranks, sizes = (factor, 1) if what == "processes" else (1, factor)
+            moved = np.array(_chosen(collective, table.processes * ranks, table.sizes * sizes))
+            against, cells = (
+                sum(votes) for votes in zip(*(_votes(*one, given, moved, many) for one in mappings), strict=True)
+            )
+            if cells >= max(CONTRADICTED, TIMES_AS_MANY * against):
+                found.append((cells - against, what, factor, cells, against))
+        if found:
+            _, what, factor, cells, against = max(found)
+            yield Finding(
+                what, whole_series(source, collective, "default"),
+                f"with {factor:g} times the {'ranks' if what == 'processes' else 'bytes'}, the default runs the algorithms that the "
+                f"decision tables of Open MPI 4.1 name in {cells:,} cells, with those given in {against:,} (of the cells in which "
+                "these are different algorithms, to one of which its time is equal): they are of another unit, or this is the default "
+                "of another library",
+                "possible",
+            )  # fmt: skip
+
+
+def _votes(default: Any, own: dict[str, Any], given: Any, moved: Any, many: Any) -> tuple[int, int]:
+    """Return the number of cells in which the default's time is that of the *given* algorithm, and of the *moved* one, not of both."""
+    count = [0, 0]
+    for one, two in itertools.permutations(own, 2):
+        part = many & (given == one) & (moved == two)
+        off = [np.abs(default[part] / own[name][part] - 1) for name in (one, two)]
+        for index, (mine, other) in enumerate((off, off[::-1])):
+            count[index] += int(((mine < LIKE) & (other > CLEARLY * mine)).sum())
+    return count[0], count[1]
