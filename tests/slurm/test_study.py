@@ -69,6 +69,15 @@ def test_only_what_changed(two, cluster) -> None:
     assert "6 of 6 cells done, 0 failed" in study.collstudy("status").stdout
 
 
+def test_a_checkout_in_a_folder_with_a_blank(cluster, tmp_path: Path) -> None:
+    hosts_only(cluster)
+    study = SlurmStudy(cluster, tmp_path / "my study", launches=1, mappings="core")
+    python = study.folder / ".study" / "venv" / "bin" / "python"
+    process = study.start(MEASURED, snakemake=[str(python), "-m", "collstudy", "run", "--"])
+    assert process.wait(300) == 0, study.output() + study.logs()
+    study.assert_complete({}, 1)
+
+
 SAMPLED = """
 sampling: {rounds: 2, first_pct: 50, round_pct: 100, target_regret_pct: 0}
 analysis: {tuning: {}}

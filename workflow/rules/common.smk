@@ -2,6 +2,7 @@
 import functools
 import os
 import re
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 from snakemake.logging import logger
 from snakemake.settings.enums import Quietness
 from snakemake.settings.types import DeploymentMethod
+from snakemake_interface_executor_plugins.executors.real import RealExecutor
 
 # The checkout that contains this file, also if another workflow uses it as a module.
 BASE = Path(workflow.current_basedir.get_path_or_uri(secret_free=False)).parents[1]
@@ -39,6 +41,12 @@ from collstudy.project.studies import Project, opened, split_names
 from collstudy.store.store import Store
 from collstudy.study.document import read_yaml
 from snakemake_logger_plugin_collstudy import SlurmErrors
+
+# Snakemake does not quote the path of its Python in the command of a job, and the path of the checkout may have a blank.
+unquoted = RealExecutor.format_job_exec
+RealExecutor.format_job_exec = lambda *of: unquoted(*of).replace(
+    f"{sys.executable} -m snakemake", f"{shlex.quote(sys.executable)} -m snakemake"
+)
 
 # Jobs use the same Python as Snakemake.
 os.environ.update(
