@@ -233,7 +233,9 @@ def test_failed_rules_are_named_again_at_the_end(capsys: pytest.CaptureFixture[s
         shown = object.__new__(LogHandler)
         shown.__post_init__()
         job = {"jobid": 1, "rule_name": "decide_tuning", "log": ["logs/one.log"], "wildcards": {"study": "one"}}
-        error = record(event=LogEvent.JOB_ERROR, jobid=1)
+        # With the log of Slurm, which alone has the output of a job that died before its rule began.
+        log = ["logs/one.log", "logs/slurm/7.log"]
+        error = record(event=LogEvent.JOB_ERROR, jobid=1, rule_name="decide_tuning", log=log)
         for one in (
             record(event=LogEvent.JOB_INFO, **job),
             error,
@@ -245,7 +247,7 @@ def test_failed_rules_are_named_again_at_the_end(capsys: pytest.CaptureFixture[s
             shown.reminder.cancel()
         return capsys.readouterr().err.splitlines()
 
-    said = "decide_tuning failed; its output is in logs/one.log"
+    said = "decide_tuning failed; its output is in logs/one.log, logs/slurm/7.log"
     assert lines() == ["selecting algorithms for one", said]
     other = {"jobid": 2, "rule_name": "decide_tuning", "log": [], "wildcards": {"study": "two"}}
     assert lines(record(event=LogEvent.JOB_INFO, **other)) == [

@@ -62,7 +62,6 @@ class LogHandler(LogHandlerBase):
 
     def __post_init__(self) -> None:
         self.done: tuple[int, int] | None = None
-        self.jobs: dict[int, tuple[str, list[str]]] = {}
         self.figures: dict[int, Path] = {}
         self.failed: list[str] = []
         self.last = ""
@@ -106,7 +105,6 @@ class LogHandler(LogHandlerBase):
             return ""
         if event == LogEvent.JOB_INFO:
             said = record.__dict__
-            self.jobs[said["jobid"]] = (said["rule_name"], [str(path) for path in said["log"] or []])
             for path in map(Path, said.get("output") or []):
                 if path.parts[-2:] == ("figures", "index.csv"):
                     self.figures[said["jobid"]] = path.parent
@@ -122,9 +120,10 @@ class LogHandler(LogHandlerBase):
             return f"figures: {figures}/" if figures else ""
         if event == LogEvent.JOB_ERROR:
             self.silent.pop(record.__dict__["jobid"], None)
-            if record.__dict__.get("rule_name") in VERDICTS or INTERRUPTED.is_set():
+            if record.__dict__["rule_name"] in VERDICTS or INTERRUPTED.is_set():
                 return ""
-            rule, logs = self.jobs.get(record.__dict__["jobid"], (record.__dict__.get("rule_name", "a job"), []))
+            # A job that died before its rule began has written only to Slurm's log.
+            rule, logs = record.__dict__["rule_name"], record.__dict__["log"]
             why = said_by_slurm(record)
             where = f"; its output is in {', '.join(logs)}" if logs else ""
             self.failed.append(f"{rule} failed" + (f": {why}" if why else "") + where)
