@@ -8,6 +8,7 @@ Snakemake finds this module by its name (`snakemake --logger collstudy`, with wo
 from __future__ import annotations
 
 import logging
+import re
 import sys
 import threading
 import time
@@ -48,8 +49,11 @@ ITS_OWN = (
     "At least one job did not complete", "Nothing to be done", "SLURM run ID",
     "Updating checkpoint dependencies", "Touching output file", "Trying to restart job",
     "RuleException", "This was a dry-run", "The run involves checkpoint jobs", "Removing output files of failed job", "Using shell",
+    "Exception in run_job", "No SLURM account given", "No account was given", "Unable to guess SLURM account", "No job memory information",
 )  # fmt: skip
 
+#: Beginnings of the messages about a job that Slurm never had.
+REFUSED = ("SLURM sbatch failed", "Job submission failed")
 
 #: Set when Snakemake reports that there is nothing to do.
 NOTHING_TO_DO = threading.Event()
@@ -122,18 +126,18 @@ class LogHandler(LogHandlerBase):
             self.silent.pop(record.__dict__["jobid"], None)
             if record.__dict__["rule_name"] in VERDICTS or INTERRUPTED.is_set():
                 return ""
-            # A job that died before its rule began has written only to Slurm's log.
-            rule, logs = record.__dict__["rule_name"], record.__dict__["log"]
-            why = said_by_slurm(record)
-            where = f"; its output is in {', '.join(logs)}" if logs else ""
-            self.failed.append(f"{rule} failed" + (f": {why}" if why else "") + where)
-            return self.failed[-1]
+            why, logs = said_by_slurm(record), record.__dict__["log"]
+            text = f"{record.__dict__['rule_name']} failed" + (f": {why}" if why else "")
+            # A job that died before its rule began has written only to Slurm's log; one that was refused, to none.
+            text += f"; its output is in {', '.join(logs)}" if logs and not why.startswith(REFUSED) else ""
+            self.failed.append(text)
+            return text
         text = record.getMessage() if record.msg else ""
         if text.startswith("Nothing to be done"):
             NOTHING_TO_DO.set()
         if text.startswith("Exiting because a job execution failed"):
             # Lines of other jobs may have been printed since; then repeat the failures.
-            return "" if self.failed == [self.last] else "\n".join(self.failed)
+            return "" if set(self.failed) == {self.last} else "\n".join(dict.fromkeys(self.failed))
         if text.startswith("Will exit after finishing currently running jobs (scheduler)"):
             # Snakemake was sent SIGTERM; it says this again whenever a job ends.
             said, self.ending = self.ending, True
@@ -192,7 +196,8 @@ def said_by_slurm(record: logging.LogRecord) -> str:
     if getattr(record, "event", None) != LogEvent.JOB_ERROR:
         return ""
     text = record.__dict__.get("rule_msg") or ""
-    return " ".join(text.partition("    sbatch call:")[0].split()) if text.startswith("SLURM") else ""
+    text = re.split("    sbatch call:|For further error details", text)[0]
+    return " ".join(text.split()) if text.startswith(("SLURM", *REFUSED)) else ""
 
 
 def _measuring(inputs: Iterable[object]) -> str:
