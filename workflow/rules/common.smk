@@ -48,6 +48,15 @@ RealExecutor.format_job_exec = lambda *of: unquoted(*of).replace(
     f"{sys.executable} -m snakemake", f"{shlex.quote(sys.executable)} -m snakemake"
 )
 
+# The plugin for Slurm would exclude all nodes of a job from later jobs if one of them died. Slurm itself avoids nodes that are down.
+if "snakemake_executor_plugin_slurm" in sys.modules:
+    import snakemake_executor_plugin_slurm as slurm
+
+    submitting = slurm.get_submit_command
+    slurm.get_submit_command = lambda *of, **how: submitting(
+        *of, **{**how, "failed_nodes": None}
+    )
+
 # Jobs use the same Python as Snakemake.
 os.environ.update(
     PATH=os.pathsep.join(

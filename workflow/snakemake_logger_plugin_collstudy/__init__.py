@@ -50,6 +50,7 @@ ITS_OWN = (
     "Updating checkpoint dependencies", "Touching output file", "Trying to restart job",
     "RuleException", "This was a dry-run", "The run involves checkpoint jobs", "Removing output files of failed job", "Using shell",
     "Exception in run_job", "No SLURM account given", "No account was given", "Unable to guess SLURM account", "No job memory information",
+    "The following nodes failed",
 )  # fmt: skip
 
 #: Beginnings of the messages about a job that Slurm never had.
@@ -196,7 +197,7 @@ def said_by_slurm(record: logging.LogRecord) -> str:
     if getattr(record, "event", None) != LogEvent.JOB_ERROR:
         return ""
     text = record.__dict__.get("rule_msg") or ""
-    text = re.split("    sbatch call:|For further error details", text)[0]
+    text = re.split("    sbatch call:|Failed nodes will|For further error details", text)[0]
     return " ".join(text.split()) if text.startswith(("SLURM", *REFUSED)) else ""
 
 
