@@ -9,6 +9,7 @@ import re
 import shutil
 import struct
 import subprocess
+import time
 from array import array
 from collections import Counter
 from pathlib import Path
@@ -166,8 +167,24 @@ def test_a_program_with_sessions_runs_untraced(program: Path, tmp_path: Path) ->
 
 def test_several_programs_in_one_run_are_refused(program: Path, tmp_path: Path) -> None:
     must(trace(tmp_path / "ranks", 2, "sh", "-c", f"{program} freed && {program} between"))
-    with pytest.raises(StudyError, match="the command runs several MPI programs one after the other"):
+    with pytest.raises(StudyError, match="the command runs several MPI programs, one after the other or"):
         rows_of(tmp_path / "ranks", 2, tmp_path)
+
+
+def test_ranks_that_their_launcher_does_not_connect_are_refused_and_run_to_their_end(tmp_path: Path) -> None:
+    """As by srun without its option --mpi: each process is rank 0. The second must not cut off the file that the first one writes."""
+    program, ranks = compiled("tuned", tmp_path), tmp_path / "ranks"
+    ranks.mkdir()
+    traced = {"LD_PRELOAD": str(library().build / "trace" / "libcolltrace.so"), "COLLTRACE_FOLDER": str(ranks)}
+    environment = mpi_environment() | traced
+    first = subprocess.Popen([program, "quiet", "8", "1000"], env=environment)
+    while not list(ranks.iterdir()):
+        assert first.poll() is None
+        time.sleep(0.01)
+    must(finish([program, "plain", "8", "1"], env=environment))
+    assert first.wait(60) == 0
+    with pytest.raises(StudyError, match=r"or each rank on its own \(srun without"):
+        rows_of(ranks, 1, tmp_path)
 
 
 def test_a_file_that_was_cut_off_is_a_partial_trace(copied: Path, tmp_path: Path) -> None:

@@ -167,8 +167,8 @@ def rank_files(folder: Path, ranks: int) -> list[RankFile]:
     """Return the trace files of all ranks. Raises StudyError if one is missing, or belongs to another run or program."""
     if (folder / "several").exists():
         raise StudyError(
-            "the command runs several MPI programs one after the other, of which only the last one left its trace: "
-            "run each one separately"
+            "the command runs several MPI programs, one after the other or each rank on its own (srun without the option --mpi of the "
+            "program's library, or the launcher of another library): trace a command that runs one program"
         )
     files = []
     for rank in range(ranks):

@@ -90,10 +90,13 @@ void trace_open(int rank, int size) {
         give_up(folder);
         return;
     }
-    /* A rank may run several programs one after the other (sh -c). */
-    if (access(path, F_OK) == 0)
+    /* A rank may run several programs one after the other (sh -c), and a launcher that does not connect its ranks
+     * starts several ranks 0. Only the first one is traced: truncating its file would kill it. */
+    trace.file = open(path, O_RDWR | O_CREAT | O_EXCL, 0644);
+    if (trace.file < 0 && errno == EEXIST) {
         trace_mark("several");
-    trace.file = open(path, O_RDWR | O_CREAT | O_TRUNC, 0644);
+        return;
+    }
     Header header = {.magic = TRACE_MAGIC, .version = TRACE_VERSION, .record_bytes = sizeof(Record), .rank = rank};
     header.size = size;
     header.started = (int64_t)time(NULL);
