@@ -28,7 +28,8 @@ select_points <- function(parts, round, rules, study) {
   totals <- map_dbl(costs, "total")
   left <- rules$budget_node_s - sum(map_dbl(parts, "spent"))
   share <- (if (round == 1) rules$first_pct else rules$round_pct) / 100
-  done <- left <= 0 || round > 2 && expected_regret_pct(parts) <= rules$target_regret_pct
+  # Without a point whose measurement did not fail, the total is 0.
+  done <- left <= 0 || sum(totals) == 0 || round > 2 && expected_regret_pct(parts) <= rules$target_regret_pct
   map(seq_along(parts), function(i) {
     part <- parts[[i]]
     limit <- min(share * totals[i], left * totals[i] / sum(totals))

@@ -45,6 +45,15 @@ test_that("what was not selected does not reach the choice of points", {
   expect_identical(run(truth), selected)
 })
 
+test_that("nothing is selected if the measurement of every point failed", {
+  rows <- noisy_grid()$medians |>
+    dplyr::filter(collective == "bcast") |>
+    dplyr::mutate(nodes = 1, calls = 10, usable = FALSE, latency_us = NA_real_)
+  rules <- list(first_pct = 5, round_pct = 5, target_regret_pct = 0, budget_node_s = 60, startup_s = 1)
+  selected <- collanalysis:::select_points(list(collanalysis:::sampling_part(rows)), 2, rules, noisy_grid()$study)
+  expect_equal(nrow(selected[[1]]), 0)
+})
+
 test_that("one point is one launch; neighbouring sizes share one", {
   expect_equal(launch_of(matrix(c(1, 2, 3), 1)), 1)
   expect_equal(launch_of(rbind(c(1, 2, 3), c(1, 2, 4), c(1, 3, 5))), c(1, 1, 2))
