@@ -250,7 +250,8 @@ def test_a_job_that_ends_soon_does_not_retry_what_may_hang(checkout: Checkout, m
     assert isinstance(hung, Cell)
     store.write(hung, Record(failure={"reason": "time limit: not finished after 60 s", "log": "", "time": ""}), None)
     place = runner.allocation(block.machine, 1)
-    for minutes, failed in ((0.5, {hung.label: "time limit: not finished after 60 s"}), (60, {})):
+    why = "time limit: not finished after 60 s (not retried: it may take 1 min 0 s, and Slurm ends the job before)"
+    for minutes, failed in ((0.5, {hung.label: why}), (60, {})):
         end = datetime.datetime.now() + datetime.timedelta(minutes=minutes)
         monkeypatch.setattr(runner, "allocation", lambda *_, end=end: replace(place, end=end))
         assert run_block(block, store.results, checkout.folder / "log") == failed

@@ -97,10 +97,12 @@ class BlockRunner:
         if self.place.end is None or None in failures:
             return False
         rest_s = (self.place.end - datetime.datetime.now()).total_seconds()
-        if rest_s > sum(limit_s(task.work, self.block.machine) for task in tasks):
+        limit = sum(limit_s(task.work, self.block.machine) for task in tasks)
+        if rest_s > limit:
             return False
         for task, failure in zip(tasks, failures, strict=True):
-            self.failed[task.work.digest] = failure["reason"] if failure else ""
+            said = f" (not retried: it may take {clock(limit)}, and Slurm ends the job before)"
+            self.failed[task.work.digest] = failure["reason"] + said if failure else ""
         return True
 
     def failures(self) -> Iterator[tuple[str, str]]:
