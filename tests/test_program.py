@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import shlex
 import subprocess
 import sys
@@ -11,6 +12,8 @@ from types import SimpleNamespace
 
 import pytest
 from collstudy.base.paths import SETUP
+from collstudy.launch import trace
+from collstudy.launch.execute import allocation
 from collstudy.launch.openmpi import library
 from collstudy.launch.ran import launcher_of
 from collstudy.launch.toolchain import identify, mpi_environment, versions
@@ -277,6 +280,19 @@ def test_arguments_reach_the_program_as_they_were_typed(user: Checkout, folder: 
     assert done.returncode == 2 and done.stderr == "error: command and folder must be UTF-8\n", done.stderr
 
 
+def test_ranks_on_another_computer_than_the_cells_are_refused(
+    user: Checkout, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a login node, in an allocation or with a host file."""
+    must(write(user, folder, "--name", "far", "--", library().mpirun, "-n", "2", "./tuned", "plain", "8", "1"))
+    traced = Project(user.folder / "config").source("tune-far").trace
+    here = platform.node().split(".")[0]
+    monkeypatch.setattr(trace.system, "node", lambda: "login")
+    with open(tmp_path / "log", "w") as log:
+        about = trace.trace(traced, allocation(traced.machine, 1), tmp_path, log)
+    assert about["failure"].startswith(f"the ranks ran on {here}, but machine this-machine"), about["failure"]
+
+
 def test_a_tuning_file_in_the_environment_is_refused_and_the_study_stays(
     user: Checkout, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -395,13 +411,24 @@ def test_a_library_without_known_algorithms_is_told_from_a_quiet_program(
     assert trial.why_not(tuner, None, []).startswith(f"No tuning file: {reason}")
 
 
-def test_collectives_without_alternatives_are_named() -> None:
+def test_cells_that_all_failed_are_not_said_to_be_as_good_as_the_default(tmp_path: Path) -> None:
+    document = {"program": {}, "collectives": {"bcast": {}}}
+    tuner = SimpleNamespace(document=document, source=SimpleNamespace(used=[]), folder=tmp_path, mpi="openmpi")
+    (tmp_path / "cells.csv").write_text(
+        "collective,status,reason\nbcast,failed,crash: exit status 1\nprogram,measured,\n"
+    )
+    expected = "No tuning file: all measurements for the program failed, the first one by: crash: exit status 1."
+    assert trial.why_not(tuner, None, []) == expected
+
+
+def test_collectives_without_alternatives_are_named(tmp_path: Path) -> None:
     used = [
         account_row("2", "8", name, gain_pct=gain)
         for name, gain in (("bcast", "1"), ("alltoall", "7"), ("scan", "0.01"))
     ]
     document = {"program": {}, "collectives": {"bcast": {}}}
-    tuner = SimpleNamespace(document=document, source=SimpleNamespace(used=used, ordered=False), mpi="mpich")
+    source = SimpleNamespace(used=used, ordered=False)
+    tuner = SimpleNamespace(document=document, source=source, folder=tmp_path, mpi="mpich")
     reason = "No tuning file: the library's default is the best for the measured cells of the program, or within noise of it."
     assert trial.why_not(tuner, None, []) == (
         f"{reason} Not measured, because mpich has no known algorithms to choose from, or no benchmark: alltoall (at most 7 %)."

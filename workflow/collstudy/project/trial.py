@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
-from collstudy.base.files import to_csv, write_atomically
+from collstudy.base.files import read_csv, to_csv, write_atomically
 from collstudy.launch import ran
 from collstudy.project.tuner import Tuner
 from collstudy.sources.program import LITTLE_PCT, REDUCTIONS, gains_of
@@ -112,6 +112,9 @@ def why_not(tuner: Tuner, trial: TrialSource | None, judged: list[dict[str, Any]
             "No tuning file: the program spends too little time in blocking collectives; ideal (zero-cost) ones would save less than "
             f"{program['worth_pct']:g} % of its run time."
         )
+    cells = [row for row in read_csv(tuner.folder / "cells.csv") if row["collective"] != "program"]
+    if cells and all(row["status"] == "failed" for row in cells):
+        return f"No tuning file: all measurements for the program failed, the first one by: {cells[0]['reason']}."
     if trial is None:
         return (
             "No tuning file: the library's default is the best for the measured cells of the program, or within noise of it."
