@@ -6,14 +6,18 @@ import datetime
 import os
 import signal
 import subprocess
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from collstudy.base.errors import StudyError
-from collstudy.launch import runner, slurm_env
+from collstudy.launch import execute, runner, slurm_env
 from collstudy.launch.execute import Allocation
+from collstudy.launch.launches import Launches
 from collstudy.plan.blocks import Block
 from collstudy.study.config import Configuration
+from collstudy.study.placement import Core
 from conftest import ROOT
 
 RECORDED = (Path(__file__).parent / "data" / "slurm" / "scontrol-show-job-22.05.txt").read_text()
@@ -105,7 +109,42 @@ def test_a_job_number_that_was_left_over_is_recognised(monkeypatch):
     answer = subprocess.CompletedProcess([], 0, RECORDED, "")
     monkeypatch.setattr(slurm_env.subprocess, "run", lambda *_, **__: answer)
     assert slurm_env.current_job({"SLURM_JOB_ID": "3"}, "thin001.cluster") is not None
-    assert slurm_env.current_job({"SLURM_JOB_ID": "3"}, "login") is None
+    assert slurm_env.current_job({"SLURM_JOB_ID": "3", "SLURM_SUBMIT_HOST": "login"}, "login") is None
+
+
+def test_the_shell_of_salloc_is_in_its_job(monkeypatch):
+    """It runs where salloc was started, unless the site says otherwise."""
+    answer = subprocess.CompletedProcess([], 0, RECORDED.replace("BatchFlag=1", "BatchFlag=0"), "")
+    monkeypatch.setattr(slurm_env.subprocess, "run", lambda *_, **__: answer)
+    environment = {"SLURM_JOB_ID": "3", "SLURM_SUBMIT_HOST": "login.cluster"}
+    assert slurm_env.current_job(environment, "login") is not None
+    assert slurm_env.current_job(environment, "other") is None
+
+
+def test_cells_of_this_computer_do_not_run_on_the_nodes_of_a_job(monkeypatch):
+    """As in an allocation on a login node; a program is started as the user would."""
+    monkeypatch.setenv("SLURM_JOB_ID", "3")
+    place = execute.allocation(Configuration(ROOT / "config").machine("this-machine"), 1)
+    assert "SLURM_JOB_ID" not in place.environment and place.users["SLURM_JOB_ID"] == "3"
+
+
+def test_ranks_of_a_program_fill_cores_not_threads(monkeypatch):
+    job = slurm_env.parse_job(RECORDED)
+    monkeypatch.setattr(execute, "current_job", lambda *_: replace(job, cpus=(48, 48)))
+    monkeypatch.setattr(execute, "describe_nodes", lambda *_: {})
+    place = execute.allocation(Configuration(ROOT / "config").machine("orfeo-thin-slurm"), 2)
+    assert place.environment["SLURM_TASKS_PER_NODE"] == "48(x2)"
+    assert place.users["SLURM_TASKS_PER_NODE"] == "24(x2)"
+
+
+def test_more_ranks_than_processors_are_one_sentence():
+    machine = Configuration(ROOT / "config").machine("orfeo-thin-slurm")
+    facts = {"slurm": {"job": "3", "cpus": [24, 1]}}
+    launches = object.__new__(Launches)
+    launches.machine, launches.place = machine, Allocation(["thin001", "thin002"], {}, facts)
+    cores = [Core((node, core), node, core) for node in (0, 1) for core in (0, 1)]
+    with pytest.raises(StudyError, match="Slurm job 3 has 1 processor on thin002, but 2 ranks are placed there"):
+        launches._placement(SimpleNamespace(place=lambda _: cores))
 
 
 def test_without_scontrol_the_message_says_so(tmp_path):

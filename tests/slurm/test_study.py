@@ -78,6 +78,20 @@ def test_a_checkout_in_a_folder_with_a_blank(cluster, tmp_path: Path) -> None:
     study.assert_complete({}, 1)
 
 
+def test_in_the_shell_of_salloc_on_the_login_node(cluster, tmp_path: Path) -> None:
+    """The block runs on the nodes of the job; files for its ranks are not in a folder that only the login node has."""
+    hosts_only(cluster)
+    study = SlurmStudy(cluster, tmp_path / "study", launches=1, mappings="core")
+    study.checkout.write("config/studies/two.yaml", study.study.replace("processes: [4]", "nodes: [1], processes: [4]"))
+    study.environment["TMPDIR"] = "/dev/shm"
+    command = ["salloc", "-N", "1", "--exclusive", sys.executable, "-m", "snakemake", "--cores", "1", "--", MEASURED]
+    with open(study.folder / "output", "w") as output:
+        options = {"stdout": output, "stderr": output, "cwd": study.folder, "env": study.environment}
+        assert cluster.popen(command, **options).wait(300) == 0, study.output() + study.logs()
+    study.assert_complete({}, 1)
+    assert {one["provenance"]["slurm"]["job"] for cell in study.launches().values() for one in cell}
+
+
 SAMPLED = """
 sampling: {rounds: 2, first_pct: 50, round_pct: 100, target_regret_pct: 0}
 analysis: {tuning: {}}
@@ -315,6 +329,8 @@ def test_a_program_is_tuned_on_two_nodes(two, cluster, tmp_path: Path) -> None:
     study.run("--config", f"studies={name}", limit_s=900)
     results = study.folder / "results" / name
     # The trace, the runs of the program and the cells all run in jobs on both nodes.
+    (about,) = (study.folder / "results" / "traces").glob("*/about.json")
+    assert json.loads(about.read_text())["trace"]["hosts"] == cluster.nodes
     assert {row["nodes"] for row in csv_rows(results / "cells.csv")} == {"2"}
     submitted = [job["id"] for job in study.jobs()]
     measured = {one["provenance"]["slurm"]["job"] for cell in study.launches().values() for one in cell}

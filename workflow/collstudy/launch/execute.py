@@ -17,7 +17,13 @@ from typing import Any, NamedTuple, TextIO
 
 from collstudy.base.errors import StudyError
 from collstudy.launch import programs
-from collstudy.launch.slurm_env import current_job, describe_nodes, launcher_environment
+from collstudy.launch.slurm_env import (
+    clean_environment,
+    compress_counts,
+    current_job,
+    describe_nodes,
+    launcher_environment,
+)
 from collstudy.launch.toolchain import mpi_environment
 from collstudy.study.machines import Machine
 
@@ -50,12 +56,17 @@ class Crashed(LaunchFailed):
 
 @dataclass(frozen=True)
 class Allocation:
-    """The hosts of a block, the environment for launchers there, facts about the hosts, and the end of the Slurm job, if it has one."""
+    """The hosts of a block, the environment for launchers there, facts about the hosts, and the end of the Slurm job, if it has one.
+
+    On this computer launchers get none of the variables of a Slurm job, with which they would start the ranks on its nodes. The command
+    of a user's program has another environment (`users`): on this computer it gets all variables.
+    """
 
     hosts: list[str]
     environment: dict[str, str]
     facts: dict[str, Any]
     end: datetime.datetime | None = None
+    users: dict[str, str] | None = None
 
 
 def allocation(machine: Machine, nodes: int) -> Allocation:
@@ -64,7 +75,8 @@ def allocation(machine: Machine, nodes: int) -> Allocation:
     state = {here: {"kernel": platform.release(), **processor_state()}}
     if machine.kind != "slurm":
         hosts = [here] if machine.emulated_nodes == 1 else [f"emulated{i}" for i in range(machine.emulated_nodes)]
-        return Allocation(hosts[:nodes], mpi_environment(), {"nodes": state})
+        own = mpi_environment(clean_environment(os.environ))
+        return Allocation(hosts[:nodes], own, {"nodes": state}, None, mpi_environment())
     job = current_job(os.environ, here)
     if job is None:
         raise StudyError(
@@ -77,7 +89,10 @@ def allocation(machine: Machine, nodes: int) -> Allocation:
     environment = mpi_environment(launcher_environment(os.environ, job))
     slurm = {"job": job.id, "partition": job.partition, "cpus": list(job.cpus[:nodes])}
     described = describe_nodes(hosts, environment) or state
-    return Allocation(hosts, environment, {"slurm": slurm, "nodes": described}, job.end)
+    # Slurm may count threads as processors: the ranks of a program fill the cores of a node, like those of the cells, before the next.
+    cores = compress_counts(tuple(min(count, machine.cores_per_node) for count in job.cpus))
+    users = environment | {"SLURM_TASKS_PER_NODE": cores}
+    return Allocation(hosts, environment, {"slurm": slurm, "nodes": described}, job.end, users)
 
 
 class Ended(NamedTuple):

@@ -7,6 +7,7 @@ import re
 import shlex
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from collstudy.base.clock import now
 from collstudy.base.digests import file_digest
 from collstudy.base.errors import StudyError
 from collstudy.launch import openmpi, output, programs
+from collstudy.launch.bindings import short
 from collstudy.launch.execute import KEPT_ENVIRONMENT, Allocation, Ended, LaunchFailed, execute, spawn
 from collstudy.launch.launchers import launcher_of
 from collstudy.launch.rulesfile import rules_file
@@ -25,6 +27,7 @@ from collstudy.launch.toolchain import Mpi, chosen, installed, source_version, s
 from collstudy.plan.blocks import Block
 from collstudy.study.cells import Cell, variable
 from collstudy.study.names import APPLICATIONS, POINT_TO_POINT
+from collstudy.study.placement import Core
 from collstudy.study.selection import Library, Rules
 from collstudy.study.traces import Run
 from collstudy.study.work import Work
@@ -52,7 +55,7 @@ class Launches:
     def prove(self, cells: list[Cell], scratch: Path) -> list[dict[str, Any]]:
         """Verify a cell, or cells that share a launch."""
         cell, machine, hosts = cells[0], self.machine, self.place.hosts
-        placement = cell.place(machine)
+        placement = self._placement(cell)
         with tempfile.TemporaryDirectory(prefix=".proof-", dir=self._shared(cell.nodes, scratch).resolve()) as name:
             launcher, folder = launcher_of(cell), Path(name)
             command = launcher.proof_command(machine, cell, placement, folder, hosts)
@@ -76,7 +79,7 @@ class Launches:
     ) -> list[dict[str, Any] | Exception]:
         """Launch a cell, or cells that share a launch; return for each its launch record or the exception that describes the problem."""
         cell = cells[0]
-        command = launcher_of(cell).prepare(self.machine, cell, cell.place(self.machine), scratch, self.place.hosts)
+        command = launcher_of(cell).prepare(self.machine, cell, self._placement(cell), scratch, self.place.hosts)
         if cell.collective not in APPLICATIONS:
             command += ["-f"] * (cell.collective not in POINT_TO_POINT) + ["-w"] * cell.windows
             command += ["-s", f"{cell.spread_us:g}"] if cell.spread_us and not cell.shares_start else []
@@ -112,9 +115,22 @@ class Launches:
         about = self._provenance(timed.command, timed.environment, started, timed.seconds, timed.ended, order)
         return {"launch": number, "samples": [timed.sample], "ran": timed.ran, "provenance": about}
 
+    def _placement(self, cell: Cell) -> list[Core]:
+        """Return the core of each rank. Raises StudyError if the Slurm job has fewer processors on a node than ranks are placed there."""
+        placement = cell.place(self.machine)
+        slurm = self.place.facts.get("slurm", {})
+        for node, ranks in Counter(core.node for core in placement).items() if slurm and self.machine.bound else ():
+            if ranks > (cpus := slurm["cpus"][node]):
+                raise StudyError(
+                    f"Slurm job {slurm['job']} has {cpus} processor{'s' * (cpus != 1)} on {self.place.hosts[node]}, but {ranks} ranks are "
+                    "placed there: allocate whole nodes (salloc --exclusive)"
+                )
+        return placement
+
     def _shared(self, nodes: int, scratch: Path) -> Path:
-        """Return a folder that all ranks can write to: *scratch*, or the results folder if a Slurm block has several nodes."""
-        return self.results if self.machine.kind == "slurm" and nodes > 1 else scratch
+        """Return a folder that all ranks can write to: *scratch*, or the results folder if ranks of a Slurm job run on other nodes."""
+        hosts = {short(host) for host in self.place.hosts[:nodes]}
+        return self.results if self.machine.kind == "slurm" and hosts != {short(platform.node())} else scratch
 
     def _environment(self, cell: Cell, scratch: Path) -> dict[str, str]:
         chosen = dict(cell.selection.library)

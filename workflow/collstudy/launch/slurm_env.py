@@ -31,7 +31,7 @@ KEPT = re.compile(
 
 @dataclass(frozen=True)
 class Job:
-    """A running job; `cpus` is the number of allocated processors on each of its `nodes`."""
+    """A running job; `cpus` is the number of allocated processors on each of its `nodes`, `batch` is False for salloc and srun."""
 
     id: str
     state: str
@@ -39,6 +39,7 @@ class Job:
     cpus: tuple[int, ...]
     partition: str
     end: datetime.datetime | None
+    batch: bool = True
 
     @property
     def node_list(self) -> str:
@@ -129,13 +130,15 @@ def parse_job(text: str) -> Job:
         cpus=tuple(processors.get(node, 1) for node in nodes),
         partition=fields.get("Partition", ""),
         end=None if end in ("Unknown", "NONE", "N/A") else datetime.datetime.fromisoformat(end),
+        batch=fields.get("BatchFlag") != "0",
     )
 
 
 def current_job(environment: Mapping[str, str], host: str) -> Job | None:
     """Ask Slurm for the job of this process; return None outside a job.
 
-    A stale job number counts as outside: that job is not running, or not on *host*.
+    A stale job number counts as outside: that job is not running, or *host* is neither one of its nodes nor where salloc was started,
+    whose commands usually run there.
     """
     number = environment.get("SLURM_JOB_ID") or environment.get("SLURM_JOBID")
     if not number:
@@ -158,9 +161,8 @@ def current_job(environment: Mapping[str, str], host: str) -> Job | None:
     if done.returncode != 0:
         raise StudyError(f"scontrol show job {number}: {done.stderr.strip() or done.stdout.strip()}")
     job = parse_job(done.stdout)
-    if job.state not in ("RUNNING", "COMPLETING") or host.split(".")[0] not in {
-        node.split(".")[0] for node in job.nodes
-    }:
+    hosts = job.nodes if job.batch else (*job.nodes, environment.get("SLURM_SUBMIT_HOST", ""))
+    if job.state not in ("RUNNING", "COMPLETING") or host.split(".")[0] not in {name.split(".")[0] for name in hosts}:
         return None
     return job
 

@@ -16,6 +16,7 @@ from collstudy.base.commands import ask
 from collstudy.base.digests import file_digest
 from collstudy.base.errors import StudyError
 from collstudy.launch import tracefile
+from collstudy.launch.bindings import short
 from collstudy.launch.execute import KEPT_ENVIRONMENT, Allocation, LaunchFailed, execute
 from collstudy.launch.openmpi import OVERSUBSCRIBED, library
 from collstudy.launch.ran import launcher_of, preloading, ranks_in, users_own, with_variables
@@ -95,7 +96,7 @@ def trace(trace: Trace, place: Allocation, stage: Path, log: TextIO) -> dict[str
         work.mkdir(exist_ok=True)
         ranks.mkdir()
         command, settings = trace_command(trace, ranks)
-        environment = {**place.environment, **settings}
+        environment = {**(application.folder and place.users or place.environment), **settings}
         limit_s = application.limit_s or machine.launch_time_limit_s
         started, clock = time.strftime("%Y-%m-%dT%H:%M:%S%z"), time.monotonic()
         try:
@@ -119,6 +120,12 @@ def trace(trace: Trace, place: Allocation, stage: Path, log: TextIO) -> dict[str
             # A program that spawns ranks may also make the launcher fail, for lack of cores: then report the spawning.
             failure = "" if (ranks / "spawned").exists() else failure
             failure = failure or (str(problem) if application.folder else f"trace: {problem}")
+    others = sorted({short(host) for host in table.get("hosts", ())} - {short(system.node())})
+    if machine.kind == "local" and machine.emulated_nodes == 1 and others:
+        failure = failure or (
+            f"the ranks ran on {', '.join(others)}, but machine {machine.name}, on which the collectives would be measured, is this "
+            f"computer ({system.node()}): use a machine of kind slurm (./study probe NAME drafts its file)"
+        )
     if table and not table["complete"]:
         failure = failure or "trace: " + "; ".join(table["problems"][:3])
     provenance = {

@@ -7,11 +7,13 @@ functions that report their names.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import tempfile
 from collections.abc import Iterable, Sequence
 
 from collstudy.launch.openmpi import FORCED_COMPONENTS, component_of
+from collstudy.launch.slurm_env import clean_environment
 from collstudy.launch.toolchain import Mpi
 
 ASK_LIMIT_S = 60
@@ -28,7 +30,11 @@ def can_ask(mpi: Mpi, collective: str) -> bool:
 def without_choices(mpi: Mpi) -> dict[str, str]:
     """Return the library's environment without variables that select algorithms, so that only the file is checked."""
     chosen = ("OMPI_MCA_coll", "MPIR_CVAR_", "I_MPI_ADJUST_")
-    return {key: value for key, value in mpi.environment().items() if not key.startswith(chosen)}
+    return {
+        key: value
+        for key, value in mpi.environment(clean_environment(os.environ)).items()
+        if not key.startswith(chosen)
+    }
 
 
 def ask(mpi: Mpi, arguments: Sequence[str], collective: str, questions: Iterable[Question]) -> dict[Question, str]:
