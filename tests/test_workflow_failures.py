@@ -242,6 +242,23 @@ def test_why_slurm_refuses_a_job_is_printed(
     assert "sbatch call" not in done.stderr and "Traceback" not in done.stderr
 
 
+def test_a_preempted_job_is_submitted_again(checkout: Checkout) -> None:
+    """Snakemake's plugin would wait for ever for Slurm to resume a job that was submitted with --no-requeue."""
+    machine = "kind: slurm\nlabel: Theirs\nlike: thin\nmpi: openmpi\nslurm: {partition: THIN}\n"
+    checkout.write("config/machines/theirs.yaml", machine)
+    checkout.write("config/studies/tiny.yaml", TINY.replace("machine: thin", "machine: theirs"))
+    checkout.program("sbatch", "#!/bin/sh\necho job >> jobs\nwc -l < jobs\n")
+    checkout.program("squeue", '#!/bin/sh\nfor job in 1 2; do echo "$job|PREEMPTED"; done\n')
+    checkout.program("scontrol", "#!/bin/sh\necho 'MinJobAge = 3600 sec'\n")
+    for name in ("sacct", "sinfo"):
+        checkout.program(name, "#!/bin/sh\n")
+    environment = {**os.environ, "PYTHONPATH": str(checkout.folder / "workflow"), **checkout.first_on_path}
+    arguments = ["--profile", "profiles/slurm", MEASURED]
+    done = finish([*RUN, *arguments], cwd=checkout.folder, env=environment, timeout=120)
+    assert done.returncode == 1 and (checkout.folder / "jobs").read_text().count("job") == 2
+    assert "We leave it to SLURM" not in done.stderr and "measure_block failed: SLURM-job '2' failed" in done.stderr
+
+
 def test_failed_rules_are_named_again_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:
     def record(text: str = "", **fields: object) -> logging.LogRecord:
         return logging.makeLogRecord({"msg": text, "levelno": logging.ERROR, **fields})

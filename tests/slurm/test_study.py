@@ -338,5 +338,6 @@ def test_a_program_is_tuned_on_two_nodes(two, cluster, tmp_path: Path) -> None:
     judged = {row["part"]: row["verdict"] for row in csv_rows(results / "tables" / "tuning-judged.csv")}
     assert judged == {"whole": "faster", "collectives": "faster"}
     ran = {row["file"]: row["algorithm"] for row in csv_rows(results / "tables" / "tuning-ran.csv")}
-    assert ran["default"] == "pipeline[segment 512]" and ran["tuned"] not in ("", ran["default"])
+    # coll/han broadcasts between and within the nodes.
+    assert ran["default"].startswith("pipeline[segment 512]") and ran["tuned"] not in ("", ran["default"])
     assert "openmpi-core-n2.rules" in (results / "tuning" / "result.txt").read_text()

@@ -56,6 +56,17 @@ if "snakemake_executor_plugin_slurm" in sys.modules:
     slurm.get_submit_command = lambda *of, **how: submitting(
         *of, **{**how, "failed_nodes": None}
     )
+    querying = slurm.query_job_status
+
+    async def query_job_status(*of):
+        """Return the states of jobs. A preempted job has ended, unless Slurm may requeue it: the plugin would wait for it for ever."""
+        states, seconds = await querying(*of)
+        if states and not workflow.executor_settings.requeue:
+            ended = {"PREEMPTED": "CANCELLED"}
+            states = {job: ended.get(state, state) for job, state in states.items()}
+        return states, seconds
+
+    slurm.query_job_status = query_job_status
 
 # Jobs use the same Python as Snakemake.
 os.environ.update(
