@@ -70,10 +70,11 @@ def found(
     others: dict[str, Rows] | None = None,
     problems: dict[str, int] | None = None,
     same_machine: tuple[str, ...] = (),
+    mpi: str = "unknown",
 ) -> dict[str, list[Finding]]:
     """Return the findings by check."""
     by_check: dict[str, list[Finding]] = {}
-    for finding in checks.check(rows, problems or {}, MACHINE, others or {}, same_machine):
+    for finding in checks.check(rows, problems or {}, MACHINE, others or {}, same_machine, mpi):
         by_check.setdefault(finding.check, []).append(finding)
     return by_check
 

@@ -130,7 +130,9 @@ class ImportedSource(Source):
         """Return the findings of all checks, and the agreement between sources for one machine."""
         rows, account = self.every
         same = {study.name for study in self.others() if study.machine.name == self.study.machine.name}
-        findings = checks.check(rows, account["problems"], self.study.machine, self._compared(rows), same)
+        assert isinstance(self.study.source, Imported)
+        mpi = self.study.source.mpi
+        findings = checks.check(rows, account["problems"], self.study.machine, self._compared(rows), same, mpi)
         used = [row for row in rows if "left_out" not in row]
         agreeing = [{"machine": self.study.machine.name, **row} for row in agreement.agreement_of(used)]
         return rows_of(findings), agreeing

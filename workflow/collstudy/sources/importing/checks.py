@@ -59,9 +59,10 @@ def check(
     machine: Machine,
     others: Mapping[str, list[dict[str, Any]] | Values],
     same_machine: Container[str] = (),
+    mpi: str = "unknown",
 ) -> list[Finding]:
     """Run all checks and return their findings. *rows* include those that the study leaves out; *others* has the rows, or the
-    values to compare, of other imported studies by name; those in *same_machine* are of the study's machine.
+    values to compare, of other imported studies by name; those in *same_machine* are of the study's machine. *mpi* is the library.
 
     Sets `flag` in rows that are outliers.
     """
@@ -77,8 +78,11 @@ def check(
         mine = Values.of(timed, timed)
         theirs = {name: Values.of_rows(of) if isinstance(of, list) else of for name, of in others.items()}
         studies = {name: values.reference_for(mine) for name, values in theirs.items() if name in same_machine}
+        # The decision tables are those of Open MPI.
+        known = "".join(mpi.lower().split()) in ("openmpi", "unknown")
+        of_open_mpi = [*exchanged_labels(table), *other_units(table)] if known else []
         found += [
-            *same_as_another(table), *not_forced(table), *exchanged_labels(table), *other_units(table), *growth(table, machine),
+            *same_as_another(table), *not_forced(table), *of_open_mpi, *growth(table, machine),
             *disagreement(table), *stayed_on_the_node(table, machine), *no_effect(table, machine), *displaced(table, studies),
             *other_studies(table, studies, machine), *at_two_ranks(table), *steps(table), *exchanged(table),
             *out_of_order(table), *slow_jobs(table), *files_disagree(timed),
