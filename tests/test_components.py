@@ -158,7 +158,7 @@ def test_requests_are_in_version_2() -> None:
     assert (rules.own_version(placement, "5.0.11"), rules.own_version(placement, "5.0.6")) == (2, 1)
     assert rules.own_version(placement, "4.1.4") == 1
     # Version 1 cannot express it: there the library decides.
-    first = rules.as_openmpi_reads(placement, 1)
+    first = rules.as_openmpi_reads(placement, CATALOGUE, 1)
     assert {rule.algorithm for own in first.tables["alltoall"].values() for rule in own} == {"default"}
 
 
@@ -184,7 +184,7 @@ def test_one_radix_is_in_the_file_and_the_library_follows_it(tmp_path: Path) -> 
         512: ("knomial", (("radix", 2),)),
         4096: ("knomial", (("radix", 3),)),
     }
-    placement = rules.as_openmpi_reads(decided("bcast", chosen))
+    placement = rules.as_openmpi_reads(decided("bcast", chosen), CATALOGUE)
     assert rules.radix_of(placement) == 2
     kept = [(rule.size, rule.algorithm) for rule in placement.tables["bcast"][4]]
     assert kept == [(0, "knomial"), (64, "linear"), (512, "knomial"), (4096, "default")]

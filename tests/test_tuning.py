@@ -85,7 +85,7 @@ def test_rules_of_a_program_apply_only_to_its_classes_of_sizes_and_its_ranks():
     assert {selected(table, processes, 12).algorithm for processes in (3, 5, 7, 9)} == {"default"}
     # Open MPI uses the rule of size 0 for all sizes of these.
     (found,) = placements(decisions({4: {12: "linear"}}, "alltoallv"), of_program=True)
-    assert rules.as_openmpi_reads(found).tables["alltoallv"][4] == (rules.Rule(0, "linear", (), 10.0),)
+    assert rules.as_openmpi_reads(found, CATALOGUE).tables["alltoallv"][4] == (rules.Rule(0, "linear", (), 10.0),)
 
 
 def test_a_rule_of_a_program_begins_where_its_algorithm_becomes_faster():
@@ -301,7 +301,7 @@ def test_the_readmes_command_for_mpich_works(tmp_path):
 
 def test_han_rules_by_hand():
     (found,) = placements(decisions({1: {1: "linear"}, 4: {1: "linear", 8: "chain", 64: "default"}}))
-    assert numbers_in(writers.han_rules(found, "han", ["why"])) == [
+    assert numbers_in(writers.han_rules(found, CATALOGUE, "han", ["why"])) == [
         ["1"], ["bcast"], ["1"], ["global_communicator"], ["3"],
         ["1"], ["2"], ["0", "tuned"], ["2", "han"],
         ["4"], ["2"], ["0", "tuned"], ["64", "han"],
@@ -316,7 +316,23 @@ def test_han_keeps_its_own_default_where_the_other_file_has_no_rule():
     )
     text = writers.openmpi_rules(found, CATALOGUE, [], NUMBERS)
     assert numbers_in(text)[-6:-3] == [["2"], ["0", "7", "0", "0"], ["64", "0", "0", "0"]]
-    assert numbers_in(writers.han_rules(found, "han", []))[-7:-3] == [["4"], ["2"], ["0", "tuned"], ["64", "han"]]
+    assert numbers_in(writers.han_rules(found, CATALOGUE, "han", []))[-7:-3] == [
+        ["4"],
+        ["2"],
+        ["0", "tuned"],
+        ["64", "han"],
+    ]
+
+
+def test_an_algorithm_that_only_the_collectives_library_has_is_left_to_open_mpi():
+    for collective, entries in CATALOGUE.algorithms.items():
+        for name, entry in entries.items():
+            if collective in writers.LIBRARY and "library" in entry and "openmpi" not in entry:
+                (found,) = placements(decisions({4: {1: name}}, collective))
+                for version in (1, 2):
+                    text = writers.openmpi_rules(found, CATALOGUE, [], NUMBERS, version)
+                    assert numbers_in(text)[-1][:2] == ["0", "0"], f"{collective} {name}: {text}"
+                assert json.loads(writers.openmpi_json(found, CATALOGUE, NUMBERS))["collectives"] == {}
 
 
 def test_han_is_the_default_of_an_open_mpi_5_on_several_nodes_only():

@@ -103,7 +103,7 @@ def test_hans_rules_and_other_formats(tmp_path):
 
 def test_the_files_of_studies_for_han_are_read(tmp_path):
     placement = Placement("core", 2, {"bcast": {0: (Rule(0, "default"),), 4: (Rule(0, "chain"), Rule(64, "default"))}})
-    found = read(written(tmp_path, writers.han_rules(placement, "han", ["x"])), known())
+    found = read(written(tmp_path, writers.han_rules(placement, known().catalogue, "han", ["x"])), known())
     assert not found.faults
     assert [found.at("bcast", ranks, size)[0].word for ranks, size in ((2, 8), (4, 8), (4, 64))] == [
         "han",

@@ -83,7 +83,9 @@ class Tuner:
         if self.mpi not in ("mpich", "impi", "nccl"):
             found, before = (
                 [
-                    rules.as_openmpi_reads(one, rules.own_version(one, self.document["provenance"]["mpi_version"]))
+                    rules.as_openmpi_reads(
+                        one, self.catalogue, rules.own_version(one, self.document["provenance"]["mpi_version"])
+                    )
                     for one in many or []
                 ]
                 for many in (found, before)
@@ -123,7 +125,9 @@ class Tuner:
                 return []
             own, han = emission.rules_path(folder, self.mpi, placement), emission.han_path(folder, placement)
             old = next((one for one in before if one.name == placement.name), None)
-            if old and writers.han_rules(old, default, []) == writers.han_rules(placement, default, []):
+            if old and writers.han_rules(old, self.catalogue, default, []) == writers.han_rules(
+                placement, self.catalogue, default, []
+            ):
                 findings += [one for one in self.findings if one.file == han.name]
                 continue
             findings += check.check_han(

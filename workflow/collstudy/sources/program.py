@@ -36,7 +36,6 @@ from collstudy.study.names import IMPORTED_ONLY
 from collstudy.study.sweeps import Sweep, can_share_start, read_sweeps
 from collstudy.study.traces import RUN_IDENTITY, TRACE_IDENTITY, Run, Trace, nodes_of
 from collstudy.study.work import Work
-from collstudy.tuning.rules import TOPOLOGY_AWARE
 
 #: Collectives with less than this percentage of the total possible gain are omitted, as are classes of sizes that together have less
 #: than this percentage of their collective's gain.
@@ -45,6 +44,8 @@ LITTLE_PCT = 1
 SEGMENTED, SEGMENTS = ("pipeline", "chain", "binary_tree", "split_binary_tree"), (8192, 65536)
 #: Algorithm that exists for two ranks only.
 FOR_TWO = "two_proc"
+#: Algorithms of the collectives library to try, each with the level of which it needs several units.
+TOPOLOGY_AWARE = {"node": "node", "node_group_chain": "node", "group": "group", "node_group": "group"}
 #: Rooted collectives: the arrival of ranks depends on when the previous call released them, and therefore on the algorithm.
 ROOTED = ("bcast", "reduce", "gather", "scatter")
 #: Collectives whose algorithms may depend on whether the operation commutes.

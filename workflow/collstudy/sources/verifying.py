@@ -144,7 +144,9 @@ class VerifyingSource(SweptSource):
             self.placements = [writers.in_library(context.catalogue, one) for one in placements]
         if self.mpi == "openmpi":
             version = self.document["provenance"]["mpi_version"]
-            self.placements = [rules.as_openmpi_reads(one, rules.own_version(one, version)) for one in placements]
+            self.placements = [
+                rules.as_openmpi_reads(one, context.catalogue, rules.own_version(one, version)) for one in placements
+            ]
 
     @property
     def gridded(self) -> Study:

@@ -101,7 +101,7 @@ def _in_file(
     said = {rule.algorithm for rule in found} or {"default"}
     if row["algorithm"] in said or (how["mpi"] == "mpich" and not decided):
         return row, [f"  rules file: {path.resolve()} (usage: README.md beside it)"] * decided
-    if decided and how["mpi"] != "nccl" and _can_express(how, placement, question, row):
+    if decided and how["mpi"] != "nccl" and _can_express(how, placement, question, row, catalogue):
         row = _default(row, f"the rule {row['algorithm']} was withdrawn: it was slower on fresh launches")
         return row, []
     other = " or ".join(sorted(str(name) for name in said))
@@ -109,12 +109,14 @@ def _in_file(
     return row, [f"  rules file: {path.resolve()} selects {words} here: its format cannot express the decision"]
 
 
-def _can_express(how: dict[str, Any], placement: Placement, question: Question, row: dict[str, str]) -> bool:
+def _can_express(
+    how: dict[str, Any], placement: Placement, question: Question, row: dict[str, str], catalogue: Catalogue
+) -> bool:
     """Return whether the file of the study's own library can express a decision."""
     if how["mpi"] == "impi":
         placement = as_intel_reads(placement)
     elif how["mpi"] != "mpich":
-        placement = as_openmpi_reads(placement, own_version(placement, how["mpi_version"]))
+        placement = as_openmpi_reads(placement, catalogue, own_version(placement, how["mpi_version"]))
     rule = selected(placement.tables[question.collective], question.processes, question.size or 0)
     return (rule.algorithm, rule.parameters) == (row["algorithm"], parse_parameters(row["parameters"]))
 

@@ -248,7 +248,7 @@ def check_han(
                     copy = replace(placement, tables={collective: seen_table})
                     files = (Path(folder) / path.name, Path(folder) / han.name)
                     files[0].write_text(openmpi_rules(copy, catalogue, [], numbers), encoding="utf-8")
-                    files[1].write_text(han_rules(copy, default, []), encoding="utf-8")
+                    files[1].write_text(han_rules(copy, catalogue, default, []), encoding="utf-8")
                 for size in [1] if collective == "barrier" else boundaries(components) or [1]:
                     call = (collective, processes, size)
                     rule, alone = selected(seen_table, processes, size), frozenset(on_two_nodes(mpi, [], *call))

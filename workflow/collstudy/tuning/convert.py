@@ -119,7 +119,7 @@ def _written(
     if to == "mpich-5.1":
         return trees.subtrees_text(placement, catalogue), None
     if to == "openmpi-han":
-        return han_rules(placement, "han", header), None
+        return han_rules(placement, catalogue, "han", header), None
     if to == "openmpi-json":
         return openmpi_json(placement, catalogue, known.numbers), None
     if to in ("openmpi", "openmpi-2"):
@@ -179,7 +179,7 @@ def _placement(file: TuningFile, to: str, known: Known, losses: list[Fault]) -> 
         return replace(readable, tables={name: table for name, table in readable.tables.items() if name not in left})
     if to == "openmpi-han" or not to.startswith("openmpi"):
         return placement
-    return as_openmpi_reads(placement, 1 if to == "openmpi" else 2)
+    return as_openmpi_reads(placement, known.catalogue, 1 if to == "openmpi" else 2)
 
 
 def _can_express_conditions(rule: FileRule, to: str, losses: list[Fault]) -> bool:

@@ -142,7 +142,7 @@ def _texts(
         folder / f"mpich-{placement.name}.sh": trees.variables(placement, catalogue, [*header, foreign]),
     }
     if component := han_default(study, placement):
-        texts[han_path(folder, placement)] = han_rules(placement, component, header)
+        texts[han_path(folder, placement)] = han_rules(placement, catalogue, component, header)
     return texts
 
 
@@ -254,7 +254,7 @@ def readme(
             f"## Mapping {placement.label}",
             "",
             f"{', '.join(placement.tables)}: {len(rules)} rules, {changed} of them other than the default."
-            + _not_expressed(study, placement, changed),
+            + _not_expressed(study, placement, catalogue, changed),
             "",
             *_on_order(study, placement),
             *_commands(study, placement),
@@ -270,12 +270,12 @@ def readme(
     return "\n".join(lines)
 
 
-def _not_expressed(study: dict[str, Any], placement: Placement, changed: int) -> str:
+def _not_expressed(study: dict[str, Any], placement: Placement, catalogue: Catalogue, changed: int) -> str:
     """Return a sentence, with a leading blank, if Open MPI's file has fewer than the *changed* rules; "" otherwise."""
     how = study["provenance"]
     if how["mpi"] in ("mpich", "impi"):
         return ""
-    readable = as_openmpi_reads(placement, own_version(placement, how["mpi_version"]))
+    readable = as_openmpi_reads(placement, catalogue, own_version(placement, how["mpi_version"]))
     expressed = sum(rule.algorithm != "default" for rule in readable.rules)
     file = rules_path(Path(), how["mpi"], placement)
     return (

@@ -15,6 +15,7 @@ from typing import Any
 from collstudy.base.errors import StudyError
 from collstudy.base.files import read_csv
 from collstudy.store.measurements import whole
+from collstudy.study.catalogue import Catalogue
 from collstudy.study.cells import library_text
 from collstudy.study.openmpi_numbers import NUMBERS, reads_version_2
 
@@ -33,8 +34,6 @@ COLLECTIVE_IDS = {name: number for number, name in enumerate(COLLTYPES) if name 
 TOTAL_BYTES = ("allgather", "alltoall", "gather", "scatter")
 #: For these no rank knows all sizes, so Open MPI uses the rule of size 0 (coll_tuned_decision_dynamic.c).
 WITHOUT_SIZE = ("alltoallv",)
-#: Algorithms that only the collectives library has, each with the level of which it needs several units.
-TOPOLOGY_AWARE = {"node": "node", "node_group_chain": "node", "group": "group", "node_group": "group"}
 #: Collectives that Open MPI's coll/han can delegate to another component (coll_han_dynamic.c, 5.0).
 HAN = ("allgather", "allreduce", "barrier", "bcast", "gather", "reduce", "scatter")
 #: The components known to coll/han (ompi_coll_han_available_components, 5.0).
@@ -302,7 +301,7 @@ def radix_of(placement: Placement) -> int | None:
     return found.most_common(1)[0][0] if found else None
 
 
-def as_openmpi_reads(placement: Placement, version: int = 2) -> Placement:
+def as_openmpi_reads(placement: Placement, catalogue: Catalogue, version: int = 2) -> Placement:
     """Return the placement with only the rules that a version of Open MPI's file can express.
 
     If Open MPI ignores the size, one rule applies to all sizes: the rule that all measured sizes share, otherwise the default. The
@@ -311,10 +310,13 @@ def as_openmpi_reads(placement: Placement, version: int = 2) -> Placement:
     """
     radix = radix_of(placement)
 
-    def sayable(rule: Rule) -> Rule:
+    def sayable(collective: str, rule: Rule) -> Rule:
         parameters = dict(rule.parameters)
         lost = parameters.get("radix", radix) != radix or (version == 1 and "max_requests" in parameters)
-        lost = lost or rule.algorithm in TOPOLOGY_AWARE
+        entry = catalogue.algorithms[collective].get(rule.algorithm, {})
+        lost = lost or (
+            rule.algorithm != "default" and "openmpi" not in entry and bool({"simulated", "library"} & set(entry))
+        )
         return replace(rule, algorithm="default", parameters=(), gain_pct=None) if lost else rule
 
     def one_rule(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
@@ -325,7 +327,9 @@ def as_openmpi_reads(placement: Placement, version: int = 2) -> Placement:
 
     tables: dict[str, Table] = {}
     for collective, table in placement.tables.items():
-        said = {count: without_repetition(map(sayable, rules)) for count, rules in table.items()}
+        said = {
+            count: without_repetition(sayable(collective, rule) for rule in rules) for count, rules in table.items()
+        }
         tables[collective] = {c: one_rule(own) for c, own in said.items()} if collective in WITHOUT_SIZE else said
     return replace(placement, tables=tables)
 

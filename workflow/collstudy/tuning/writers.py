@@ -72,7 +72,7 @@ def openmpi_rules(
 
     A communicator smaller than the first entry would use the first entry; therefore there is an entry for 0 processes.
     """
-    placement = as_openmpi_reads(placement, version)
+    placement = as_openmpi_reads(placement, catalogue, version)
     lines = ["rule-file-version-2"] if version == 2 else []
     lines += [f"# {text}" for text in header]
     if parameter := radix_line(placement):
@@ -90,13 +90,13 @@ def openmpi_rules(
     return "\n".join(lines) + "\n"
 
 
-def han_rules(placement: Placement, default: str, header: list[str]) -> str:
+def han_rules(placement: Placement, catalogue: Catalogue, default: str, header: list[str]) -> str:
     """Return coll/han's rules: the component of a collective on a communicator with several nodes; see coll_han_dynamic_file.h.
 
     Only the topologic level of the whole communicator has rules. Sizes are those of one rank. Where the other file cannot express
     a rule, the default applies here, too; coll/han would otherwise yield to the default of coll/tuned.
     """
-    placement = as_openmpi_reads(placement)
+    placement = as_openmpi_reads(placement, catalogue)
     tables = {collective: table for collective, table in placement.tables.items() if collective in HAN}
     lines = [f"# {text}" for text in header] + [f"{len(tables)} # collectives"]
     for collective, table in tables.items():
@@ -138,7 +138,7 @@ JSON_PARAMETERS = ("faninout", "seg_size", "reqs")
 
 def openmpi_json(placement: Placement, catalogue: Catalogue, numbers: dict[str, dict[str, int]]) -> str:
     """Return rules in Open MPI 6.0's JSON format (docs/tuning-apps/tuned_dynamic_file_schema.json), which has no comments."""
-    placement = as_openmpi_reads(placement)
+    placement = as_openmpi_reads(placement, catalogue)
     collectives: dict[str, Any] = {}
     for collective, table in placement.tables.items():
         scopes: dict[int, dict[str, Any]] = {}
