@@ -73,6 +73,8 @@ tables_of_answer <- function(results) {
   )), listed("answer", "collectives", summarise_by_collective(results), paste(
     "Regret of the default by collective. Slower: the share of the cells in which the default is more than 5 % slower",
     "than the best measured algorithm.", slowdown_note
+  )), listed("answer", "mappings", summarise_by_mapping(results), paste(
+    "Regret of the default by collective and mapping: geometric mean over the cells of more than two processes."
   )))
 }
 
@@ -86,9 +88,7 @@ summarise_by_collective <- function(results) {
   none <- mutate(summarise_atlas(atlas_rows(list(rows = results$rows[0, ]))),
     best_other = character(), best_other_geometric_mean_pct = numeric())
   if (!is.null(own_chapter(results))) return(none)
-  results$rows$machine <- coalesce(results$rows$machine, results$study$machine$name)
-  results$rows$simulated <- coalesce(results$rows$simulated, results$study$simulated)
-  rows <- atlas_rows(results)
+  rows <- atlas_rows_alone(results)
   if (nrow(rows) == 0) return(none)
   others <- filter(rows, .data$algorithm != "default") |>
     group_by(.data$collective, .data$algorithm) |>
@@ -102,6 +102,26 @@ summarise_by_collective <- function(results) {
   left_join(summarise_atlas(rows), transmute(others,
     .data$collective, best_other = .data$label, best_other_geometric_mean_pct = 100 * (.data$mean - 1)
   ), by = "collective")
+}
+
+#' Regret of the default by collective and mapping, over the cells of [summarise_by_collective()]
+#'
+#' @param results List from [read_results()].
+#' @return Tibble: collective, mapping, cells, geometric_mean_pct. No rows for an [own_chapter()].
+#' @noRd
+summarise_by_mapping <- function(results) {
+  rows <- if (is.null(own_chapter(results))) atlas_rows_alone(results) else atlas_rows(list(rows = results$rows[0, ]))
+  filter(rows, .data$algorithm == "default") |>
+    group_by(.data$collective, .data$mapping) |>
+    summarise(cells = n(), geometric_mean_pct = 100 * (geometric_mean(.data$slowdown) - 1), .groups = "drop")
+}
+
+#' [atlas_rows()] of a single study
+#' @noRd
+atlas_rows_alone <- function(results) {
+  results$rows$machine <- coalesce(results$rows$machine, results$study$machine$name)
+  results$rows$simulated <- coalesce(results$rows$simulated, results$study$simulated)
+  atlas_rows(results)
 }
 
 #' Sentences with the answer of a study

@@ -72,7 +72,7 @@ read_front_study <- function(folder) {
   }
   answers <- read("sentences.csv")
   tables <- c(
-    by_collective = "answer-collectives", by_mapping = "answer", regret = "tuning-regret",
+    by_collective = "answer-collectives", by_mapping = "answer-mappings", regret = "tuning-regret",
     verified = "tuning-verification", withdrawn = "tuning-withdrawn",
     agreement = "agreement", accuracy = "accuracy", one_rule = "atlas-one-rule"
   )

@@ -74,12 +74,11 @@ front_dominant <- function(rows, studies) {
   parts <- map_dfr(seq_len(nrow(rows)), function(i) {
     study <- studies[[match(rows$study[i], map_chr(studies, "name"))]]
     found <- study$by_mapping
-    # Tables of older versions may lack what is needed.
-    if (!all(c("cells", "default_geometric_mean_pct") %in% names(found))) return(NULL)
-    found <- found[found$collective == rows$collective[i] & !is.na(found$default_geometric_mean_pct), ]
+    if (is.null(found)) return(NULL)
+    found <- found[found$collective == rows$collective[i], ]
     mapped <- if (nrow(found) > 1) paste0(" mapped ", label_mapping(found$mapping, study$about)) else ""
     tibble(what = paste0(collective_word(found$collective), mapped), cells = found$cells,
-      pct = found$default_geometric_mean_pct)
+      pct = found$geometric_mean_pct)
   })
   if (nrow(parts) < 2) return("")
   # The mean is that of the logarithms.
@@ -208,9 +207,9 @@ front_by_mapping <- function(row, studies) {
   study <- studies[[match(row$study, map_chr(studies, "name"))]]
   found <- study$by_mapping[study$by_mapping$collective == row$collective, ]
   if (NROW(found) < 2) return(NULL)
-  found <- arrange(found, .data$default_geometric_mean_pct)
+  found <- arrange(found, .data$geometric_mean_pct)
   label <- label_mapping(found$mapping, study$about)
   paste0(" (", and_list(paste0(
-    format_pct(found$default_geometric_mean_pct), c(" mapped ", rep(" ", nrow(found) - 1)), label
+    format_pct(found$geometric_mean_pct), c(" mapped ", rep(" ", nrow(found) - 1)), label
   )), ")")
 }

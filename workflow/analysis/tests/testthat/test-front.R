@@ -16,7 +16,8 @@ front_study <- function(name, simulated = FALSE, counts = seq(4, 24, 2), label =
   results <- read_results(folder)
   # Of the analysis only what the front page reads: models take long.
   tables <- list(
-    `answer-collectives` = summarise_by_collective(results), `tuning-regret` = summarise_regret(results, "bcast")
+    `answer-collectives` = summarise_by_collective(results), `answer-mappings` = summarise_by_mapping(results),
+    `tuning-regret` = summarise_regret(results, "bcast")
   )
   purrr::iwalk(tables, function(data, name) write_table(data, file.path(folder, "tables", paste0(name, ".csv"))))
   folder
@@ -51,6 +52,19 @@ test_that("the front page counts what the tables say", {
   expect_equal(front$answer[2], "Measured machine: real (1 node, up to 24 processes, 44 cells).")
   expect_match(front$studies$finding, "by 10 % for barrier and 10 % for broadcast")
   expect_match(front$trust, "^Grid cells .* without a usable number at some or all sizes: 1 of 2 on real;", all = FALSE)
+})
+
+test_that("slow-downs by mapping are of the cells of the slow-down over all mappings, without two ranks", {
+  rows <- lawful(c(default = 1.5, linear = 1), counts = c(4, 8), sizes = c(1, 4))
+  # Between two ranks all algorithms take the same time.
+  rows <- dplyr::bind_rows(lawful(c(default = 1, linear = 1), counts = 2, sizes = c(1, 4)), rows)
+  by_node <- dplyr::mutate(rows, mapping = "node", latency_us = ifelse(
+    algorithm == "default" & processes > 2, 2 * latency_us, latency_us
+  ))
+  folder <- make_study(dplyr::bind_rows(rows, by_node), folder = file.path(new_folder(), "s"))
+  write_analysis(read_results(folder), folder)
+  answer <- describe_front(folder)$answer
+  expect_match(answer, "broadcast: it takes 112 % longer \\(50 % mapped by core and 200 % by node\\)", all = FALSE)
 })
 
 test_that("the front page is written as tables, without studies that have no results", {
@@ -262,14 +276,14 @@ test_that("significance is corrected for the number of pairs", {
 test_that("the collective and mapping that makes up most of a mean is named", {
   studies <- list(list(name = "s", by_mapping = tibble::tibble(
     collective = c("bcast", "bcast", "reduce"), mapping = c("core", "node", "core"), cells = c(40, 10, 50),
-    default_geometric_mean_pct = c(2, 300, 5)
+    geometric_mean_pct = c(2, 300, 5)
   )))
   rows <- tibble::tibble(machine = "M", study = "s", collective = c("bcast", "reduce"))
   expect_equal(front_dominant(rows, studies), paste0(
     " On M, broadcast mapped node (10 % of the cells) makes up most of the mean: there the default takes 300 % ",
     "longer, in the other cells ", format_pct(pooled_regret(c(2, 5), c(40, 50))), "."
   ))
-  studies[[1]]$by_mapping$default_geometric_mean_pct <- c(2, 20, 5)
+  studies[[1]]$by_mapping$geometric_mean_pct <- c(2, 20, 5)
   expect_equal(front_dominant(rows, studies), "")
   # Most cells make up most of the mean.
   studies[[1]]$by_mapping$cells <- c(40, 10, 500)
@@ -319,8 +333,8 @@ test_that("what rules save is said as a share of the default's time", {
 test_that("mappings of the worst collective, and what rules were not tested for, are named", {
   folder <- front_study("real", counts = many_counts)
   write_table(tibble::tibble(
-    collective = "bcast", mapping = c("core", "node"), default_geometric_mean_pct = c(3, 30)
-  ), file.path(folder, "tables", "answer.csv"))
+    collective = "bcast", mapping = c("core", "node"), cells = 50, geometric_mean_pct = c(3, 30)
+  ), file.path(folder, "tables", "answer-mappings.csv"))
   write_table(tibble::tibble(
     collective = c("bcast", "barrier"), slower_pct = c(90, 10), geometric_mean_pct = c(15, 2), p90_pct = 20,
     median_pct = 1, cells = c(100, 50), best_other = "Linear", best_other_geometric_mean_pct = 5
