@@ -229,7 +229,6 @@ def readme(
     study: dict[str, Any], found: list[Placement], catalogue: Catalogue, built: Path | None, shared: Iterable[str] = ()
 ) -> str:
     """Return README.md: how to use the files, with exact commands; *shared*: lines on the loss with one file for all placements."""
-    library = built / "coll" / "libcollstudy.so" if built else "libcollstudy.so"
     ours = {placement.name: list(in_library(catalogue, placement).tables) for placement in found}
     lines = [
         f"# Tuning files of study {study['name']}",
@@ -242,7 +241,7 @@ def readme(
         "In this folder, or in a copy of it that is visible on all nodes:",
         "",
         '    export TUNING="$PWD"',
-        *([f'    export COLLSTUDY="{library}"  # {BUILT}'] if any(ours.values()) else []),
+        *(_library_lines(built) if any(ours.values()) else []),
         "",
         "Then, in the same shell and in any folder, with your program in place of `./program`:",
         "",
@@ -268,6 +267,17 @@ def readme(
                 "",
             ]
     return "\n".join(lines)
+
+
+def _library_lines(built: Path | None) -> list[str]:
+    """Return the lines that set $COLLSTUDY, a path for LD_PRELOAD, which is split at blanks and colons."""
+    library = built / "coll" / "libcollstudy.so" if built else Path("libcollstudy.so")
+    if not set(str(library)) & {" ", ":"}:
+        return [f'    export COLLSTUDY="{library}"  # {BUILT}']
+    return [
+        f'    cp "{library}" ~/  # LD_PRELOAD is split at blanks',
+        f'    export COLLSTUDY="$HOME/{library.name}"  # {BUILT}',
+    ]
 
 
 def _not_expressed(study: dict[str, Any], placement: Placement, catalogue: Catalogue, changed: int) -> str:
