@@ -17,7 +17,11 @@ choose_algorithms <- function(relative, grid, noise, tie, near) {
     previous <- if (p > 1) choice[p - 1, free]
     picked <- pick_sure(excess, previous, tie, noise, near[[p]], gain[, , free, drop = FALSE])
     choice[p, free] <- picked
-    reason[p, free][picked > 1] <- "better than the default by more than the noise"
+    better <- "better than the default by more than the noise"
+    runs <- rle(picked)
+    # In some sizes of a run, the algorithm may be no better.
+    over <- rep(ifelse(runs$lengths > 1, ", over a range of sizes", ""), runs$lengths)
+    reason[p, free][picked > 1] <- paste0(better, over)[picked > 1]
   }
   list(choice = choice, reason = reason)
 }

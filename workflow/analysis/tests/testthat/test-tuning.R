@@ -102,6 +102,17 @@ test_that("one odd cell does not make a rule", {
   expect_equal(unique(found$algorithm), "default")
 })
 
+test_that("a rule for a range of sizes does not say that it is better in each of them", {
+  rows <- lawful(c(default = 1.3, linear = 1), sizes = 2^(0:12))
+  odd <- rows$algorithm == "linear" & rows$processes == 8 & rows$size_bytes %in% 64
+  rows$latency_us[odd] <- rows$latency_us[odd] * 1.31
+  found <- decide_tuning(with_rows(rows), "bcast")
+  found <- found[found$processes == 8 & found$size_bytes == 64, ]
+  expect_equal(found$algorithm, "linear")
+  expect_lt(found$gain_pct, 0)
+  expect_equal(found$reason, "better than the default by more than the noise, over a range of sizes")
+})
+
 test_that("what cannot be decided says so and stays with the default", {
   none <- decide_tuning(with_rows(lawful(c(linear = 1, chain = 1.3))), "bcast")
   expect_equal(unique(none$algorithm), "default")
