@@ -3,6 +3,7 @@
 import argparse
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 from collstudy.base.paths import ROOT
@@ -362,6 +363,15 @@ def test_the_atlas_answers_from_the_nearest_measured_cell():
 )
 def test_the_atlas_does_not_guess(cells):
     assert atlas_answer(atlas_of(*cells), Question("bcast", "core", 2, 32, 1024)) == (False, [])
+
+
+def test_measurements_that_two_studies_share_answer_once(tmp_path):
+    one = atlas_of(*pair(3, 2))
+    atlas = [one, replace(one, study="again"), replace(atlas_of(*pair(3, 2)), study="other", label="Another machine")]
+    _, lines = advise.advise(tmp_path, Question("bcast", "core", 2, 32, 1024), None, CATALOGUE, None, atlas)
+    assert [line for line in lines if line.startswith("Atlas")] == [
+        "Atlas: A machine, Open MPI, measured (study there):", "Atlas: Another machine, measured (study other):",
+    ]  # fmt: skip
 
 
 def test_a_study_that_has_decided_goes_before_its_cells(tmp_path, folder):

@@ -87,7 +87,7 @@ def probe(arguments: argparse.Namespace) -> None:
     if not arguments.name:
         print(probing.draft(), end="")
         return
-    print(f"drafted {probing.write(arguments.name, ROOT / 'config' / 'machines')}; check the lines marked TODO")
+    print(f"drafted {probing.write(arguments.name, ROOT / 'config' / 'machines')}; check every line")
 
 
 def check_spack(arguments: argparse.Namespace) -> int:

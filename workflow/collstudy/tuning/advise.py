@@ -290,9 +290,13 @@ def advise(
             lines.insert(1, f"  {words}")
         answers.append((known, distance, lines))
     decided = {folder.name for folder, (known, *_) in zip(folders, answers, strict=True) if known}
+    told = set()
     for measured in atlas:
         known, lines = atlas_answer(measured, question)
-        if known and measured.study not in decided:
+        # Two studies may import the same measurements.
+        same = (measured.label, *lines[1:])
+        if known and measured.study not in decided and same not in told:
+            told.add(same)
             distance, words = likeness(shape_of(asker), shape_of(measured.levels)) if asker is not None else (0.0, "")
             answers.append((True, distance, [lines[0], *([f"  {words}"] if words else []), *lines[1:]]))
     ordered = sorted(answers, key=lambda one: (not one[0], one[1]))
