@@ -23,6 +23,8 @@ sentences_of_how <- function(results) {
 simulator_of <- function(study) with_version(study$provenance$simulator, study$provenance$simulator_version)
 
 describe_how <- function(study, cells) {
+  # The studies that it gathers say so themselves.
+  if (identical(study$chapter, "atlas")) return(NULL)
   if (length(study$applications)) return(describe_tracing(study, cells))
   if (length(study$program)) return(describe_program_runs(study))
   how <- study$provenance

@@ -59,6 +59,7 @@ test_that("the chapter has tables, a figure and sentences that name the machines
   )))))
   told <- readr::read_csv(file.path(folder, "sentences.csv"), show_col_types = FALSE)
   expect_match(told$text[told$section == "answer"], "^a: the default is slower", all = FALSE)
+  expect_false("how" %in% told$section)
   drawn <- readr::read_csv(file.path(folder, "figures", "index.csv"), show_col_types = FALSE)
   expect_match(drawn$title, "^Broadcast on a: the default takes on average 1.4 times as long as the fastest")
 })
