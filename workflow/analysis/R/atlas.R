@@ -174,8 +174,8 @@ tables_atlas <- function(results) {
   rows <- atlas_rows(results)
   made <- list(
     listed("atlas", "default", summarise_atlas(rows), paste(
-      "Regret of the library's default by machine and collective. Slower: the share of the cells in which the default",
-      "is more than 5 % slower than the best measured algorithm.", slowdown_note
+      "Regret of the library's default by machine and collective, in cells of more than two processes. Slower: the",
+      "share of the cells in which the default is more than 5 % slower than the best measured algorithm.", slowdown_note
     )),
     listed("atlas", "one-rule", summarise_one_rule(rows), paste(
       "Regret of one selection rule for all machines (by collective, nearest power of two of the ranks and nearest",
