@@ -128,7 +128,10 @@ case $* in
   *update*)
     [ -e "$CALLS.tried" ] && exit 0
     touch "$CALLS.tried"
-    echo "E: Could not get lock /var/lib/apt/lists/lock. It is held by process 1 (apt-get)" >&2
+    case $LC_ALL in
+      de_*) echo "E: Sperre /var/lib/apt/lists/lock konnte nicht erlangt werden. Sie wird von Prozess 1 gehalten." >&2 ;;
+      *) echo "E: Could not get lock /var/lib/apt/lists/lock. It is held by process 1 (apt-get)" >&2 ;;
+    esac
     exit 100 ;;
   *install*) exit 0 ;;
 esac
@@ -136,7 +139,7 @@ esac
 
 
 def test_apt_waits_for_its_lock(checkout: Checkout, bare: dict[str, str], tmp_path: Path) -> None:
-    """A new machine's own updates hold the lock."""
+    """A new machine's own updates hold the lock, also where messages are in another language."""
     made = checkout.folder / ".study"
     made.unlink()
     made.mkdir()
@@ -145,7 +148,8 @@ def test_apt_waits_for_its_lock(checkout: Checkout, bare: dict[str, str], tmp_pa
     programs = Path(bare["PATH"])
     (programs / "id").write_text("#!/bin/bash\necho 0\n")
     executable(programs / "apt-get", APT_GET)
-    must(study(checkout.folder, "setup", environment={**bare, "CALLS": str(tmp_path / "calls")}))
+    environment = {**bare, "CALLS": str(tmp_path / "calls"), "LC_ALL": "de_DE.UTF-8"}
+    must(study(checkout.folder, "setup", environment=environment))
     calls = (tmp_path / "calls").read_text().splitlines()
     assert ["update" in call for call in calls] == [True, True, False]
     assert "DPkg::Lock::Timeout" in calls[-1] and "libsimgrid-dev" in calls[-1] and "munge" not in calls[-1]
