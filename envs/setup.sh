@@ -198,7 +198,7 @@ setup_python() {
   PYTHON=$python
 }
 
-# setup_uv: uv, which installs all other packages. use_uv passes the settings of pip (index, certificates) to it.
+# setup_uv: uv, which installs all other packages. use_uv passes the settings of pip to it.
 setup_uv() {
   local pip
   if ! done_before uv "$ROOT/envs/uv.lock"; then
@@ -209,15 +209,18 @@ setup_uv() {
   fi
 }
 
-# use_uv ARGUMENT...: uv with the pip settings of site and user, without files outside .study/; stopped after LIMIT_S seconds, if set.
+# use_uv ARGUMENT...: uv with the pip settings of site and user (index, certificates, proxy), without files outside .study/; stopped
+# after LIMIT_S seconds, if set.
 use_uv() {
-  local pip index
-  if [ -z "${UV_DEFAULT_INDEX:-}" ]; then
-    mapfile -t pip < <(pip_of "$PYTHON")
-    index=${PIP_INDEX_URL:-$("$PYTHON" "${pip[@]}" config get global.index-url 2>/dev/null || true)}
-    [ -z "$index" ] || export UV_DEFAULT_INDEX=$index
-  fi
-  [ -n "${SSL_CERT_FILE:-}" ] || [ -z "${PIP_CERT:-}" ] || export SSL_CERT_FILE=$PIP_CERT
+  local pip settings index cert proxy
+  mapfile -t pip < <(pip_of "$PYTHON")
+  settings=$("$PYTHON" "${pip[@]}" config list 2>/dev/null) || true
+  # Of several files the last applies.
+  of_files() { sed -n "s/^global\.$1='\(.*\)'\$/\1/p" <<< "$settings" | tail -n 1; }
+  index=${PIP_INDEX_URL:-$(of_files index-url)} cert=${PIP_CERT:-$(of_files cert)} proxy=${PIP_PROXY:-$(of_files proxy)}
+  [ -z "$index" ] || export UV_DEFAULT_INDEX=${UV_DEFAULT_INDEX:-$index}
+  [ -z "$cert" ] || export SSL_CERT_FILE=${SSL_CERT_FILE:-$cert}
+  [ -z "$proxy" ] || export http_proxy=${http_proxy:-$proxy} https_proxy=${https_proxy:-$proxy}
   UV_CACHE_DIR=$SETUP/uv-cache-$BASHPID UV_SYSTEM_CERTS=true UV_PYTHON_DOWNLOADS=never UV_NO_CONFIG=1 \
     ${LIMIT_S:+timeout "$LIMIT_S"} "$SETUP/uv/bin/uv" "$@"
 }
@@ -341,6 +344,8 @@ lock_setup() {
   check_place
   { mkdir -p "$SETUP" && exec 9> "$SETUP/lock"; } 2>/dev/null || die "$SETUP cannot be written; set-up needs this folder"
   flock -n 9 || { say "another set-up is running; waiting for it"; flock 9; }
+  # Of an interrupted set-up.
+  rm -rf "$SETUP"/uv-cache-*
 }
 unlock_setup() { flock -u 9; exec 9>&-; }
 

@@ -206,6 +206,15 @@ attend r
     os.killpg(system, signal.SIGTERM)
 
 
+def test_what_an_interrupted_set_up_downloaded_is_removed(tmp_path: Path) -> None:
+    """It is more than 100 MB, which no later set-up uses."""
+    (tmp_path / "uv-cache-123" / "archive-v0").mkdir(parents=True)
+    script = f". {shlex.quote(str(ROOT / 'envs' / 'setup.sh'))}; lock_setup"
+    environment = {**os.environ, "ROOT": "/somewhere", "SETUP": str(tmp_path)}
+    must(finish(["bash", "-euc", script], env=environment))
+    assert [path.name for path in tmp_path.iterdir()] == ["lock"]
+
+
 @pytest.mark.long
 def test_an_interrupted_installation_of_the_r_package_is_repeated(checkout: Checkout) -> None:
     made = checkout.own_setup("R", "stamps")
@@ -345,6 +354,33 @@ def test_omb_is_used_where_it_is_installed(checkout: Checkout, tmp_path: Path) -
     )
     header, row, *_ = (checkout.folder / "results" / "local" / "measurements.csv").read_text().splitlines()
     assert dict(zip(header.split(","), row.split(","), strict=True))["suite"] == "OSU Micro-Benchmarks"
+
+
+def test_the_settings_of_pip_apply_to_all_packages(tmp_path: Path) -> None:
+    """A site's index, certificates and proxy are in pip's files, which uv does not read."""
+    file = tmp_path / ".config" / "pip" / "pip.conf"
+    file.parent.mkdir(parents=True)
+    file.write_text("[global]\nindex-url = https://files/simple\ncert = /site.pem\nproxy = http://files:1\n")
+    executable(tmp_path / "uv" / "bin" / "uv", "#!/bin/bash\nenv\n")
+    script = f"""
+. {shlex.quote(str(ROOT / "envs" / "setup.sh"))}
+PYTHON={shlex.quote(sys.executable)}
+use_uv pip install
+"""
+    environment = {key: value for key, value in os.environ.items() if "PROXY" not in key.upper() and "PIP" not in key}
+    environment |= {"ROOT": str(ROOT), "SETUP": str(tmp_path), "HOME": str(tmp_path)}
+    for name in ("SSL_CERT_FILE", "UV_DEFAULT_INDEX", "XDG_CONFIG_HOME"):
+        environment.pop(name, None)
+
+    def settings(**own: str) -> set[str]:
+        return set(must(finish(["bash", "-euc", script], env=environment | own)).stdout.splitlines())
+
+    files = {f"{scheme}_proxy=http://files:1" for scheme in ("http", "https")}
+    assert {"UV_DEFAULT_INDEX=https://files/simple", "SSL_CERT_FILE=/site.pem", *files} <= settings()
+    # Variables precede files.
+    own = {"UV_DEFAULT_INDEX": "https://own", "SSL_CERT_FILE": "/own.pem", "https_proxy": "http://own:1"}
+    assert {f"{name}={value}" for name, value in own.items()} <= settings(**own)
+    assert "UV_DEFAULT_INDEX=https://pip" in settings(PIP_INDEX_URL="https://pip")
 
 
 #: A uv that creates the environment of Quarto without a network: its quarto prints the text in $QUARTO_PRINTS and always ends with
