@@ -160,6 +160,25 @@ def test_files_analysed_again_are_not_reported_as_changed(tmp_path: Path, monkey
     assert table.read_text() == "1.0\n" and made.changed(results / "mine") == {}
 
 
+@pytest.mark.parametrize("name", ["measurements.csv", "cells.csv", "study.json"])
+@pytest.mark.parametrize("text", ["coll", None])
+def test_a_damaged_package_is_not_analysed(
+    name: str, text: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It would give tables and a report of fewer or other measurements. Nor are the studies before it, which takes minutes."""
+    _, results = small(tmp_path, monkeypatch)
+    shutil.copytree(results / "mine", results / "damaged")
+    made.note(results, "damaged", "collect")
+    path = results / "damaged" / name
+    if text is None:
+        path.unlink()
+    else:
+        path.write_text(text)
+    monkeypatch.setattr(again, "_call", lambda command: pytest.fail("analysed"))
+    assert main(["--results", str(results), "reanalyse", "mine", "damaged"]) == 2
+    assert str(path) in capsys.readouterr().err
+
+
 def test_publishing_again_replaces_what_was_published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The folder may be a repository, with files of its own. An interrupted run is continued by the next."""
     _, results = small(tmp_path, monkeypatch)

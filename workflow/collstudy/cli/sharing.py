@@ -121,6 +121,11 @@ def reanalyse(arguments: argparse.Namespace) -> None:
     project = Project(results=arguments.results)
     studies = arguments.studies or project.default_studies
     for name in studies:
+        again.check(project.results / name)
+        if damaged := made.changed(project.results / name).get("collect"):
+            files = "; ".join(str(project.results / name / text) for text in damaged)
+            raise StudyError(f"not as it was made: {files}; unpack the data package again, or ./study run {name}")
+    for name in studies:
         again.analyse(project.results / name)
         made.note(project.results, name, "analyse")
     again.render(project.results, studies)

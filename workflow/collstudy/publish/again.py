@@ -11,14 +11,19 @@ from pathlib import Path
 from collstudy.base.errors import StudyError
 from collstudy.base.files import read_json
 from collstudy.base.paths import ROOT
-from collstudy.store.described import with_versions
+from collstudy.store.described import read_study, with_versions
 from collstudy.store.measurements import read_measurements
+
+
+def check(folder: Path) -> None:
+    """Raise StudyError if a study cannot be analysed again."""
+    if not (folder / "measurements.csv").exists():
+        raise StudyError(f"{folder / 'measurements.csv'}: no such file; data packages of ./study publish contain it")
+    read_study(folder)
 
 
 def analyse(folder: Path) -> None:
     """Create tables, models and figures of a study from its existing measurements.csv; nothing is measured or collected."""
-    if not (folder / "measurements.csv").exists():
-        raise StudyError(f"{folder / 'measurements.csv'}: no such file; data packages of ./study publish contain it")
     _call(["Rscript", ROOT / "workflow" / "scripts" / "analyse.R", "study", folder])
     print(f"{folder.name}: tables, models and figures", flush=True)
 
