@@ -477,5 +477,8 @@ ACTIVATE
 
 # activate: use the environment of .study/, which plain `snakemake` needs, too.
 activate() {
+  local cache=${XDG_CACHE_HOME:-${HOME:-}/.cache}/snakemake
+  # Snakemake keeps files there, and a home folder may be read-only.
+  { mkdir -p "$cache" && [ -w "$cache" ]; } 2>/dev/null || export XDG_CACHE_HOME=$SETUP/cache
   export PATH=$SETUP/venv/bin:$PATH PYTHONPATH=$ROOT/workflow${PYTHONPATH:+:$PYTHONPATH} R_LIBS=$SETUP/R${R_LIBS:+:$R_LIBS}
 }

@@ -122,6 +122,14 @@ def test_a_study_and_a_target_of_ones_own(checkout: Checkout) -> None:
     assert "collect_measurements" in done.stdout + done.stderr
 
 
+def test_a_home_folder_that_cannot_be_written_is_not_needed(checkout: Checkout) -> None:
+    """Snakemake creates a cache in it, with a traceback where it cannot."""
+    done = study(
+        checkout.folder, "run", "tiny", "--", "--dry-run", environment={"HOME": "/dev/null", "XDG_CACHE_HOME": ""}
+    )
+    assert "tiny: 0 of 4 cells are stored" in must(done).stderr
+
+
 def test_settings_of_ones_own_do_not_replace_the_named_studies(checkout: Checkout) -> None:
     checkout.write("config/studies/other.yaml", TINY)
     done = must(study(checkout.folder, "run", "other", "--", "--dry-run", "--config", "max_node_hours=1"))
