@@ -95,7 +95,7 @@ patiently() {
 # apt_install PART...: install the packages of these parts, which only root can.
 apt_install() {
   # patiently reads the messages.
-  export DEBIAN_FRONTEND=noninteractive LC_ALL=C
+  local -x DEBIAN_FRONTEND=noninteractive LC_ALL=C
   patiently apt-get update -q || return
   # shellcheck disable=SC2046
   patiently apt-get install -y --no-install-recommends -o DPkg::Lock::Timeout=600 -o Dpkg::Use-Pty=0 $(packages_of "$@")
