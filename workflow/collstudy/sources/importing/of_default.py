@@ -58,8 +58,8 @@ def exchanged_labels(table: Table) -> Iterator[Finding]:
     """
     found: dict[tuple[str, str, str, str], list[tuple[str, bool]]] = {}
     for default in table.series:
-        source, collective, algorithm, _, mapping = default
-        if algorithm != "default":
+        source, collective, algorithm, parameters, mapping = default
+        if algorithm != "default" or parameters:
             continue
         parts = dict(_where_the_default_runs(table, default))
         like = {said for said, differs in parts.items() if differs[said][1] < LIKE}
@@ -118,8 +118,8 @@ def other_units(table: Table) -> Iterator[Finding]:
     """
     sources: dict[tuple[str, str], list[tuple[np.ndarray, dict[str, np.ndarray]]]] = {}
     for default in table.series:
-        source, collective, algorithm, _, mapping = default
-        if algorithm == "default":
+        source, collective, algorithm, parameters, mapping = default
+        if algorithm == "default" and not parameters:
             own = {
                 name[2]: table[name]
                 for name in table.series
@@ -144,10 +144,9 @@ def other_units(table: Table) -> Iterator[Finding]:
             _, what, factor, cells, against = max(found)
             yield Finding(
                 what, whole_series(source, collective, "default"),
-                f"with {factor:g} times the {'ranks' if what == 'processes' else 'bytes'}, the default runs the algorithms that the "
-                f"decision tables of Open MPI 4.1 name in {cells:,} cells, with those given in {against:,} (of the cells in which "
-                "these are different algorithms, to one of which its time is equal): they are of another unit, or this is the default "
-                "of another library",
+                f"in {cells:,} cells the default's time is that of the algorithm that Open MPI 4.1's decision tables name for {factor:g} "
+                f"times the {'ranks' if what == 'processes' else 'bytes'}, in {against:,} cells that for the given ones (where these are "
+                f"two algorithms with different times): these have another unit, or this is the default of another library",
                 "possible",
             )  # fmt: skip
 
