@@ -409,7 +409,7 @@ def test_an_unmodified_benchmark_runs_the_librarys_collectives(name: str) -> Non
     """Test the README's example: mpirun -x LD_PRELOAD=.../libcollstudy.so -x COLL_BCAST=node osu_bcast."""
     installed(name)
     mpi = mpis()[name]
-    assert "LD_PRELOAD=$PWD/build/coll/libcollstudy.so -x COLL_BCAST=node" in (ROOT / "README.md").read_text()
+    assert "LD_PRELOAD=$HOME/build/coll/libcollstudy.so -x COLL_BCAST=node" in (ROOT / "README.md").read_text()
     environment = mpi.environment() | {
         "LD_PRELOAD": str(mpi.build / "coll" / "libcollstudy.so"), "COLL_BCAST": "node", "COLL_VERBOSE": "1",
     }  # fmt: skip

@@ -127,7 +127,7 @@ class LogHandler(LogHandlerBase):
             self.silent.pop(record.__dict__["jobid"], None)
             if record.__dict__["rule_name"] in VERDICTS or INTERRUPTED.is_set():
                 return ""
-            why, logs = said_by_slurm(record), record.__dict__["log"]
+            why, logs = said_by_slurm(record), record.__dict__.get("log", [])
             text = f"{record.__dict__['rule_name']} failed" + (f": {why}" if why else "")
             # A job that died before its rule began has written only to Slurm's log; one that was refused, to none.
             text += f"; its output is in {', '.join(logs)}" if logs and not why.startswith(REFUSED) else ""
