@@ -82,19 +82,23 @@ def _where_the_default_runs(table: Table, default: Series) -> Iterator[tuple[str
     """Yield the algorithms of a mapping, without parameters, that the default of Open MPI 4.1 runs somewhere, each with the differences
     of its times there from those of all algorithms of the mapping.
     """
-    source, collective, _, _, mapping = default
-    chosen = np.array(_chosen(collective, table.processes, table.sizes))
-    series = [name for name in table.series if (*name[:2], *name[3:]) == (source, collective, "", mapping)]
-    for said in sorted({name[2] for name in series} & set(chosen)):
+    chosen = np.array(_chosen(default[1], table.processes, table.sizes))
+    own = _beside(table, default)
+    for said in sorted(own.keys() & set(chosen)):
         part = (table.processes >= FROM_RANKS) & (chosen == said)
-        differs = {
-            name[2]: difference
-            for name in series
-            if name != default
-            and (difference := difference_between(table[default][part], table[name][part]))[0] >= LEAST_CELLS
-        }
+        differs = {name: difference_between(table[default][part], times[part]) for name, times in own.items()}
+        differs = {name: found for name, found in differs.items() if found[0] >= LEAST_CELLS}
         if said in differs:
             yield said, differs
+
+
+def _beside(table: Table, default: Series) -> dict[str, np.ndarray]:
+    """Return the times of the algorithms, without parameters, of the source, collective and mapping of a default."""
+    return {
+        name[2]: table[name]
+        for name in table.series
+        if name != default and (*name[:2], *name[3:]) == (*default[:2], *default[3:])
+    }
 
 
 def _chosen(collective: str, processes: Any, sizes: Any) -> list[str]:
@@ -118,14 +122,9 @@ def other_units(table: Table) -> Iterator[Finding]:
     """
     sources: dict[tuple[str, str], list[tuple[np.ndarray, dict[str, np.ndarray]]]] = {}
     for default in table.series:
-        source, collective, algorithm, parameters, mapping = default
+        source, collective, algorithm, parameters, _ = default
         if algorithm == "default" and not parameters:
-            own = {
-                name[2]: table[name]
-                for name in table.series
-                if (*name[:2], *name[3:]) == (source, collective, "", mapping)
-            }
-            sources.setdefault((source, collective), []).append((own.pop("default"), own))
+            sources.setdefault((source, collective), []).append((table[default], _beside(table, default)))
     many = table.processes >= FROM_RANKS
     for (source, collective), mappings in sources.items():
         given = np.array(_chosen(collective, table.processes, table.sizes))
