@@ -99,7 +99,7 @@ def test_what_changed_is_left_to_snakemake(measured: Checkout, tmp_path: Path, w
     copy = tmp_path / "kept"
     shutil.copytree(measured.folder, copy, symlinks=True)
     ask(measured, "note", *RUN)
-    assert ask(measured, *RUN) == "nothingstudy x is left out\n"
+    assert ask(measured, *RUN) == "nothingstudy x is left out\nNothing to be done.\n"
     try:
         CHANGES[what](measured.folder)
         assert ask(measured, *RUN) == "ask Snakemake"
@@ -171,6 +171,9 @@ def test_a_run_is_answered_when_snakemake_had_nothing_to_do(checkout: Checkout) 
     done = checkout.collstudy(*RUN)
     assert done.returncode == 0 and "4 to simulate" in done.stderr
     assert answered(checkout)
+    # A run that has nothing to do says so, with and without Snakemake.
+    for words in (RUN, ("run", "--", "results/measured.txt")):
+        assert must(checkout.collstudy(*words)).stderr.endswith("Nothing to be done.\n")
     # A dry run shows what would be done, and is no record of having nothing to do.
     cell(checkout.folder).unlink()
     for pause in (2.5, 0):

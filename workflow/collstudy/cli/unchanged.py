@@ -54,6 +54,10 @@ SYSTEM = (
 )
 
 
+#: What a dry run (Snakemake's words), a run with a goal and one with arguments of Snakemake say if there is nothing to do.
+NOTHING = "Nothing to be done."
+
+
 def _record(words: list[str]) -> Path:
     return FOLDER / f"unchanged-{hashlib.sha256(json.dumps(words).encode()).hexdigest()[:16]}.json"
 
@@ -147,8 +151,8 @@ def nothing_to_do(words: list[str]) -> bool:
         return False
     if known["state"] != state or locked:
         return False
-    # Snakemake prints this after a dry run; at the end of a run, `./study` prints the report's path.
-    for line in known["said"] + (["Nothing to be done."] if asked != words else []):
+    # At the end of a run without a goal, `./study` prints the report's path.
+    for line in known["said"] + ([NOTHING] if asked != words or "--goal" in words else []):
         print(line, file=sys.stderr)
     return True
 
