@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import itertools
 import random
+from typing import Any
 
 import pytest
 from collstudy.project.studies import Project
+from collstudy.sources.imported_rows import add_what_ran
 from collstudy.sources.importing.findings import Finding
 from collstudy.sources.importing.of_default import exchanged_labels, other_units
 from collstudy.sources.importing.reading import read_all
 from collstudy.sources.importing.series import Launches
+from collstudy.study.description import Imported
 from conftest import reference_data
 from made_rows import Rows, found, given, scaled, series, sound
 
@@ -166,3 +169,34 @@ def rows_of(study: str) -> Rows:
 def accused(rows: Rows) -> list[Finding]:
     """Return the findings of this check alone."""
     return list(exchanged_labels(Launches(rows).timed().medians()))
+
+
+def ran(rows: Rows, versions: tuple[str, ...] = ("4.1.5", "4.1.6"), **said: Any) -> dict[tuple[str, int, int], str]:
+    """Return what ran under another name: by algorithm, ranks and size."""
+    rows = [row | {"parameters": row.get("parameters", "")} for row in rows]
+    said = {"mpi": "Open MPI", "mpi_version": versions[0]} | said
+    add_what_ran(Imported(({}, {"mpi_version": versions[1]}), **said), rows)
+    return {(row["algorithm"], row["processes"], row["size_bytes"]): row["runs"] for row in rows if "runs" in row}
+
+
+def test_what_a_default_runs_under_another_name() -> None:
+    rows = [row for row in sound() if row["processes"] in (2, 16)]
+    default = given([row for row in rows if row["algorithm"] == "binomial"], algorithm="default")
+    found = ran(rows + default)
+    assert (found["default", 16, 4096], found["default", 16, 1 << 20]) == ("binomial", "scatter_allgather")
+    assert {key[0] for key in found if key[1] == 16} == {"default"}
+    # Between two ranks, all trees send one message.
+    assert {key[0] for key in found if key[1] == 2} == {"default", "chain", "binomial", "binary_tree"}
+    assert {found[key] for key in found if key[0] == "chain"} == {"linear"}
+    assert ran(given(rows + default, parameters="segment_bytes=8192")) == {}
+    for other in (
+        {"mpi": "MPICH"}, {"versions": ("4.1.5", "5.0.7")}, {"versions": ("unknown", "4.1.6")},
+        {"printed": {"bcast": {"linear": "Linear"}}},
+    ):  # fmt: skip
+        assert ran(rows + default, **other) == {}
+
+
+def test_a_default_with_other_times_is_that_of_another_library() -> None:
+    rows = [row for row in sound() if row["processes"] == 16]
+    default = [row | {"algorithm": "default"} | scaled(0.5)(row) for row in rows if row["algorithm"] == "binomial"]
+    assert ran(rows + default) == {}

@@ -16,12 +16,13 @@ atlas_rows <- function(results) {
   # Only the columns that are used, because the rows are copied several times.
   used <- c(
     "machine", "simulated", "collective", "algorithm", "parameters", "mpi", "mapping", "nodes", "processes",
-    "size_bytes", "latency_us", "flag"
+    "size_bytes", "latency_us", "flag", "source", "launch", "round", "runs"
   )
   rows <- label_machines(results$rows[used], results$study$machine_labels)
   # Between two ranks all algorithms send the same message.
   rows <- rows[!rows$collective %in% c(point_to_point, applications) & rows$processes > 2, ]
-  rows <- bind_rows(rows[0, ], map(unname(split(rows, rows$machine)), rows_in_place))
+  rows <- bind_rows(rows[0, ], map(unname(split(rows, rows$machine)), rows_in_place)) |>
+    pool_same_messages()
   if (nrow(rows) == 0) return(mutate(rows, slowdown = numeric(), gain = numeric()))
   place <- c("machine", "simulated", "collective", "mapping", "processes", "size_bytes")
   # Without a loop over groups: there are tens of thousands of them.
@@ -175,7 +176,8 @@ tables_atlas <- function(results) {
   made <- list(
     listed("atlas", "default", summarise_atlas(rows), paste(
       "Regret of the library's default by machine and collective, in cells of more than two processes. Slower: the",
-      "share of the cells in which the default is more than 5 % slower than the best measured algorithm.", slowdown_note
+      "share of the cells in which the default is more than 5 % slower than the best measured algorithm.",
+      pooling_note(results), slowdown_note
     )),
     listed("atlas", "one-rule", summarise_one_rule(rows), paste(
       "Regret of one selection rule for all machines (by collective, nearest power of two of the ranks and nearest",

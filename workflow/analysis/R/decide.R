@@ -53,7 +53,7 @@ find_winners <- function(results, collective) {
 #' Add whether each algorithm is tied with the fastest of its cell (`is_tied`), and how they were compared (`tested`)
 #' @noRd
 with_ties <- function(rows, results, collective) {
-  launches <- results$launches
+  launches <- results$judged$launches
   competed <- launches$collective == collective & launches$algorithm %in% as.character(unique(rows$algorithm))
   # Of equal medians, the same one is the fastest in both.
   launches <- mutate(keep_rows(launches, competed), algorithm = factor(.data$algorithm, levels(rows$algorithm)))
@@ -83,7 +83,7 @@ tie_tolerance <- function(results, collective) {
 }
 
 find_tolerance <- function(results, collective) {
-  rows <- filter(results$launches, .data$collective == .env$collective, !is.na(.data$source))
+  rows <- filter(results$judged$launches, .data$collective == .env$collective, !is.na(.data$source))
   tie <- results$study$analysis$tie_pct
   if (n_distinct(rows$source) < 2) return(tie)
   id <- vctrs::vec_group_id(rows[c(cell_keys, "source")])
@@ -107,10 +107,10 @@ summarise_tied <- function(rows) {
   tibble(group = as.integer(names(names)), tied = vapply(names, paste, "", collapse = ";", USE.NAMES = FALSE))
 }
 
-#' Medians of the algorithms that compete: all but those of `analysis.best_excludes`
+#' Medians ([pool_same_messages()]) of the algorithms that compete: all but those of `analysis.best_excludes`
 #' @noRd
 competing <- function(results, collective) {
-  results$medians |>
+  results$judged$medians |>
     filter(
       .data$collective == .env$collective, !.data$algorithm_name %in% results$study$analysis$best_excludes
     ) |>

@@ -79,7 +79,8 @@ tables_of_import <- function(results) {
     if (nrow(import$agreement) > 0) list(listed("agreement", NULL, import$agreement, paste(
       "Difference |a / b - 1| (%) between the latencies a and b that two sources measured in the same cells of one",
       "machine: median and 90th percentile. This is the noise floor of all results for the machine."
-    )))
+    ))),
+    tables_of_same_messages(results)
   )
 }
 
@@ -212,5 +213,5 @@ describe_import <- function(results) {
       format_pct(median(agreement$median_abs_difference_pct)), ")."
     )
   }
-  c(found, sources)
+  c(found, sources, describe_same_messages(summarise_same_messages(results)))
 }

@@ -125,7 +125,8 @@ measurement_columns <- list(
   collective = "c", algorithm = "c", parameters = "c", mpi = "c", mapping = "c", nodes = "d", processes = "d",
   size_bytes = "d", launch = "i", latency_us = "d", min_latency_us = "d", max_latency_us = "d", bandwidth_mb_s = "d",
   proved = "l", cell = "c", setup_us = "d", left_pct = "d", late = "d", from_rank = "d", to_rank = "d", comm_us = "d",
-  sweeps = "d", flops = "d", residual = "d", seconds = "d", round = "c", statistic = "c", source = "c", flag = "c"
+  sweeps = "d", flops = "d", residual = "d", seconds = "d", round = "c", statistic = "c", source = "c", flag = "c",
+  runs = "c"
 )
 
 #' Read measurements.csv
@@ -217,7 +218,8 @@ read_cells <- function(folder) {
 #' @param folder Folder `results/<study>` with study.json, measurements.csv, cells.csv, ranks.csv, edges.csv and
 #'   exchanges.csv (docs/files.md).
 #' @return A list: `study` ([read_study()], with `variants`, `places`, `ranks`, `trees` and `exchanges`: what ran and
-#'   where), `rows` (the measurements), `medians` ([summarise_launches()]), `cells` ([read_cells()]) and, for a study of
+#'   where), `rows` (the measurements), `medians` ([summarise_launches()]) and `launches` (of cells with several),
+#'   `judged` (both after [pool_same_messages()]: decisions and regret), `cells` ([read_cells()]) and, for a study of
 #'   applications, `applications` (their traces and replays).
 #' @examples
 #' results <- read_results(system.file("extdata", "example", package = "collanalysis"))
@@ -252,8 +254,10 @@ read_measured <- function(folder) {
   flagged <- !is.na(named$flag) & named$flag != ""
   sound <- keep_rows(named, !flagged)
   study$flagged <- count(named[flagged, ], .data$collective)
-  list(study = study, rows = rows, medians = summarise_launches(sound), launches = launches_of(sound))
+  c(list(study = study, rows = rows), summarised(sound), list(judged = summarised(pool_same_messages(sound))))
 }
+
+summarised <- function(rows) list(medians = summarise_launches(rows), launches = launches_of(rows))
 
 #' The launches of cells that have several, for [compare_rounds()]
 #'

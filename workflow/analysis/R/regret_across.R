@@ -14,7 +14,7 @@
 #'   All policies are judged on the same cells.
 #' @noRd
 summarise_regret_across <- function(results) {
-  rows <- rows_in_place(results$rows)
+  rows <- pool_same_messages(rows_in_place(results$rows))
   sources <- sort(unique(rows$source[rows$algorithm == "default" & !is.na(rows$source)]))
   collectives <- setdiff(unique(rows$collective), c(point_to_point, applications))
   found <- if (length(sources) > 1) {
@@ -78,13 +78,13 @@ across_sources <- function(rows, study, collective, decided_on, judged_on) {
   if (!"default" %in% both || length(both) < 2) return(NULL)
   part <- function(source) {
     here <- of(source)
-    list(study = study, medians = summarise_launches(here[here$algorithm %in% both, ]))
+    list(study = study, judged = list(medians = summarise_launches(here[here$algorithm %in% both, ])))
   }
   decider <- part(decided_on)
   judge <- part(judged_on)
-  counts <- tuning_counts(decider$medians, collective)
+  counts <- tuning_counts(decider$judged$medians, collective)
   if (length(counts) == 0) return(NULL)
-  split <- list(decide = counts, judge = tuning_counts(judge$medians, collective))
+  split <- list(decide = counts, judge = tuning_counts(judge$judged$medians, collective))
   mutate(policy_cells(decider, collective, split, judge), judged_on = judged_on, collective = collective)
 }
 
@@ -116,7 +116,8 @@ tables_across <- function(results) {
     "Regret of decisions on data that were not used to decide. Policies: the library's default, the tuned rules, and",
     "the best single algorithm (other than the default) of the deciding data. With several sources, only algorithms",
     "that both the deciding and the judging one measured take part; with a single source, each process count but the",
-    "smallest and the largest is left out in turn (at most", most_left_out, "of them, evenly spread).", slowdown_note
+    "smallest and the largest is left out in turn (at most", most_left_out, "of them, evenly spread).",
+    pooling_note(results), slowdown_note
   )))
 }
 

@@ -54,7 +54,8 @@ tuning_counts <- function(medians, collective) {
 #'   neighbours, simulated, unknown).
 #' @noRd
 decide_tuning <- function(results, collective, counts = NULL, at = NULL) {
-  rows <- results$medians[results$medians$collective == collective & results$medians$latency_us > 0, ]
+  medians <- results$judged$medians
+  rows <- medians[medians$collective == collective & medians$latency_us > 0, ]
   if (!is.null(counts)) rows <- rows[rows$processes %in% counts, ]
   grids <- map(split(rows, as.character(rows$mapping)), tuning_grid)
   bind_rows(no_decisions(), unname(imap(grids, function(grid, mapping) {

@@ -115,8 +115,8 @@ spell_counts <- function(counts) {
 #' rules that a file of these decisions has there
 #' @noRd
 policy_cells <- function(results, collective, split, judged = results) {
-  cells <- with_slowdown(judged$medians, collective, split$judge)
-  single <- best_single(with_slowdown(results$medians, collective, split$decide))
+  cells <- with_slowdown(judged$judged$medians, collective, split$judge)
+  single <- best_single(with_slowdown(results$judged$medians, collective, split$decide))
   # As in decide_all(); a file has no rules outside the deciding counts of a mapping.
   decided <- decide_tuning(results, collective, split$decide, fill_counts(split$decide))
   rules <- rules_at_counts(filter(decided, !.data$basis %in% "extrapolated"), split$judge)

@@ -241,8 +241,8 @@ caption_optimal <- function(results, collective) {
 
 caption_winners <- function(results, collective) {
   caption_in(
-    results, collective, "fastest algorithm of each cell and latencies (\u00b5s). ", tie_rule(results, collective),
-    excluded_note(results, collective)
+    results, collective, "fastest algorithm of each cell and latencies (\u00b5s). ", pooling_note(results),
+    if (!is.null(pooling_note(results))) " ", tie_rule(results, collective), excluded_note(results, collective)
   )
 }
 

@@ -1,12 +1,31 @@
-"""Decision tables of the default in simulated Open MPI."""
+"""Decision tables of Open MPI 4.1's default, which simulated Open MPI has, too."""
 
 from __future__ import annotations
 
+import functools
+import math
 from typing import Any
 
 from collstudy.base.files import read_csv
 from collstudy.base.paths import ROOT
 from collstudy.store.measurements import whole
+
+#: Names of the decision tables that differ from those of the catalogue.
+OF_TABLE = {("bcast", "binary"): "binary_tree", ("bcast", "split_binary"): "split_binary_tree"}
+
+
+@functools.cache
+def run_by_default(collective: str, processes: int, size: int) -> str:
+    """Return the algorithm that the default runs; "" if it has parameters or is unknown. *size* in bytes (barriers: 0)."""
+    for row in _table(collective):
+        if processes < (row["ranks"] or math.inf) and size < (row["bytes"] or math.inf):
+            return "" if row["parameters"] else OF_TABLE.get((collective, row["algorithm"]), row["algorithm"])
+    return ""
+
+
+@functools.cache
+def _table(collective: str) -> list[dict[str, Any]]:
+    return decisions(collective)
 
 
 def decisions(collective: str) -> list[dict[str, Any]]:

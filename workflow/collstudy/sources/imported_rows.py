@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import itertools
-from collections import Counter
+import math
+from collections import Counter, defaultdict
+from statistics import median
 from typing import Any
 
+from collstudy.sources.decisions import run_by_default
 from collstudy.sources.source import Rows
 from collstudy.study.catalogue import Catalogue
 from collstudy.study.description import Imported, Study
 from collstudy.study.words import parameter_words
+
+#: Broadcasts that are one message between two ranks.
+ONE_MESSAGE = ("default", "linear", "chain", "pipeline", "binary_tree", "binomial", "knomial")
+#: A default whose times differ by more than this factor (median) from those of the algorithms that Open MPI's decision tables name is
+#: that of another library, such as HCOLL. Measured: at most 1.26.
+ANOTHER_LIBRARY = 1.5
 
 
 def rows_of_import(study: Study, rows: list[dict[str, Any]], account: dict[str, Any]) -> Rows:
@@ -32,7 +41,48 @@ def rows_of_import(study: Study, rows: list[dict[str, Any]], account: dict[str, 
         "mpi": study.source.mpi, "parameters": "",
     }  # fmt: skip
     cells = [{**common, **row} for row in _imported_cells(rows, account)]
-    return Rows(cells, [{**common, **row} for row in rows])
+    measurements = [{**common, **row} for row in rows]
+    add_what_ran(study.source, measurements)
+    return Rows(cells, measurements)
+
+
+def add_what_ran(said: Imported, rows: list[dict[str, Any]]) -> None:
+    """Add `runs` to the rows of Open MPI 4.1 that sent the messages of another algorithm than the one they name: to the default, by the
+    decision tables, and to broadcasts between two ranks.
+    """
+    versions = [str(entry.get("mpi_version", said.mpi_version)) for entry in said.files]
+    # A publication's names are not what ran.
+    if said.printed or "".join(said.mpi.lower().split()) != "openmpi" or not all(v.startswith("4.1") for v in versions):
+        return
+    times, defaults = {}, []
+    for row in rows:
+        if row["parameters"]:
+            continue
+        collective, name, processes = row["collective"], row["algorithm"], row["processes"]
+        if name == "default":
+            name = run_by_default(collective, processes, row["size_bytes"] or 0)
+            defaults.append((row, name))
+        else:
+            times[_place(row, name)] = row.get("latency_us")
+        if collective == "bcast" and processes == 2 and row["algorithm"] in ONE_MESSAGE:
+            name = "linear"
+        if name not in ("", row["algorithm"]):
+            row["runs"] = name
+    off = defaultdict(list)
+    for row, name in defaults:
+        same = times.get(_place(row, name))
+        if same and row.get("latency_us"):
+            off[row["collective"], row.get("source")].append(math.log(row["latency_us"] / same))
+    for row, _ in defaults:
+        if abs(median(off[row["collective"], row.get("source")] or [0])) > math.log(ANOTHER_LIBRARY):
+            row.pop("runs", None)
+
+
+def _place(row: dict[str, Any], algorithm: str) -> tuple:
+    return (
+        algorithm,
+        *(row.get(name) for name in ("collective", "mapping", "nodes", "processes", "size_bytes", "source", "launch")),
+    )
 
 
 def _imported_cells(rows: list[dict[str, Any]], account: dict[str, Any]) -> list[dict[str, Any]]:

@@ -32,10 +32,10 @@ MEASUREMENT_COLUMNS = [
 #: Columns that only some studies have: ranks of a pair; results of an application; number of calls in windows that
 #: were dropped because a rank started late; for a sampled study on a real machine, the duration of the launch (s);
 #: for real launches the round of their block; for imported data the statistic, quartiles of single calls, the
-#: source, and flags of import checks.
+#: source, flags of import checks, and the algorithm that ran under another name.
 FURTHER_COLUMNS = [
     "from_rank", "to_rank", "comm_us", "sweeps", "flops", "residual", "late", "seconds", "round", "statistic", "q1_us",
-    "q3_us", "source", "flag",
+    "q3_us", "source", "flag", "runs",
 ]  # fmt: skip
 #: Launches that failed to verify the tuning files, in the folder of a study.
 FAILED = "tables/tuning-failed.csv"

@@ -113,7 +113,7 @@ test_that("studies with sizes outside the classes, many mappings or the default 
 test_that("a tenth of the cells is stated for ten cells or more", {
   compared <- tibble::tibble(
     collective = "bcast", algorithm = "linear", mapping = "core", processes = 4, size_bytes = 1:10, simulated_us = 11,
-    measured_us = 10, ratio = 1.1, held_out = TRUE
+    measured_us = 10, judged_us = 10, ratio = 1.1, held_out = TRUE
   )
   study <- list(algorithms = tibble::tibble(collective = "bcast", algorithm = "linear", label = "Linear"))
   said <- function(rows) accuracy_sentences(compared[rows, ], study)[1]

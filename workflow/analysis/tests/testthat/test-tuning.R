@@ -12,11 +12,12 @@ test_that("no row of the judged counts reaches the decision", {
   judged <- results$medians$processes %in% split$judge
   scrambled <- results
   set.seed(1)
-  scrambled$medians$latency_us[judged] <- sample(results$medians$latency_us[judged]) * 100
-  scrambled$medians$algorithm[judged] <- sample(results$medians$algorithm[judged])
+  medians <- results$judged$medians
+  scrambled$judged$medians$latency_us[judged] <- sample(medians$latency_us[judged]) * 100
+  scrambled$judged$medians$algorithm[judged] <- sample(medians$algorithm[judged])
   expect_identical(decide_tuning(scrambled, "bcast", split$decide, split$judge), before)
   removed <- results
-  removed$medians <- results$medians[!judged, ]
+  removed$judged$medians <- medians[!judged, ]
   expect_identical(decide_tuning(removed, "bcast", split$decide, split$judge), before)
   expect_true(all(before$basis %in% c("interpolated", "extrapolated")))
   expect_equal(unique(before$basis[before$processes == max(split$judge)]), "extrapolated")

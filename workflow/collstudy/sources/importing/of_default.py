@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterator
 from typing import Any
 
 from collstudy.base.lazy import lazy
-from collstudy.sources.decisions import decisions
+from collstudy.sources.decisions import run_by_default
 from collstudy.sources.importing.findings import Finding, difference_between, percent, whole_series
 from collstudy.sources.importing.labels import FROM_RANKS, LARGE, SAME_MEDIAN, SAME_P90, SPREAD
 from collstudy.sources.importing.series import Series, Table
@@ -25,8 +24,6 @@ SIZE_FACTORS, RANK_FACTORS = (1 / 8, 1 / 4, 1 / 2, 2, 4, 8), (1 / 2, 2)
 #: Minimum number of cells that contradict the sizes or ranks of a study, and how many times as many they are as the others (measured:
 #: never more than the others in sound data).
 CONTRADICTED, TIMES_AS_MANY = 10, 3
-#: Names of the decision tables that differ from those of the catalogue.
-OF_TABLE = {("bcast", "binary"): "binary_tree", ("bcast", "split_binary"): "split_binary_tree"}
 
 
 def not_forced(table: Table) -> Iterator[Finding]:
@@ -103,15 +100,7 @@ def _beside(table: Table, default: Series) -> dict[str, np.ndarray]:
 
 def _chosen(collective: str, processes: Any, sizes: Any) -> list[str]:
     """Return the algorithm, without parameters, that the default of Open MPI 4.1 runs in each cell; "" if it has parameters."""
-    rows = decisions(collective)
-    found = []
-    for ranks, size in zip(processes, sizes, strict=True):
-        row = next(
-            (row for row in rows if ranks < (row["ranks"] or math.inf) and size < (row["bytes"] or math.inf)), None
-        )
-        name = "" if row is None or row["parameters"] else row["algorithm"]
-        found.append(OF_TABLE.get((collective, name), name))
-    return found
+    return [run_by_default(collective, ranks, size) for ranks, size in zip(processes, sizes, strict=True)]
 
 
 def other_units(table: Table) -> Iterator[Finding]:

@@ -1,0 +1,93 @@
+# Measurements of one algorithm under two names: the default, and the algorithm that it runs.
+
+#' Give algorithms that send the same messages one latency in each launch: the geometric mean of theirs
+#'
+#' The default of Open MPI 4.1 runs algorithms that were measured by name, too (`runs` of measurements.csv). That one of
+#' the two is faster is then noise, and the smaller time would favour it by chance. Authors of one launch number stay
+#' apart, since they are launches of their own.
+#'
+#' @param rows Tibble named by [name_rows()] or [name_variants()].
+#' @return `rows` with other latencies where a launch has the same messages several times.
+#' @noRd
+pool_same_messages <- function(rows) {
+  if (all(is.na(rows$runs))) return(rows)
+  known <- which(rows$latency_us > 0)
+  id <- group_same_messages(rows[known, ])
+  values <- log(rows$latency_us[known])
+  n <- tabulate(id, max(0L, id))
+  mean <- as.vector(rowsum(values, id, reorder = TRUE)) / n
+  shared <- n[id] > 1
+  rows$latency_us[known[shared]] <- exp(mean[id[shared]])
+  rows
+}
+
+#' Number of the launch and messages of each row
+#' @noRd
+group_same_messages <- function(rows) {
+  keys <- c("machine", "mpi", "collective", "mapping", "nodes", "processes", "size_bytes", "source", "launch", "round")
+  vctrs::vec_group_id(mutate(rows[keys], ran = what_ran(rows)))
+}
+
+#' Algorithm, with parameters, whose messages were sent
+#' @noRd
+what_ran <- function(rows) {
+  ifelse(is.na(rows$runs), paste0(rows$algorithm_name, " ", rows$parameters), paste0(rows$runs, " "))
+}
+
+#' Difference between the default and the algorithm that it runs, measured by name in the same launch
+#'
+#' @param results List from [read_results()].
+#' @return Tibble: machine, source, collective, mapping, cells, bias_pct (median of default / algorithm - 1),
+#'   median_abs_difference_pct, p90_abs_difference_pct. Flagged rows take no part.
+#' @noRd
+summarise_same_messages <- function(results) {
+  rows <- rows_in_place(results$rows)
+  rows <- rows[!rows$collective %in% point_to_point, ]
+  rows$launch_of <- group_same_messages(rows)
+  rows$source <- coalesce(rows$source, "")
+  place <- c("machine", "source", "collective", "mapping", "launch_of")
+  default <- rows[rows$algorithm == "default" & !is.na(rows$runs), c(place, "latency_us")]
+  inner_join(default, rows[rows$algorithm != "default", c(place, "latency_us")],
+    by = place, suffix = c("", "_named"), relationship = "many-to-many"
+  ) |>
+    mutate(ratio = .data$latency_us / .data$latency_us_named - 1) |>
+    group_by(.data$machine, .data$source, .data$collective, .data$mapping) |>
+    summarise(
+      cells = n(), bias_pct = 100 * median(.data$ratio), median_abs_difference_pct = 100 * median(abs(.data$ratio)),
+      p90_abs_difference_pct = 100 * unname(quantile(abs(.data$ratio), 0.9)), .groups = "drop"
+    )
+}
+
+#' Sentence for captions of tables that judge algorithms; empty where no two of them are one
+#' @noRd
+pooling_note <- function(results) {
+  if (all(is.na(results$rows$runs))) return(NULL)
+  paste(
+    "The default and the algorithm that it runs there by Open MPI's decision tables have one latency, the geometric",
+    "mean of their measurements: a difference between them is noise."
+  )
+}
+
+tables_of_same_messages <- function(results) {
+  same <- summarise_same_messages(results)
+  if (nrow(same) == 0) return(list())
+  list(listed("import", "same-messages", same, paste(
+    "Difference between the default and the algorithm that it runs by the decision tables of Open MPI 4.1, which the",
+    "same source measured by name in the same cells. Both send the same messages, so these are differences between two",
+    "runs: the noise floor of one source. Bias: median of default / algorithm - 1."
+  )))
+}
+
+#' @param same Tibble from [summarise_same_messages()].
+#' @noRd
+describe_same_messages <- function(same) {
+  if (nrow(same) == 0) return(NULL)
+  differences <- same$median_abs_difference_pct
+  paste0(
+    "In ", format_count(sum(same$cells)), " cells the default runs an algorithm that the same source also measured by ",
+    "name. The two latencies differ by ", range_pct(differences), if (nrow(same) > 1) paste0(
+      " (medians for each source, collective and mapping; median of these ", format_pct(median(differences)), ")"
+    ), ", although the messages are the same: this is noise between two runs. Decisions and regret use the geometric ",
+    "mean of both."
+  )
+}
