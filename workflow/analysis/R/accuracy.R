@@ -27,11 +27,10 @@ compare_studies <- function(results, measured = read_compared(results)) {
   simulated <- if (measures_slowest(measured)) read_slowest(results) else results$medians
   inner_join(
     rename(short(simulated), simulated_us = "latency_us"),
-    mutate(
-      rename(short(measured$medians), measured_us = "latency_us"), judged_us = short(measured$judged$medians)$latency_us
-    ),
+    rename(short(measured$medians), measured_us = "latency_us"),
     by = cell_keys
   ) |>
+    left_join(rename(short(measured$judged$medians), judged_us = "latency_us"), by = cell_keys) |>
     mutate(
       ratio = .data$simulated_us / .data$measured_us,
       held_out = !paste(.data$collective, .data$algorithm) %in% fitted |

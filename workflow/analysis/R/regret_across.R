@@ -14,7 +14,7 @@
 #'   All policies are judged on the same cells.
 #' @noRd
 summarise_regret_across <- function(results) {
-  rows <- pool_same_messages(rows_in_place(results$rows))
+  rows <- rows_in_place(results$rows)
   sources <- sort(unique(rows$source[rows$algorithm == "default" & !is.na(rows$source)]))
   collectives <- setdiff(unique(rows$collective), c(point_to_point, applications))
   found <- if (length(sources) > 1) {
@@ -78,7 +78,7 @@ across_sources <- function(rows, study, collective, decided_on, judged_on) {
   if (!"default" %in% both || length(both) < 2) return(NULL)
   part <- function(source) {
     here <- of(source)
-    list(study = study, judged = list(medians = summarise_launches(here[here$algorithm %in% both, ])))
+    list(study = study, judged = list(medians = summarise_judged(here[here$algorithm %in% both, ])))
   }
   decider <- part(decided_on)
   judge <- part(judged_on)
@@ -93,7 +93,7 @@ most_left_out <- 64
 across_counts <- function(rows, study, collective) {
   rows <- rows[rows$collective == collective, ]
   bind_rows(map(unique(rows$mapping), function(mapping) {
-    medians <- summarise_launches(rows[rows$mapping == mapping, ])
+    medians <- summarise_judged(rows[rows$mapping == mapping, ])
     counts <- tuning_counts(medians, collective)
     between <- spread_out(counts[-c(1, length(counts))], most_left_out)
     if (length(between) == 0) return(NULL)

@@ -1,37 +1,39 @@
 # Measurements of one algorithm under two names: the default, and the algorithm that it runs.
 
-#' Give algorithms that send the same messages one latency in each launch: the geometric mean of theirs
+#' Give algorithms that send the same messages the same launches, each with the geometric mean of their latencies
 #'
 #' The default of Open MPI 4.1 runs algorithms that were measured by name, too (`runs` of measurements.csv). That one of
-#' the two is faster is then noise, and the smaller time would favour it by chance. Authors of one launch number stay
-#' apart, since they are launches of their own.
+#' the two is faster is then noise, and the smaller time would favour it by chance.
 #'
 #' @param rows Tibble named by [name_rows()] or [name_variants()].
-#' @return `rows` with other latencies where a launch has the same messages several times.
+#' @return `rows`, in which all algorithms of a cell with the same messages have one row for each launch of any of them;
+#'   twice_sd: standard deviation of the logarithms of the latencies of one launch (NA where it has only one).
 #' @noRd
 pool_same_messages <- function(rows) {
   if (all(is.na(rows$runs))) return(rows)
-  known <- which(rows$latency_us > 0)
-  id <- group_same_messages(rows[known, ])
-  values <- log(rows$latency_us[known])
-  n <- tabulate(id, max(0L, id))
-  mean <- as.vector(rowsum(values, id, reorder = TRUE)) / n
-  shared <- n[id] > 1
-  rows$latency_us[known[shared]] <- exp(mean[id[shared]])
-  rows
+  names <- c("algorithm", cell_names)
+  rows$messages <- id_of_messages(rows)
+  named <- distinct(rows[c("messages", names)])
+  shared <- rows$messages %in% named$messages[duplicated(named$messages)] & rows$latency_us > 0
+  part <- rows[shared, ]
+  launch <- vctrs::vec_group_id(part[launch_keys])
+  logs <- rowsum(log(part$latency_us), launch)
+  n <- tabulate(launch, nrow(logs))
+  squares <- rowsum((log(part$latency_us) - (as.vector(logs) / n)[launch])^2, launch)
+  part <- part[!duplicated(launch), setdiff(names(part), names)]
+  part$latency_us <- exp(as.vector(logs) / n)
+  part$twice_sd <- ifelse(n > 1, sqrt(as.vector(squares) / (n - 1)), NA)
+  bind_rows(rows[!shared, ], inner_join(part, named, by = "messages", relationship = "many-to-many"))
 }
 
-#' Number of the launch and messages of each row
-#' @noRd
-group_same_messages <- function(rows) {
-  keys <- c("machine", "mpi", "collective", "mapping", "nodes", "processes", "size_bytes", "source", "launch", "round")
-  vctrs::vec_group_id(mutate(rows[keys], ran = what_ran(rows)))
-}
+launch_keys <- c("messages", "source", "launch", "round")
 
-#' Algorithm, with parameters, whose messages were sent
+#' Number of the cell and messages of each row
 #' @noRd
-what_ran <- function(rows) {
-  ifelse(is.na(rows$runs), paste0(rows$algorithm_name, " ", rows$parameters), paste0(rows$runs, " "))
+id_of_messages <- function(rows) {
+  ran <- ifelse(is.na(rows$runs), paste(rows$algorithm_name, rows$parameters), paste0(rows$runs, " "))
+  cell <- c("machine", "mpi", "collective", "mapping", "nodes", "processes", "size_bytes")
+  vctrs::vec_group_id(mutate(rows[cell], ran = ran))
 }
 
 #' Difference between the default and the algorithm that it runs, measured by name in the same launch
@@ -43,9 +45,8 @@ what_ran <- function(rows) {
 summarise_same_messages <- function(results) {
   rows <- rows_in_place(results$rows)
   rows <- rows[!rows$collective %in% point_to_point, ]
-  rows$launch_of <- group_same_messages(rows)
-  rows$source <- coalesce(rows$source, "")
-  place <- c("machine", "source", "collective", "mapping", "launch_of")
+  rows$messages <- id_of_messages(rows)
+  place <- c("machine", "collective", "mapping", launch_keys)
   default <- rows[rows$algorithm == "default" & !is.na(rows$runs), c(place, "latency_us")]
   inner_join(default, rows[rows$algorithm != "default", c(place, "latency_us")],
     by = place, suffix = c("", "_named"), relationship = "many-to-many"
@@ -63,8 +64,8 @@ summarise_same_messages <- function(results) {
 pooling_note <- function(results) {
   if (all(is.na(results$rows$runs))) return(NULL)
   paste(
-    "The default and the algorithm that it runs there by Open MPI's decision tables have one latency, the geometric",
-    "mean of their measurements: a difference between them is noise."
+    "The default and the algorithm that it runs there by Open MPI's decision tables count as one, with the",
+    "measurements of both: a difference between them is noise."
   )
 }
 
@@ -87,7 +88,7 @@ describe_same_messages <- function(same) {
     "In ", format_count(sum(same$cells)), " cells the default runs an algorithm that the same source also measured by ",
     "name. The two latencies differ by ", range_pct(differences), if (nrow(same) > 1) paste0(
       " (medians for each source, collective and mapping; median of these ", format_pct(median(differences)), ")"
-    ), ", although the messages are the same: this is noise between two runs. Decisions and regret use the geometric ",
-    "mean of both."
+    ), ", although the messages are the same: this is noise between two runs. Decisions and regret count the ",
+    "measurements of both for each."
   )
 }

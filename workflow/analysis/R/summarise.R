@@ -23,6 +23,7 @@ summarise_launches <- function(measurements) {
   k <- pmax(1, qbinom(0.025, n, 0.5))
   sorted <- measurements$latency_us[order(id, measurements$latency_us)]
   keys$source <- main_source(measurements[["source"]], id)
+  if ("twice_sd" %in% names(measurements)) keys$twice_sd <- group_median(measurements$twice_sd, id, groups)
   mutate(keys,
     launches = n, latency_us = middle(sorted, start, n), low_us = sorted[start + k],
     high_us = sorted[start + n + 1 - k],
@@ -30,6 +31,10 @@ summarise_launches <- function(measurements) {
     max_latency_us = group_median(measurements$max_latency_us, id, groups)
   )
 }
+
+#' [summarise_launches()] for decisions and regret: algorithms that send the same messages have the same launches
+#' @noRd
+summarise_judged <- function(measurements) summarise_launches(pool_same_messages(measurements))
 
 #' The author of each group of rows (of several, the one with the most rows in total); NULL if all rows have one author
 #' @noRd

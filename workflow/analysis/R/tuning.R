@@ -51,7 +51,7 @@ tuning_counts <- function(medians, collective) {
 #'   ([first_faster()]), algorithm, reason, basis (measured: the choice and the default were, at that cell;
 #'   interpolated, extrapolated; NA without measurements of the default), expected_us, default_us (both at that cell, in
 #'   us), gain_pct (default over chosen), noise_pct (standard deviation of one latency), noise_from (launches,
-#'   neighbours, simulated, unknown).
+#'   neighbours, same messages, simulated, unknown).
 #' @noRd
 decide_tuning <- function(results, collective, counts = NULL, at = NULL) {
   medians <- results$judged$medians

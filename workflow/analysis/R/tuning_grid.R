@@ -17,7 +17,10 @@ tuning_grid <- function(rows) {
   beyond <- stats::pbinom(pmax(1, qbinom(0.025, launches, 0.5)) - 1, launches, 0.5)
   error <- ifelse(launches > 1, (rows$high_us - rows$low_us) / (-2 * stats::qnorm(beyond) * rows$latency_us), NA)
   latency <- put_on_grid(grid, rows, log(rows$latency_us))
-  c(grid, list(latency = fill_sizes(latency, sizes), raw = latency, error = put_on_grid(grid, rows, error)))
+  c(grid, list(
+    latency = fill_sizes(latency, sizes), raw = latency, error = put_on_grid(grid, rows, error),
+    twice = rows[["twice_sd"]][rows$algorithm == "default"]
+  ))
 }
 
 #' Put a value of each row into an array algorithm x count x size; NA where there is no row
@@ -61,7 +64,7 @@ grid_without <- function(grid, count) {
   part <- function(values) values[names, counts, sizes, drop = FALSE]
   others <- list(
     names = grid$names[names], counts = grid$counts[counts], sizes = grid$sizes[sizes], variants = grid$variants[names],
-    latency = part(grid$latency), raw = part(grid$raw), error = part(grid$error)
+    latency = part(grid$latency), raw = part(grid$raw), error = part(grid$error), twice = grid$twice
   )
   if (all(names) && all(sizes) && !is.null(grid$whole)) {
     others$whole <- list(names = grid$whole$names, middle = grid$whole$middle[counts, , drop = FALSE])
@@ -69,13 +72,22 @@ grid_without <- function(grid, count) {
   others
 }
 
-#' Relative standard deviation of one latency, from the launches or from the roughness over neighbouring cells
+#' Relative standard deviation of one latency: from the launches or from the roughness over neighbouring cells, or, if
+#' larger, from the difference between the default and the algorithm that it runs ([pool_same_messages()])
 #'
 #' Real changes between neighbours (of the protocol, a further step of a tree) add to the roughness. The noise is
 #' therefore taken from the smoother direction, message sizes or process counts.
 #' @noRd
 tuning_noise <- function(grid, simulated) {
   if (isTRUE(simulated)) return(list(sd = 0, from = "simulated"))
+  noise <- noise_between(grid)
+  twice <- grid$twice[!is.na(grid$twice)]
+  sd <- 1.4826 * median(twice)
+  if (length(twice) < 10 || isTRUE(sd <= noise$sd)) return(noise)
+  list(sd = sd, from = "same messages")
+}
+
+noise_between <- function(grid) {
   known <- grid$error[is.finite(grid$error)]
   if (length(known) > 0 && length(known) >= sum(is.finite(grid$latency)) / 2) {
     return(list(sd = max(median(known), 1e-4), from = "launches"))

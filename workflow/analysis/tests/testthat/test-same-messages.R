@@ -16,7 +16,7 @@ test_that("the default and the algorithm that it runs have one latency in decisi
   expect_equal(unique(winners$default_regret_pct), 0)
   expect_equal(unique(decide_all(results)$algorithm), "default")
   expect_equal(unique(results$medians$latency_us), c(12.1, 10, 11.5))
-  expect_match(caption_winners(results, "bcast"), "one latency")
+  expect_match(caption_winners(results, "bcast"), "count as one")
   rows <- twice(runs = NA)
   expect_equal(unique(decide_winners(read_results(make_study(rows)), "bcast")$winner), "binomial")
 })
@@ -24,10 +24,31 @@ test_that("the default and the algorithm that it runs have one latency in decisi
 test_that("launches, authors and parameters stay apart", {
   rows <- dplyr::bind_rows(twice(source = "one"), twice(source = "two", latency_us = latency_us * 2, launch = 2))
   pooled <- pool_same_messages(rows_in_place(read_results(make_study(rows))$rows))
-  expect_equal(unique(pooled$latency_us[pooled$source == "two"]), c(22, 23))
+  expect_equal(sort(unique(round(pooled$latency_us[pooled$source == "two"], 9))), c(22, 23))
   with_segments <- dplyr::mutate(twice(), parameters = ifelse(algorithm == "binomial", "segment_bytes=8192", NA))
   pooled <- pool_same_messages(rows_in_place(read_results(make_study(with_segments))$rows))
   expect_equal(unique(pooled$latency_us), c(12.1, 10, 11.5))
+})
+
+test_that("an author's default is a launch of the algorithm that another author measured by name", {
+  one <- twice(source = "one")
+  two <- dplyr::filter(twice(source = "two", latency_us = 16, launch = 2), .data$algorithm == "default")
+  medians <- read_results(make_study(dplyr::bind_rows(one, two)))$judged$medians
+  expect_equal(unique(medians$latency_us[medians$algorithm != "chain"]), 13.5)
+  expect_equal(unique(medians$launches[medians$algorithm == "binomial"]), 2)
+})
+
+test_that("two times of one algorithm show the noise of decisions", {
+  rows <- toy_rows("bcast", "default", 8, 2^(0:11), 1)
+  rows <- dplyr::bind_rows(rows, dplyr::mutate(rows, algorithm = "binomial"), dplyr::mutate(rows, algorithm = "chain"))
+  rows$latency_us <- c(default = 1.3, binomial = 1, chain = 1)[rows$algorithm]
+  noise <- function(rows) {
+    decided <- decide_all(read_results(make_study(rows)))
+    list(unique(decided$noise_from), unique(decided$noise_pct), unique(decided$algorithm))
+  }
+  expect_equal(noise(rows), list("neighbours", 0, "binomial"))
+  rows$runs <- ifelse(rows$algorithm == "default", "binomial", NA)
+  expect_equal(noise(rows), list("same messages", 100 * 1.4826 * log(1.3) / sqrt(2), "default"))
 })
 
 test_that("regret on other data does not contain the noise between two runs of one algorithm", {
