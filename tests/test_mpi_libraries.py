@@ -318,7 +318,7 @@ def test_mpich_splits_by_node_where_nothing_was_decided_and_only_there(tmp_path:
     path = tmp_path / "mpich.json"
     library.write(placement, path)
     mpi = mpis()["mpich"]
-    command = [mpi.mpirun, "-n", "4", *hydra.watching(mpi.build / "probe", tmp_path), mpi.build / "probe" / "collprobe"]
+    command = [mpi.mpirun, "-n", "4", *hydra.watching(mpi, tmp_path), mpi.build / "probe" / "collprobe"]
     halves = ["MPIR_CVAR_NUM_CLIQUES", "2"]
     for size, between in ((1, set()), (600, {(0, 1), (2, 3)})):
         words = [str(word) for word in [*command, "bcast", size]]

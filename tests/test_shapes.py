@@ -278,18 +278,3 @@ def test_sizes_of_one_class_have_rules_of_their_own() -> None:
     assert [(rule.size, rule.algorithm) for rule in found.tables["bcast"][4]] == [
         (0, "default"), (16, "linear"), (26, "chain"), (32, "default"), (110, "linear"), (128, "default"),
     ]  # fmt: skip
-
-
-def test_the_path_of_the_collectives_library_has_no_blank(tmp_path: Path) -> None:
-    """LD_PRELOAD is split at blanks, which the path of a checkout may have."""
-    built = tmp_path / "a b" / "coll" / "libcollstudy.so"
-    built.parent.mkdir(parents=True)
-    built.touch()
-    rows = [Decision("bcast", "core", 1, 4, 8, "linear", (), 10.0)]
-    text = emission.readme(STUDY, placements(rows), CONFIG.catalogue, tmp_path / "a b")
-    (tmp_path / "home").mkdir()
-    # All up to the line that sets the path.
-    code = [line for line in text[: text.index("Then, in the same shell")].splitlines() if line.startswith("    ")]
-    command = ["bash", "-ec", "\n".join([*code[code.index('    export TUNING="$PWD"') :], 'echo "$COLLSTUDY"'])]
-    said = must(finish(command, env={**os.environ, "HOME": str(tmp_path / "home")})).stdout.strip()
-    assert " " not in said and Path(said).exists()

@@ -224,8 +224,8 @@ STUDY = {
 }  # fmt: skip
 
 
-def emitted(folder, nodes, mpi=None):
-    """Write the tuning files of a study that measured an installed MPI library; return the placement."""
+def emitted(folder, nodes, mpi=None, built=None):
+    """Write the tuning files of a study that measured an installed MPI library, built in a folder; return the placement."""
     mpi = mpi or mpis()["openmpi"]
     how = {**STUDY["provenance"], "mpi": mpi.name, "mpi_version": mpi.version}
     (found,) = placements(decisions({4: {1: "pipeline", 1024: "default"}}, nodes=nodes))
@@ -237,7 +237,7 @@ def emitted(folder, nodes, mpi=None):
         folder,
         None,
         library.write,
-        mpi.build,
+        built or mpi.build,
     )
     return found
 
@@ -282,8 +282,12 @@ def test_the_readmes_command_works_in_a_copy_of_the_folder(tmp_path):
     assert set(proof.messages(tmp_path)) == PATTERNS["pipeline"](4, {})
 
 
-def test_the_readmes_command_for_the_collectives_library_works(tmp_path):
-    emitted(tmp_path / "tuning", 1)
+@pytest.mark.parametrize("folder", ["built", "built here"])
+def test_the_readmes_command_for_the_collectives_library_works(tmp_path, folder):
+    """Also if the path of the library has a blank, as that of a checkout may: LD_PRELOAD is split at blanks."""
+    mpi = mpis()["openmpi"]
+    (tmp_path / folder).symlink_to(mpi.build)
+    emitted(tmp_path / "tuning", 1, built=tmp_path / folder)
     (tmp_path / "tuning").rename(tmp_path / "a copy")
     done = run_pasted(tmp_path, "openmpi", "COLL_RULES", *openmpi.OVERSUBSCRIBED, "-x", "COLL_VERBOSE")
     assert "libcollstudy: bcast: 1 calls, 0 left to the MPI library" in done.stdout + done.stderr
@@ -294,7 +298,7 @@ def test_the_readmes_command_for_mpich_works(tmp_path):
         pytest.skip("mpich is not installed (./study test installs it in .study/mpich)")
     emitted(tmp_path / "tuning", 1, mpis()["mpich"])
     (tmp_path / "tuning").rename(tmp_path / "a copy")
-    watching = [f"'{word}'" for word in map(str, hydra.watching(mpis()["mpich"].build / "probe", tmp_path))]
+    watching = [f"'{word}'" for word in map(str, hydra.watching(mpis()["mpich"], tmp_path))]
     run_pasted(tmp_path, "mpich", "SELECTION_TUNING", *watching)
     assert set(proof.messages(tmp_path)) == PATTERNS["pipeline"](4, {})
 

@@ -16,6 +16,7 @@ from cluster import Cluster
 from collstudy.launch.openmpi import library
 from collstudy.launch.proof import messages
 from collstudy.launch.toolchain import Mpi, identify, mpis
+from collstudy.study.names import LIBRARIES
 from collstudy.study.patterns import PATTERNS
 from collstudy.tuning import emission
 from conftest import ROOT, compiled, csv_rows
@@ -70,12 +71,20 @@ def test_only_what_changed(two, cluster) -> None:
 
 
 def test_a_checkout_in_a_folder_with_a_blank(cluster, tmp_path: Path) -> None:
+    """With each MPI library, also what is preloaded into the ranks: the collectives library, and what verifies algorithms."""
     hosts_only(cluster)
     study = SlurmStudy(cluster, tmp_path / "my study", launches=1, mappings="core")
-    python = study.folder / ".study" / "venv" / "bin" / "python"
-    process = study.start(MEASURED, snakemake=[str(python), "-m", "collstudy", "run", "--"])
+    swept = "mpi: [openmpi, mpich, impi], algorithms: [default, binomial, node]"
+    study.checkout.write("config/studies/two.yaml", study.study.replace("algorithms: [linear, binomial]", swept))
+    folder = study.folder / ".study"
+    study.environment["PATH"] = f"{folder}/venv/bin:{folder}/openmpi/bin:{os.environ['PATH']}"
+    process = study.start(MEASURED, snakemake=["python", "-m", "collstudy", "run", "--"])
     assert process.wait(300) == 0, study.output() + study.logs()
     study.assert_complete({}, 1)
+    rows = csv_rows(study.folder / MEASURED)
+    assert {row["mpi"]: row["left_pct"] for row in rows if row["algorithm"] == "node"} == dict.fromkeys(
+        LIBRARIES, "0.0"
+    )
 
 
 def test_in_the_shell_of_salloc_on_the_login_node(cluster, tmp_path: Path) -> None:

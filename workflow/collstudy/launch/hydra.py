@@ -8,7 +8,6 @@ functions are observed (workflow/native/trace/symbols.c). The placement of ranks
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from collstudy.launch.bindings import cores_of_nodes
 from collstudy.launch.proof import judgement, messages, other_messages, placed_as_asked, probed_sizes
 from collstudy.launch.ran import functions
 from collstudy.launch.rulesfile import exported, rules_file
-from collstudy.launch.toolchain import installed, preloadable, suite_of, with_library
+from collstudy.launch.toolchain import Mpi, installed, preloaded, suite_of, with_library
 from collstudy.launch.tracefile import rank_files
 from collstudy.study.cells import Cell
 from collstudy.study.machines import Machine
@@ -37,7 +36,7 @@ def environment(
 ) -> dict[str, str]:
     """Return the environment of a launch, including the variables that select the algorithm."""
     mpi = installed(cell.mpi["name"])
-    return mpi.environment(with_library(machine, mpi, chosen, base, folder)) | selection_environment(cell)
+    return mpi.environment(with_library(machine, mpi, chosen, base)) | selection_environment(cell)
 
 
 def selection_environment(cell: Cell) -> dict[str, str]:
@@ -91,17 +90,17 @@ def proof_command(
     machine: Machine, cell: Cell, placement: list[Core], folder: Path, hosts: list[str]
 ) -> list[str | Path]:
     """Return the command of the untimed launch that reports the placement and, with MPICH, the messages, with Intel MPI functions."""
-    build = installed(cell.mpi["name"]).build
+    mpi = installed(cell.mpi["name"])
     command = launcher(machine, cell, placement, folder, hosts)
     if cell.selection.forced("mpich", cell.collective) and cell.mpi["name"] == "mpich":
         # Not in timed launches, where the collectives of MPI_Init need the fallback.
         command += ["-genv", "MPIR_CVAR_COLLECTIVE_FALLBACK", "error"]
     if watched(cell):
-        command += watching(build / "probe", folder)
+        command += watching(mpi, folder)
     if expected_function(cell):
-        command += tracing(build / "trace", folder)
+        command += tracing(mpi, folder)
     called = "barrier" if cell.collective in (*POINT_TO_POINT, *APPLICATIONS) else cell.collective
-    return [*command, build / "probe" / "collprobe", called, *map(str, probed_sizes(cell))]
+    return [*command, mpi.build / "probe" / "collprobe", called, *map(str, probed_sizes(cell))]
 
 
 def watched(cell: Cell) -> bool:
@@ -114,23 +113,22 @@ def expected_function(cell: Cell) -> str | None:
     return (cell.selection.settings("impi") or {}).get("function")
 
 
-def watching(build: Path, folder: Path) -> list[str | Path]:
+def watching(mpi: Mpi, folder: Path) -> list[str | Path]:
     """Return the arguments of Hydra's mpirun that make each rank record the messages it receives in *folder*."""
     # Ranks on one node must communicate through UCX, too, because only its messages can be intercepted.
     settings = {"COLLPROBE_MESSAGES": folder / "messages", "MPIR_CVAR_NOLOCAL": "1"}
-    return _preloaded(build / "libmessages.so", folder, settings)
+    return _preloaded(mpi, "probe/libmessages.so", settings)
 
 
-def tracing(build: Path, folder: Path) -> list[str | Path]:
+def tracing(mpi: Mpi, folder: Path) -> list[str | Path]:
     """Return the arguments of Hydra's mpirun that make each rank record what it runs in *folder*."""
     settings = {"COLLTRACE_FOLDER": folder, "COLLTRACE_RAN": "1"}
-    return _preloaded(build / "libcolltrace.so", folder, settings)
+    return _preloaded(mpi, "trace/libcolltrace.so", settings)
 
 
-def _preloaded(library: Path, folder: Path, settings: dict[str, str | Path]) -> list[str | Path]:
-    own = preloadable(library, folder)
-    settings["LD_PRELOAD"] = ":".join([str(own), *filter(None, [os.environ.get("LD_PRELOAD")])])
-    return [part for key, value in settings.items() for part in ("-genv", key, value)]
+def _preloaded(mpi: Mpi, library: str, settings: dict[str, str | Path]) -> list[str | Path]:
+    own = preloaded(mpi.build / library, mpi.environment())
+    return [part for key, value in {**settings, **own}.items() for part in ("-genv", key, value)]
 
 
 def functions_ran(collective: str, processes: int, folder: Path) -> list[list[str]]:

@@ -24,11 +24,12 @@ from collstudy.launch.ran import is_algorithm, ran_in_turns, rows_of
 from collstudy.launch.rulesfile import rules_arguments, rules_file
 from collstudy.launch.toolchain import (
     Mpi,
+    collectives_library,
     embedded,
     installed,
     mpi_environment,
     ompi_info_says,
-    preloadable,
+    preloaded,
     suite_of,
     with_library,
 )
@@ -164,7 +165,7 @@ def environment(
     machine: Machine, cell: Cell, chosen: dict[str, str], base: dict[str, str], folder: Path
 ) -> dict[str, str]:
     """Return the environment of a launch; the algorithm is selected by arguments."""
-    found = library().environment(with_library(machine, library(), chosen, base, folder))
+    found = library().environment(with_library(machine, library(), chosen, base))
     if machine.kind != "slurm":
         # mpirun names its session folder by its process id, and fails if a killed mpirun with the same id left one behind.
         found["TMPDIR"] = str(folder)
@@ -183,7 +184,8 @@ def launcher(
     if machine.kind == "slurm":
         # Some launchers do not forward the environment to other nodes.
         names = [*cell.selection.library]
-        command += [part for name in [*names, *(["LD_PRELOAD"] if names else [])] for part in ("-x", name)]
+        names += preloaded(collectives_library(mpi.build), {}) if names else []
+        command += [part for name in names for part in ("-x", name)]
     return [*command, *arguments]
 
 
@@ -247,8 +249,9 @@ def proof_command(
     if Path(command[0]).name == "mpirun":
         command.insert(1, "--report-bindings")
     if traced:
-        own = preloadable(mpi.build / "trace" / "libcolltrace.so", folder, seen_by_all=machine.kind != "slurm")
-        command += ["env", f"LD_PRELOAD={own}", f"COLLTRACE_FOLDER={folder}", "COLLTRACE_RAN=1"]
+        own = preloaded(mpi.build / "trace" / "libcolltrace.so", mpi.environment())
+        own |= {"COLLTRACE_FOLDER": str(folder), "COLLTRACE_RAN": "1"}
+        command += ["env", *(f"{name}={value}" for name, value in own.items())]
     if cell.shares_start:
         return [*command, embedded("openmpi").program("all")]
     # Without a forced algorithm only the placement is verified.

@@ -22,7 +22,7 @@ from collstudy.base.errors import StudyError
 from collstudy.base.paths import ROOT, SETUP
 from collstudy.launch.build import build
 from collstudy.launch.execute import LaunchFailed, execute
-from collstudy.launch.toolchain import Mpi, installed, library_of, mpi_environment, mpis
+from collstudy.launch.toolchain import Mpi, installed, library_of, mpi_environment, mpis, preloaded
 from collstudy.launch.tracefile import Call, Communicators, RankFile, is_collective, rank_files
 
 LAUNCHERS = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun", "srun")
@@ -161,14 +161,12 @@ def preloading(mpi: Mpi, own: Path | None, folder: Path | None, given: Mapping[s
     those in *given*, by default those of the environment.
     """
     given = os.environ | given
-    library = mpi.build / "trace" / "libcolltrace.so"
-    # By its path, because a script that starts the program may set LD_LIBRARY_PATH; but LD_PRELOAD is split at blanks and colons.
-    named = library.name if set(str(library)) & {" ", ":"} else str(library)
-    folders = [library.parent if folder else None, own, given.get("LD_LIBRARY_PATH")]
-    path = os.pathsep.join(map(str, filter(None, folders)))
-    preloaded = ":".join(filter(None, [named, given.get("LD_PRELOAD")]))
-    traced = {"LD_PRELOAD": preloaded, "COLLTRACE_FOLDER": str(folder)} if folder else {}
-    return ({"LD_LIBRARY_PATH": path} if path else {}) | traced
+    path = os.pathsep.join(map(str, filter(None, [own, given.get("LD_LIBRARY_PATH")])))
+    libraries = {"LD_LIBRARY_PATH": path} if path else {}
+    if not folder:
+        return libraries
+    traced = preloaded(mpi.build / "trace" / "libcolltrace.so", given | libraries)
+    return libraries | traced | {"COLLTRACE_FOLDER": str(folder)}
 
 
 def users_own(environment: Mapping[str, str]) -> dict[str, str]:

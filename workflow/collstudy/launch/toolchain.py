@@ -133,19 +133,16 @@ def mpi_environment(base: Mapping[str, str] | None = None) -> dict[str, str]:
     return environment
 
 
-def preloadable(library: Path, folder: Path, seen_by_all: bool = True) -> Path:
-    """Return a path of *library* for LD_PRELOAD, which is split at blanks and colons. Raises StudyError if there is none.
+def preloaded(library: Path, given: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables with which a program preloads *library*, in addition to what the variables *given* contain.
 
-    If necessary, a link is created in *folder*, which must be visible on the nodes of all ranks.
+    LD_PRELOAD is split at blanks: a path with blanks is given as name and folder. Others are not, because a script that starts the
+    program may replace LD_LIBRARY_PATH. (The path of a checkout has no colon: set-up cannot create an environment there.)
     """
-    if not set(str(library)) & {" ", ":"}:
-        return library
-    link = folder / library.name
-    if not seen_by_all or set(str(link)) & {" ", ":"}:
-        raise StudyError(f"{library}: LD_PRELOAD does not support paths with blanks or colons; move the checkout")
-    if not link.exists():
-        link.symlink_to(library)
-    return link
+    own = {"LD_PRELOAD": str(library)}
+    if " " in str(library):
+        own = {"LD_PRELOAD": library.name, "LD_LIBRARY_PATH": str(library.parent)}
+    return {name: ":".join(filter(None, [value, given.get(name)])) for name, value in own.items()}
 
 
 def installed(name: str) -> Mpi:
@@ -160,16 +157,17 @@ def installed(name: str) -> Mpi:
     )
 
 
-def with_library(
-    machine: Machine, mpi: Mpi, chosen: Mapping[str, str], base: Mapping[str, str], folder: Path
-) -> dict[str, str]:
+def collectives_library(build: Path) -> Path:
+    """Return the path of the collectives library in the folder of the programs built with an MPI library."""
+    return build / "coll" / "libcollstudy.so"
+
+
+def with_library(machine: Machine, mpi: Mpi, chosen: Mapping[str, str], base: Mapping[str, str]) -> dict[str, str]:
     """Return the environment of real ranks with the collectives library preloaded and configured by *chosen*; *base* if empty."""
     if not chosen:
         return dict(base)
-    own = str(preloadable(mpi.build / "coll" / "libcollstudy.so", folder, seen_by_all=machine.kind != "slurm"))
-    already = base.get("LD_PRELOAD")
     groups = {"COLL_GROUPS": machine.groups} if machine.groups else {}
-    return {**base, **chosen, **groups, "LD_PRELOAD": f"{already}:{own}" if already else own}
+    return {**base, **chosen, **groups, **preloaded(collectives_library(mpi.build), base)}
 
 
 def _views() -> list[Path]:

@@ -12,6 +12,7 @@ from typing import Any
 from collstudy.base.files import read_csv, write_atomically
 from collstudy.launch import mpich
 from collstudy.launch.rulesfile import rules_arguments
+from collstudy.launch.toolchain import collectives_library, preloaded
 from collstudy.study.catalogue import Catalogue
 from collstudy.study.openmpi_numbers import NUMBERS
 from collstudy.tuning import nccl, trees
@@ -230,6 +231,7 @@ def readme(
 ) -> str:
     """Return README.md: how to use the files, with exact commands; *shared*: lines on the loss with one file for all placements."""
     ours = {placement.name: list(in_library(catalogue, placement).tables) for placement in found}
+    own = preloaded(collectives_library(built or Path()), {})
     lines = [
         f"# Tuning files of study {study['name']}",
         "",
@@ -241,7 +243,7 @@ def readme(
         "In this folder, or in a copy of it that is visible on all nodes:",
         "",
         '    export TUNING="$PWD"',
-        *(_library_lines(built) if any(ours.values()) else []),
+        *(_library_lines(own) if any(ours.values()) else []),
         "",
         "Then, in the same shell and in any folder, with your program in place of `./program`:",
         "",
@@ -259,7 +261,7 @@ def readme(
             *_commands(study, placement),
         ]
         if ours[placement.name]:
-            words = _with_library(study["provenance"]["mpi"], placement)
+            words = _with_library(study["provenance"]["mpi"], placement, own)
             lines += [
                 f"This project's collectives library, for {', '.join(ours[placement.name])}:",
                 "",
@@ -269,15 +271,12 @@ def readme(
     return "\n".join(lines)
 
 
-def _library_lines(built: Path | None) -> list[str]:
-    """Return the lines that set $COLLSTUDY, a path for LD_PRELOAD, which is split at blanks and colons."""
-    library = built / "coll" / "libcollstudy.so" if built else Path("libcollstudy.so")
-    if not set(str(library)) & {" ", ":"}:
-        return [f'    export COLLSTUDY="{library}"  # {BUILT}']
-    return [
-        f'    cp "{library}" ~/  # LD_PRELOAD is split at blanks',
-        f'    export COLLSTUDY="$HOME/{library.name}"  # {BUILT}',
-    ]
+def _library_lines(own: dict[str, str]) -> list[str]:
+    """Return the lines that set variables for the command of `_with_library`; *own*: the variables that preload the library."""
+    lines = [f'    export COLLSTUDY="{own["LD_PRELOAD"]}"  # {BUILT}']
+    if "LD_LIBRARY_PATH" in own:
+        lines.append(f'    export LD_LIBRARY_PATH="{own["LD_LIBRARY_PATH"]}${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"')
+    return lines
 
 
 def _not_expressed(study: dict[str, Any], placement: Placement, catalogue: Catalogue, changed: int) -> str:
@@ -372,8 +371,8 @@ def _commands(study: dict[str, Any], placement: Placement) -> list[str]:
     ]
 
 
-def _with_library(mpi: str, placement: Placement) -> str:
-    rules = f'"{_library_path(Path("$TUNING"), placement)}"'
-    if mpi in ("mpich", "impi"):
-        return f'mpirun -genv LD_PRELOAD "$COLLSTUDY" -genv COLL_RULES {rules} ./program'
-    return f'mpirun -x LD_PRELOAD="$COLLSTUDY" -x COLL_RULES={rules} ./program'
+def _with_library(mpi: str, placement: Placement, own: dict[str, str]) -> str:
+    values = {name: f"${name}" for name in own} | {"LD_PRELOAD": "$COLLSTUDY"}
+    values["COLL_RULES"] = str(_library_path(Path("$TUNING"), placement))
+    given = '-genv {} "{}"' if mpi in ("mpich", "impi") else '-x {}="{}"'
+    return " ".join(["mpirun", *(given.format(*one) for one in values.items()), "./program"])

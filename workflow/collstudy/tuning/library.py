@@ -22,7 +22,7 @@ from collstudy.launch import hydra, mpich, openmpi
 from collstudy.launch.openmpi import AS_NODE
 from collstudy.launch.proof import messages
 from collstudy.launch.rulesfile import exported, rules_arguments
-from collstudy.launch.toolchain import Mpi, preloadable
+from collstudy.launch.toolchain import Mpi, preloaded
 from collstudy.launch.tracefile import rank_files
 from collstudy.study.catalogue import Catalogue
 from collstudy.tuning import trees
@@ -91,10 +91,11 @@ def _requests(mpi: Mpi, path: Path, collective: str, processes: int, sizes: Sequ
     """Return the limit of outstanding requests that Open MPI passed to its algorithm at each size, seen by the trace library."""
     with tempfile.TemporaryDirectory(prefix="rulescheck-") as name:
         folder = Path(name)
-        own = preloadable(mpi.build / "trace" / "libcolltrace.so", folder)
+        own = preloaded(mpi.build / "trace" / "libcolltrace.so", without_choices(mpi))
+        own |= {"COLLTRACE_FOLDER": str(folder), "COLLTRACE_RAN": "1"}
         command = [
             mpi.mpirun, "-n", processes, "--map-by", "core:OVERSUBSCRIBE", *rules_arguments(path), "--bind-to", "none",
-            "--mca", "mpi_yield_when_idle", "1", "env", f"LD_PRELOAD={own}", f"COLLTRACE_FOLDER={folder}", "COLLTRACE_RAN=1",
+            "--mca", "mpi_yield_when_idle", "1", "env", *(f"{key}={value}" for key, value in own.items()),
             mpi.build / "probe" / "collprobe", collective, *sizes,
         ]  # fmt: skip
         launch(command, without_choices(mpi), folder)
@@ -160,7 +161,7 @@ def _mpich_probe(
         environment |= mpich.environment(choice)
     elif choice:
         environment |= mpich.forcing_environment(collective, settings_of(catalogue, collective, choice, "mpich"))
-    watching = functools.partial(hydra.watching, mpi.build / "probe")
+    watching = functools.partial(hydra.watching, mpi)
     return {size: _watched(mpi, environment, watching, messages, collective, processes, size) for size in sizes}
 
 
@@ -173,7 +174,7 @@ def _impi_probe(
     elif choice:
         number = settings_of(catalogue, collective, choice, "impi")["algorithm"]
         environment[f"I_MPI_ADJUST_{collective.upper()}"] = number
-    tracing = functools.partial(hydra.tracing, mpi.build / "trace")
+    tracing = functools.partial(hydra.tracing, mpi)
 
     def functions(folder: Path) -> Messages:
         return Counter(itertools.chain(*hydra.functions_ran(collective, processes, folder)))
