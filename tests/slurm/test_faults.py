@@ -37,6 +37,26 @@ def minutes(text: str) -> int:
     return parts[0] if len(parts) == 2 else 60 * parts[0] + parts[1]
 
 
+def test_why_a_job_waits_is_said(two, cluster) -> None:
+    """Also that it never starts; when the partition's limit is raised, it does."""
+    study = two(launches=1)
+    cluster.run(["scontrol", "update", "PartitionName=THIN", "MaxTime=00:01:00"])
+    try:
+        process = study.start(MEASURED)
+        assert wait_until(lambda: "PartitionTimeLimit" in study.output(), 60), study.output()
+        (job,) = study.jobs()
+        waits = "1 job waits in Slurm (PartitionTimeLimit)\n"
+        never = f"job {job['id']} never starts with Slurm's present limits (PartitionTimeLimit): end the run"
+        assert wait_until(lambda: never in study.output(), 20), study.output()
+        status = study.collstudy("status").stdout
+        assert waits in status and never in status
+    finally:
+        cluster.run(["scontrol", "update", "PartitionName=THIN", "MaxTime=1-00:00:00"])
+    assert process.wait(120) == 0, study.output() + study.logs()
+    assert study.output().count(waits) == study.output().count(never) == 1
+    study.assert_complete({}, 1)
+
+
 def test_scancel_loses_nothing(two, cluster) -> None:
     """The block is automatically submitted once more; after another scancel, the run ends and says what to do; then it continues."""
     hosts_only(cluster)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import time
 from pathlib import Path
@@ -13,7 +14,7 @@ from collstudy.base.files import read_csv
 from collstudy.cli import next_step
 from collstudy.cli.commands import add
 from collstudy.project import integrity
-from collstudy.project.status import progress_line, stale_lock
+from collstudy.project.status import EVERY_S, progress_line, stale_lock, waiting
 from collstudy.project.studies import Project
 from collstudy.sources.source import Source
 
@@ -63,6 +64,7 @@ def check_studies(project: Project, names: str) -> list[str]:
 
 def status(arguments: argparse.Namespace) -> None:
     """Print for each study how many cells are stored, failed and left."""
+    asked, jobs = -math.inf, list[str]()
     while True:
         project, sources, lines = _sources(arguments)
         left = 0
@@ -73,6 +75,10 @@ def status(arguments: argparse.Namespace) -> None:
                 lines.append(f"{source.study.name}: imported or gathered data, nothing to measure")
             else:
                 lines.append(progress_line(source.study.name, state, project.results, project.store))
+        in_slurm = any(source.study.machine.kind == "slurm" for source in sources)
+        if in_slurm and time.monotonic() - asked >= EVERY_S:
+            asked, jobs = time.monotonic(), waiting(Path.cwd())
+        lines += jobs
         # Overwrite the previous output on a terminal; append in a log.
         over = "\x1b[H\x1b[J" if arguments.watch and sys.stdout.isatty() else ""
         print(over + "\n".join(lines), flush=True)

@@ -6,12 +6,15 @@ import json
 import math
 import os
 import platform
+import re
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from collstudy.base.clock import clock
 from collstudy.base.commands import ask
@@ -27,6 +30,12 @@ from collstudy.study.work import verb
 
 #: Interval (s) between two reads of the store during a run.
 EVERY_S = float(os.environ.get("STUDY_PROGRESS_SECONDS", "20"))
+
+#: Slurm's reasons with which a job never starts, whatever other jobs do: Slurm does not allow such a job.
+NEVER_STARTS = re.compile(
+    r"Partition(Node|Time)Limit|PartitionConfig|BadConstraints|DependencyNeverSatisfied|Invalid(Account|QOS)|(Account|QOS)NotAllowed"
+    r"|QOSMinCpuNotSatisfied|QOSTimeLimit|AssociationTimeLimit|(Assoc|QOS)Max\w+Per(Job|Node)|not permitted to use this partition"
+)
 
 
 def explain(
@@ -101,6 +110,40 @@ def progress_line(name: str, state: StudyState, results: Path, store: Store) -> 
     return line
 
 
+class SlurmJob(NamedTuple):
+    """A block's job: its number, state, and why it waits."""
+
+    id: str
+    state: str
+    reason: str
+
+
+def slurm_jobs(folder: Path) -> list[SlurmJob]:
+    """Return the Slurm jobs that snakemake submitted for blocks in this folder and that have not ended."""
+    jobs = []
+    for line in ask(["squeue", "--me", "-h", "-o", "%i|%T|%r|%k|%Z"], 30).stdout.splitlines():
+        *job, comment, workdir = (line.split("|", 4) + [""] * 4)[:5]
+        if comment.startswith("rule_measure_block") and Path(workdir) == folder:
+            jobs.append(SlurmJob(*job))
+    return jobs
+
+
+def waiting(folder: Path) -> list[str]:
+    """Return a line on the Slurm jobs of this folder that wait, with Slurm's reasons, and one on those that never start."""
+    jobs = [job for job in slurm_jobs(folder) if job.state == "PENDING" and job.reason != "None"]
+    if not jobs:
+        return []
+    count = Counter(job.reason for job in jobs).most_common()
+    reasons = ", ".join(f"{number} {reason}" if len(jobs) > 1 else reason for reason, number in count)
+    lines = [f"{len(jobs)} job{'s wait' if len(jobs) > 1 else ' waits'} in Slurm ({reasons})"]
+    if never := [job for job in jobs if NEVER_STARTS.search(job.reason)]:
+        lines.append(
+            f"job {', '.join(job.id for job in never)} never starts with Slurm's present limits ({never[0].reason}): end the run (Ctrl-C "
+            "cancels its jobs), change partition, account, qos or times in config/machines/ or the nodes of the study, and run again"
+        )
+    return lines
+
+
 class Progress(threading.Thread):
     """Progress of the studies of a run: one bar each on a terminal, otherwise a line for each change."""
 
@@ -109,14 +152,15 @@ class Progress(threading.Thread):
         self.store = store
         self.states = {name: states[name] for name, markers in blocks.items() if markers}
         self.ended = threading.Event()
+        self.in_slurm = any(state.source.study.machine.kind == "slurm" for state in states.values())
+        self._asked, self._waiting = -math.inf, list[str]()
 
     def run(self) -> None:
         """Read the state of missing cells periodically until the run ends."""
-        if self.states:
-            if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
-                self._draw()
-            else:
-                self._print()
+        if self.states and sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
+            self._draw()
+        elif self.states or self.in_slurm:
+            self._print()
 
     def end(self) -> None:
         """Stop, and restore the terminal."""
@@ -133,6 +177,16 @@ class Progress(threading.Thread):
             except OSError:
                 continue  # the next read may succeed
 
+    def _tell_waiting(self) -> None:
+        """Print which Slurm jobs wait, if that has changed. Jobs of later rounds are in no study's state."""
+        if not self.in_slurm or time.monotonic() - self._asked < EVERY_S:
+            return
+        now = waiting(Path.cwd())
+        for line in now:
+            if line not in self._waiting:
+                tell(line, sys.stderr)
+        self._asked, self._waiting = time.monotonic(), now
+
     def _print(self) -> None:
         said: dict[str, str] = {}
         while not self.ended.wait(EVERY_S):
@@ -140,6 +194,7 @@ class Progress(threading.Thread):
                 if line.partition("; about")[0] != said.get(name):
                     said[name] = line.partition("; about")[0]
                     tell(line, sys.stderr)
+            self._tell_waiting()
 
     def _draw(self) -> None:
         # Imported only here because loading it takes a while.
@@ -165,6 +220,7 @@ class Progress(threading.Thread):
                         completed=len(now.work) - len(now.lacking),
                         rest=failed + ("about " + left_) * bool(about),
                     )
+                self._tell_waiting()
                 if self.ended.wait(min(EVERY_S, 2)):
                     break
 
@@ -211,11 +267,7 @@ def run_summary(sources: Iterable[Source], succeeded: bool) -> list[str]:
 
 def left_running(folder: Path) -> list[str]:
     """Return a note about Slurm jobs that a killed snakemake in this folder left behind; [] if there are none."""
-    jobs = []
-    for line in ask(["squeue", "--me", "-h", "-o", "%i|%k|%Z"], 30).stdout.splitlines():
-        number, comment, workdir = (line.split("|", 2) + ["", ""])[:3]
-        if comment.startswith("rule_measure_block") and Path(workdir) == folder:
-            jobs.append(number)
+    jobs = [job.id for job in slurm_jobs(folder)]
     if not jobs:
         return []
     return [
