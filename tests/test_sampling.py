@@ -122,7 +122,13 @@ def test_where_nothing_can_be_decided_nothing_is_measured_and_the_default_stays(
 
 
 def test_status_counts_what_was_asked_for(sampled: Checkout) -> None:
+    """Also the blocks of a round; those of an interrupted one are in the list of the next run."""
     assert "tiny: 0 of 0 cells done, 0 failed" in sampled.collstudy("status", "tiny").stdout
+    round_ = "results/tiny/sampling/round-1"
+    run(sampled, f"{round_}/pending.txt")
+    assert "blocks 1 queued, 0 running, 0 done" in sampled.collstudy("status", "tiny").stdout
+    run(sampled, "results/tiny/pending.txt")
+    assert "blocks 1 queued, 0 running, 0 done" in sampled.collstudy("status", "tiny").stdout
 
 
 def test_node_hours_of_rounds_to_come_are_limited(sampled: Checkout) -> None:

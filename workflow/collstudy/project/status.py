@@ -76,11 +76,19 @@ def explain(
 def block_states(results: Path, study: str, store: Store) -> dict[str, list[str]]:
     """Return the names of the blocks of a study's newest run by state: `done`, `running` (the lock is held) or `queued`."""
     found: dict[str, list[str]] = {"queued": [], "running": [], "done": []}
-    try:
-        markers = read_pending(results / study / "pending.txt")
-    except FileNotFoundError:
-        return found
-    for path in markers:
+    folder = results / study
+    # Written when the run starts; the others follow, and older ones belong to an interrupted run.
+    first = folder / "pending.txt"
+    lists = [
+        first,
+        *folder.glob("sampling/round-*/pending.txt"),
+        folder / "tuning" / "pending.txt",
+        folder / "replays.txt",
+    ]
+    lists = [path for path in lists if path.exists()]
+    since = first.stat().st_mtime_ns if first in lists else 0
+    markers = [path for of in lists if of.stat().st_mtime_ns >= since for path in read_pending(of)]
+    for path in dict.fromkeys(markers):
         name = path.name.rsplit(".", 2)[0]
         state = "done" if path.exists() else "running" if store.block_runs(name) else "queued"
         found[state].append(name)
