@@ -74,6 +74,23 @@ def test_scancel_loses_nothing(two, cluster) -> None:
     study.assert_complete(kept, 10)
 
 
+def test_an_interrupted_run_cancels_its_jobs_and_loses_nothing(two, cluster) -> None:
+    """At once: not at the next query of the jobs' states, which may be minutes later."""
+    hosts_only(cluster)
+    study = two(launches=12)
+    study.environment["POLL_SECONDS"] = "600"
+    process = study.start(MEASURED)
+    study.until_kept(2)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60) == 1, study.output()
+    kept = study.launches()
+    cluster.wait(int(study.jobs()[0]["id"]))
+    assert [job["state"] for job in study.jobs()] == ["CANCELLED"]
+    del study.environment["POLL_SECONDS"]
+    study.run()
+    study.assert_complete(kept, 12)
+
+
 def test_a_dead_node_loses_nothing(two, cluster) -> None:
     """First only slurmd dies (the job continues), then its whole node (the block is submitted again immediately)."""
     hosts_only(cluster)

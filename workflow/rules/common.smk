@@ -1,4 +1,5 @@
 # Definitions that all rules share: the studies of this run, their missing work, and the environment of every job.
+import asyncio
 import functools
 import os
 import re
@@ -67,6 +68,16 @@ if "snakemake_executor_plugin_slurm" in sys.modules:
         return states, seconds
 
     slurm.query_job_status = query_job_status
+    sleeping = slurm.Executor.sleep
+
+    async def sleep(executor):
+        """Sleep until the next query of the jobs, or until the run ends: after Ctrl-C the plugin would sleep on for up to three minutes."""
+        rest = asyncio.ensure_future(sleeping(executor))
+        while executor.wait and not rest.done():
+            await asyncio.wait([rest], timeout=1)
+        rest.cancel()
+
+    slurm.Executor.sleep = sleep
 
 # Jobs use the same Python as Snakemake.
 os.environ.update(
