@@ -135,6 +135,30 @@ def test_snakemake_killed_while_its_job_runs(two, cluster) -> None:
     study.assert_complete(kept, 24)
 
 
+def test_results_that_arrive_late_are_awaited(two, cluster) -> None:
+    """As with NFS, whose clients remember for up to a minute that a file does not exist: a cell must not stay `missing` for ever."""
+    hosts_only(cluster)
+    study = two(launches=1)
+    stored, hidden = study.folder / "results" / "cells" / "bcast", study.folder / "hidden"
+    hidden.mkdir()
+    # The job's marker appears, but two of its cells do not.
+    hides = f'#!/bin/bash\nset -- {stored}/*.json -- "$@"; mv "$1" "$2" {hidden}\nexec /usr/bin/touch "${{@: -1}}"\n'
+    study.checkout.program("touch", hides)
+    study.environment |= {"PATH": f"{study.folder}/bin:{os.environ['PATH']}"}
+    process = study.start("--latency-wait", "40", "--", MEASURED)
+    assert wait_until(lambda: len(list(hidden.iterdir())) == 2, 120), study.output() + study.logs()
+    late, later = hidden.iterdir()
+    assert process.poll() is None
+    shutil.move(late, stored)
+    assert process.wait(120) == 1, study.output()
+    assert "of two: the file of 1 cell is not visible here" in study.output()
+    shutil.move(later, stored)
+    jobs = len(study.jobs())
+    study.run()
+    study.assert_complete({}, 1)
+    assert len(study.jobs()) == jobs
+
+
 CRASHING = """#!/bin/bash
 case " $* " in *" -n 6 "*) echo "rank 3 died"; exit 139 ;; esac
 exec REAL "$@"

@@ -177,7 +177,8 @@ rule collect_measurements:
     params:
         results=RESULTS,
     shell:
-        "python -m collstudy --results {params.results:q} collect {wildcards.study:q} > {log:q} 2>&1 "
+        "python -m collstudy --results {params.results:q} collect {wildcards.study:q}"
+        " --latency {workflow.execution_settings.latency_wait} > {log:q} 2>&1 "
         "|| {{ tail -n 1 {log:q} >&2; exit 1; }}"
 
 
