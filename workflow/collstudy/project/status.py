@@ -144,6 +144,10 @@ def waiting(folder: Path) -> list[str]:
     count = Counter(job.reason for job in jobs).most_common()
     reasons = ", ".join(f"{number} {reason}" if len(jobs) > 1 else reason for reason, number in count)
     lines = [f"{len(jobs)} job{'s wait' if len(jobs) > 1 else ' waits'} in Slurm ({reasons})"]
+    if any("Grp" in job.reason for job in jobs):
+        lines.append(
+            "a job with a group limit (Grp) starts when others of its account or QOS end: never, if it exceeds the limit alone"
+        )
     if never := [job for job in jobs if NEVER_STARTS.search(job.reason)]:
         lines.append(
             f"job {', '.join(job.id for job in never)} never starts with Slurm's present limits ({never[0].reason}): end the run (Ctrl-C "
