@@ -104,6 +104,18 @@ def test_an_interrupted_run_cancels_its_jobs_and_loses_nothing(two, cluster) -> 
     study.assert_complete(kept, 12)
 
 
+def test_a_run_interrupted_while_it_submits_leaves_no_job(two, cluster) -> None:
+    study = two(launches=1)
+    begun = study.folder / "begun"
+    study.checkout.program("sbatch", f'#!/bin/sh\ntouch "{begun}"; sleep 1; exec /usr/bin/sbatch "$@"\n')
+    study.environment["PATH"] = f"{study.folder}/bin:{os.environ['PATH']}"
+    process = study.start(MEASURED)
+    assert wait_until(begun.exists, 60), study.output()
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60) == 1, study.output()
+    assert [job["state"] for job in study.jobs()] in ([], ["CANCELLED"])
+
+
 def test_a_dead_node_loses_nothing(two, cluster) -> None:
     """First only slurmd dies (the job continues), then its whole node (the block is submitted again immediately)."""
     hosts_only(cluster)

@@ -1,6 +1,7 @@
 # Definitions that all rules share: the studies of this run, their missing work, and the environment of every job.
 import asyncio
 import functools
+import getpass
 import os
 import re
 import shlex
@@ -17,6 +18,7 @@ from snakemake_interface_executor_plugins.executors.real import RealExecutor
 BASE = Path(workflow.current_basedir.get_path_or_uri(secret_free=False)).parents[1]
 sys.path.insert(0, str(BASE / "workflow"))
 
+from collstudy.base.commands import ask
 from collstudy.base.digests import digest_of
 from collstudy.base.errors import StudyError
 from collstudy.base.files import read_csv
@@ -78,6 +80,15 @@ if "snakemake_executor_plugin_slurm" in sys.modules:
         rest.cancel()
 
     slurm.Executor.sleep = sleep
+    cancelling = slurm.Executor.cancel_jobs
+
+    def cancel_jobs(executor, jobs):
+        """Cancel all jobs of the run: the plugin's list lacks those that are being submitted, or whose state is being queried."""
+        cancelling(executor, jobs)
+        executor._job_submission_executor.shutdown(cancel_futures=True)
+        ask(["scancel", f"--user={getpass.getuser()}", f"--name={executor.run_uuid}"])
+
+    slurm.Executor.cancel_jobs = cancel_jobs
 
 # Jobs use the same Python as Snakemake.
 os.environ.update(
