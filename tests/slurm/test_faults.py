@@ -39,15 +39,15 @@ def minutes(text: str) -> int:
     return parts[0] if len(parts) == 2 else 60 * parts[0] + parts[1]
 
 
-def test_what_a_group_limit_means_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Slurm does not say whether the job alone exceeds the limit of its account or QOS."""
+def test_what_a_shared_limit_means_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Slurm does not say whether the job alone exceeds the limit."""
     executable(
         tmp_path / "squeue",
         f"#!/bin/sh\necho '7|PENDING|AssocGrpNodeLimit|rule_measure_block_wildcards_b_1|{tmp_path}'\n",
     )
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     first, second = waiting(tmp_path)
-    assert first == "1 job waits in Slurm (AssocGrpNodeLimit)" and "never, if it exceeds the limit alone" in second
+    assert first == "1 job waits in Slurm (AssocGrpNodeLimit)" and "never if it exceeds the limit alone" in second
 
 
 def test_why_a_job_waits_is_said(two, cluster) -> None:

@@ -144,9 +144,9 @@ def waiting(folder: Path) -> list[str]:
     count = Counter(job.reason for job in jobs).most_common()
     reasons = ", ".join(f"{number} {reason}" if len(jobs) > 1 else reason for reason, number in count)
     lines = [f"{len(jobs)} job{'s wait' if len(jobs) > 1 else ' waits'} in Slurm ({reasons})"]
-    if any("Grp" in job.reason for job in jobs):
+    if any(re.search("Grp|Per(User|Account)", job.reason) for job in jobs):
         lines.append(
-            "a job with a group limit (Grp) starts when others of its account or QOS end: never, if it exceeds the limit alone"
+            "a limit of a user, account or group is shared: the job starts when others end, and never if it exceeds the limit alone"
         )
     if never := [job for job in jobs if NEVER_STARTS.search(job.reason)]:
         lines.append(
