@@ -114,26 +114,31 @@
   // Search: the index is a script of its own, loaded when somebody searches.
   var search = document.getElementById("search"), found = document.getElementById("found");
   if (!search) return;
+  // The pages have typographic quotes, keyboards do not.
+  function plain(text) { return text.toLowerCase().replace(/[\u2018\u2019]/g, "'").replace(/[\u201c\u201d]/g, '"'); }
+  // Words that follow each other, such as "Figure 4.5", go before words anywhere in a section.
   function results(words) {
-    var scored = [];
+    var scored = [], phrase = words.join(" ");
     window.reportSearch.forEach(function (entry) {
-      var title = entry.title.toLowerCase(), text = entry.text.toLowerCase(), score = 0;
+      var title = plain(entry.title), text = plain(entry.text), score = 0;
       for (var i = 0; i < words.length; i++) {
         if (title.indexOf(words[i]) >= 0) score += 5;
         else if (text.indexOf(words[i]) >= 0) score += 1;
         else return;
       }
+      if (words.length > 1 && text.indexOf(phrase) >= 0) score += 10;
       scored.push([score, entry]);
     });
     scored.sort(function (a, b) { return b[0] - a[0]; });
     return scored.slice(0, 20).map(function (pair) { return pair[1]; });
   }
-  function excerpt(text, word) {
-    var at = Math.max(0, text.toLowerCase().indexOf(word) - 40);
+  function excerpt(text, words) {
+    var at = plain(text).indexOf(words.join(" "));
+    at = Math.max(0, (at < 0 ? plain(text).indexOf(words[0]) : at) - 40);
     return (at ? "\u2026" : "") + text.slice(at, at + 130) + "\u2026";
   }
   function list() {
-    var words = search.value.toLowerCase().split(/\s+/).filter(function (word) { return word.length > 1; });
+    var words = plain(search.value).split(/\s+/).filter(function (word) { return word.length > 1; });
     found.hidden = words.length === 0;
     found.textContent = "";
     if (!words.length) return;
@@ -143,7 +148,7 @@
       var link = document.createElement("a"), title = document.createElement("strong"), text = document.createElement("span");
       link.href = entry.url;
       title.textContent = entry.title;
-      text.textContent = excerpt(entry.text, words[0]);
+      text.textContent = excerpt(entry.text, words);
       link.appendChild(title);
       link.appendChild(text);
       found.appendChild(link);

@@ -46,8 +46,6 @@ PAGER_MARK = "<!--pager-->"
 SCRIPTS_MARK = "<!--scripts-->"
 #: Interactive surfaces need plotly, which is larger than everything else; only pages with a surface load it.
 SURFACE_SCRIPTS = '<script src="theme/plotly.js"></script>\n<script src="theme/surface.js"></script>'
-#: Maximum number of words per section in the search index.
-MOST_WORDS = 400
 #: A heading with an identifier (first group); the second group is its text.
 HEADING = re.compile(r'<(?=h[1-4]\b)[^>]*\bid="([^"]+)"[^>]*>(.*?)</h[1-4]>', re.DOTALL)
 #: Elements without prose: scripts, figures with text, buttons of the page itself.
@@ -142,7 +140,7 @@ def search_entries(page: str, text: str) -> Iterator[dict[str, str]]:
     parts = [(page, name[1] if name else page, first)]
     parts += [(f"{page}#{sections[i]}", *sections[i + 1 : i + 3]) for i in range(0, len(sections), 3)]
     for url, heading, content in parts:
-        title, said = " ".join(words(heading, "")), " ".join(words(content, " ")[:MOST_WORDS])
+        title, said = " ".join(words(heading, "")), " ".join(words(content, " "))
         if title or said:
             yield {"url": url, "title": title, "text": said}
 
