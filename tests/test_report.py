@@ -365,6 +365,15 @@ def test_the_section_that_judged_decisions_refer_to_is_there():
     assert "## Tuning {#sec-x-tuning}" in shown and "Half of the grid suffices" in shown
 
 
+def test_no_section_on_decisions_where_none_was_judged(tmp_path):
+    """With fewer than four process counts no rules are decided on half of them: the table has no rows."""
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "tables" / "tuning-regret.csv").write_text("collective,policy,split\n", encoding="utf-8")
+    said = "data.frame(section = character(), text = character())"
+    code = f'source("R/report.R"); show_tuned(list(id = "x", folder = "{tmp_path}", sentences = {said}, tuning = data.frame()))'
+    assert must(finish(["Rscript", "-e", code], cwd=ROOT / "report")).stdout == ""
+
+
 def test_short_times_in_seconds_are_not_rounded_to_zero():
     """The times of a small problem are below a millisecond."""
     code = 'source("R/report.R"); cat(format_column(c(4.3e-5, 2.1e-4), "5x5_s"), format_column(c(0.03, 0.5), "5x5_s"))'

@@ -41,8 +41,8 @@ show_decided <- function(study, title, key) {
 
 #' The section on tuning for chapters of other kinds, if the study has decisions.
 show_tuned <- function(study) {
-  decided <- file.exists(file.path(study$folder, "tables", "tuning-regret.csv"))
-  if (decided || length(said_in(study, "tuning"))) show_decided(study, "Tuning", "tuning")
+  judged <- NROW(read_table(file.path(study$folder, "tables", "tuning-regret.csv"))) > 0
+  if (judged || length(said_in(study, "tuning"))) show_decided(study, "Tuning", "tuning")
 }
 
 #' A tuning study: decisions, the files for the library, and the gain in fresh launches.
