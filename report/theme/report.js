@@ -96,16 +96,23 @@
     try { localStorage.setItem("report-theme", root.dataset.theme); } catch (error) { /* no storage */ }
   });
 
-  // A figure opens large on a click.
+  // A figure opens large on a click or, like a button, with the keyboard.
   var large = document.getElementById("large");
   if (large.showModal) {
     all(".quarto-float-fig img").forEach(function (image) {
       image.classList.add("opens");
+      image.tabIndex = 0;
+      image.setAttribute("role", "button");
       image.addEventListener("click", function () {
         var shown = large.querySelector("img");
         shown.src = image.src;
         shown.alt = image.alt;
         large.showModal();
+      });
+      image.addEventListener("keydown", function (event) {
+        if (event.key !== "Enter" && event.key !== " ") return;
+        event.preventDefault();
+        image.click();
       });
     });
     large.addEventListener("click", function () { large.close(); });
