@@ -190,10 +190,13 @@ def test_publishing_again_replaces_what_was_published(tmp_path: Path, monkeypatc
     target = tmp_path / "publish"
     (target / ".stage" / "results").mkdir(parents=True)
     package.publish(results, ["mine"], target, {"mine": [theirs]})
+    # The description is that of the package's files, which are not in this folder; earlier versions copied it.
+    assert not (target / "ro-crate-metadata.json").exists()
+    (target / "ro-crate-metadata.json").write_text("{}")
     git(target, "init")
     (target / "CNAME").write_text("example.org\n")
     before = {path.relative_to(target).as_posix() for path in target.rglob("*") if ".git" not in path.parts}
-    gone = {"report.html", "figures/old/a.svg", "imported.csv"}
+    gone = {"report.html", "figures/old/a.svg", "imported.csv", "ro-crate-metadata.json"}
     assert gone <= before
     (results / "report" / "report.html").unlink()
     (results / "report" / "figures" / "old" / "a.svg").unlink()

@@ -38,7 +38,7 @@ SOURCES = (
 #: Folders of which a package has the files that are not committed as well, such as a study of ./study new.
 OWN = ("config", "data", "report", "workflow")
 #: Files of an earlier publication that the next one may not have.
-REPLACED = ("sec-*.html", SINGLE_FILE, "figures/**/*", "imported.csv")
+REPLACED = ("sec-*.html", SINGLE_FILE, "figures/**/*", "imported.csv", METADATA)
 PAGES = """\
 # Puts this folder on GitHub Pages: push it as a repository of its own, and choose "GitHub Actions" in Settings, Pages.
 name: pages
@@ -106,15 +106,7 @@ def publish(
         for path in [path for old in REPLACED for path in target.glob(old) if path.is_file()]:
             path.unlink()
         shutil.copytree(report, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".*"))
-        for name in (
-            "ARTIFACT.md",
-            "LICENSE",
-            METADATA,
-            "CITATION.cff",
-            "codemeta.json",
-            ".zenodo.json",
-            "imported.csv",
-        ):
+        for name in ("ARTIFACT.md", "LICENSE", "CITATION.cff", "codemeta.json", ".zenodo.json", "imported.csv"):
             if (stage / name).exists():
                 _copy(stage / name, target / name)
     finally:
