@@ -182,7 +182,8 @@ tables_atlas <- function(results) {
     listed("atlas", "one-rule", summarise_one_rule(rows), paste(
       "Regret of one selection rule for all machines (by collective, nearest power of two of the ranks and nearest",
       "power of four of the message size), fitted to all machines or only to the other ones. The rule keeps the",
-      "default unless another algorithm is clearly faster on average and slower on none of the machines fitted to."
+      "default unless another algorithm is clearly faster on average and slower on none of the machines fitted to.",
+      "Changed: the share of the cells in which the policy does not use the default."
     )),
     listed("atlas", "agreement", summarise_winner_agreement(rows), paste(
       "Agreement between machines on the fastest algorithm (winner) in cells with the same collective, mapping, number",

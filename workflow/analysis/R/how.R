@@ -197,6 +197,8 @@ describe_imported <- function(import, pingpongs = FALSE) {
   if (length(counts) == 0) return(NULL)
   counts <- unlist(counts)
   counts <- counts[counts > 0]
+  one <- counts == 1
+  names(counts)[one] <- sub("\\b(row|file|output|call|test)s\\b(?! that)", "\\1", names(counts)[one], perl = TRUE)
   sources <- unlist(import$sources)
   c(
     paste0("Import: ", and_list(paste(format_count(counts), names(counts))), "."),
@@ -209,7 +211,7 @@ describe_imported <- function(import, pingpongs = FALSE) {
       paste0("A latency is ", and_list(statistic_words[unlist(import$statistics)]), ".")
     },
     map_chr(import$left_out, function(entry) {
-      paste0("Left out by the study: ", format_count(entry$rows), " rows (", entry$reason, ").")
+      paste0("Left out by the study: ", count_of(entry$rows, "row"), " (", entry$reason, ").")
     })
   )
 }

@@ -116,6 +116,8 @@ scale_x_size <- function(...) scale_x_log10("Message size", labels = label_bytes
 #' Powers of 4 or more; for few sizes powers of two, or the ends of the axis
 #' @noRd
 size_breaks <- function(limits) {
+  # The axis of a single size extends by 0.05 to both sides in log10.
+  if (diff(log10(limits)) < 0.101) return(round(sqrt(prod(limits))))
   powers <- seq(floor(log2(max(limits[1], 1))), ceiling(log2(max(limits[2], 2))))
   several <- function(breaks) sum(breaks >= limits[1] & breaks <= limits[2]) > 1
   even <- 2^powers[powers %% max(2, 2 * ceiling(length(powers) / 12)) == 0]

@@ -57,6 +57,9 @@ test_that("the chapter has tables, a figure and sentences that name the machines
     "tables/atlas-default.csv", "tables/atlas-one-rule.csv", "tables/atlas-agreement.csv",
     "tables/guidelines-violations.csv", "figures/atlas-default.svg"
   )))))
+  # What a column shows is in its name or in the caption.
+  captions <- readr::read_csv(file.path(folder, "tables/index.csv"), show_col_types = FALSE)
+  expect_match(captions$caption[captions$id == "atlas-one-rule"], "Changed: the share of the cells", fixed = TRUE)
   told <- readr::read_csv(file.path(folder, "sentences.csv"), show_col_types = FALSE)
   expect_match(told$text[told$section == "answer"], "^a: the default is slower", all = FALSE)
   expect_false("how" %in% told$section)

@@ -46,6 +46,17 @@ test_that("what was imported is counted in words, and paths are not changed", {
   ))
 })
 
+test_that("one row is not called rows", {
+  found <- describe_imported(list(
+    rows_read = 2, rows_used = 1, problems = list("rows without a time (first: a.csv, line 1)" = 1),
+    left_out = list(list(rows = 1, reason = "no mapping"))
+  ))
+  expect_equal(found, c(
+    "Import: 2 rows read, 1 row used and 1 row without a time (first: a.csv, line 1).",
+    "Left out by the study: 1 row (no mapping)."
+  ))
+})
+
 test_that("iterations, launches and the barrier are stated", {
   study <- list(simulated = FALSE, provenance = list(
     suite = "collbench", suite_version = "1.0", mpi = "openmpi", mpi_version = "5.0.11", iterations = list(10, 1000),

@@ -204,6 +204,12 @@ test_that("legends of long labels have fewer columns", {
 test_that("the axis of message sizes has labels for few sizes, too", {
   expect_equal(size_breaks(c(1, 1024)), 4^(0:5))
   expect_equal(size_breaks(c(32, 128)), 2^(5:7))
-  expect_equal(size_breaks(c(36, 36)), 36)
+  # Of a single size, ggplot2 makes an axis from 0.89 to 1.12 times that size.
+  labels <- function(size) {
+    plot <- ggplot(tibble::tibble(x = size, y = 1), aes(x, y)) + geom_point() + scale_x_size()
+    ggplot2::ggplot_build(plot)$layout$panel_params[[1]]$x$get_labels()
+  }
+  expect_equal(labels(1024), "1 KiB")
+  expect_equal(labels(36), "36 B")
   expect_equal(size_breaks(c(2100, 4100)), c(2100, 4100))
 })
