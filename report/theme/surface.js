@@ -18,10 +18,24 @@
     delete layout.width;
     delete layout.height;
     layout.showlegend = false;
+    spec.data.forEach(label);
+    // The still picture, which has the description, is hidden.
+    plot.setAttribute("role", "img");
+    plot.setAttribute("aria-label", holder.querySelector("img").alt);
     box.appendChild(choices(plot, spec.data));
     box.appendChild(plot);
     window.Plotly.newPlot(plot, spec.data, layout, { responsive: true, displaylogo: false, modeBarButtonsToRemove: ["sendDataToCloud"] })
       .catch(function () { holder.classList.remove("has-surface"); });
+  }
+  // What is shown at a point; Debian's plotly is older than templates for this.
+  function label(trace) {
+    trace.hoverinfo = "text";
+    trace.text = trace.z.map(function (row, i) {
+      return row.map(function (us, j) {
+        if (us === null) return "";
+        return trace.name + "<br>" + trace.x[j] + " B, " + trace.y[i] + " processes: " + Number(us.toPrecision(3)) + " \u00b5s";
+      });
+    });
   }
   // A legend of our own: surfaces have none in every version of plotly.
   function choices(plot, data) {

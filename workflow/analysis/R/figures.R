@@ -86,7 +86,7 @@ write_interactive <- function(figure, folder) {
   built <- plotly::plotly_build(figure$interactive())$x[c("data", "layout", "config")]
   file <- file.path("figures", paste0(figure$id, ".json"))
   jsonlite::write_json(
-    built, file.path(folder, file), auto_unbox = TRUE, digits = I(5), null = "null", na = "null", force = TRUE
+    built, file.path(folder, file), auto_unbox = TRUE, digits = I(15), null = "null", na = "null", force = TRUE
   )
   file
 }

@@ -215,9 +215,7 @@ add_algorithm <- function(widget, rows, label, colour) {
     names_sort = TRUE
   )
   plotly::add_surface(widget,
-    x = as.numeric(names(wide)[-1]), y = wide$processes, z = as.matrix(wide[-1]), name = label, showlegend = TRUE,
-    showscale = FALSE,
-    opacity = 0.85, colorscale = list(list(0, colour), list(1, colour)),
-    hovertemplate = paste0(label, "<br>%{x} B, %{y} processes: %{z:.3g} \u00b5s<extra></extra>")
+    x = as.numeric(names(wide)[-1]), y = wide$processes, z = signif(as.matrix(wide[-1]), 5), name = label,
+    showlegend = TRUE, showscale = FALSE, opacity = 0.85, colorscale = list(list(0, colour), list(1, colour))
   )
 }

@@ -97,6 +97,15 @@ test_that("the surface that can be turned has one surface per algorithm", {
   skip_if_not_installed("plotly")
   widget <- plotly::plotly_build(plot_surface_interactive(read_results(make_study(lawful()))))
   expect_equal(sum(vapply(widget$x$data, function(trace) identical(trace$type, "surface"), TRUE)), 3)
+  # Its file has the sizes in full.
+  rows <- dplyr::mutate(lawful(), size_bytes = 131072 * size_bytes)
+  folder <- make_study(rows)
+  dir.create(file.path(folder, "figures"))
+  file <- write_interactive(
+    list(id = "surface", interactive = function() plot_surface_interactive(read_results(folder))), folder
+  )
+  written <- jsonlite::read_json(file.path(folder, file), simplifyVector = FALSE)
+  expect_equal(unlist(written$data[[1]]$x), sort(unique(rows$size_bytes)))
 })
 
 test_that("a new algorithm does not fit the models of the others again", {
