@@ -80,6 +80,11 @@ def test_typst_has_the_same_numbers():
         assert f"<{target}>" in done.stdout.replace(f"link(<{target}>)", "")
 
 
+def test_images_of_the_pdf_are_described():
+    done = must(pandoc('![](a.svg){width=80% fig-alt="What is seen" alt="What is seen"}\n', "typst"))
+    assert 'image("a.svg", width: 80.0%, alt: "What is seen")' in done.stdout
+
+
 @pytest.mark.parametrize("target", ["html", "typst"])
 @pytest.mark.parametrize("reference", ["@fig-gone", "[@tbl-gone]", "@sec-gone"])
 def test_unresolved_reference_is_an_error_that_names_it(reference, target):

@@ -206,6 +206,15 @@ local function bare_typst_table(el)
   if table_only then return typst(table_only) end
 end
 
+-- pandoc's writer drops the description of an image.
+local function described_typst_image(el)
+  local text = pandoc.write(pandoc.Pandoc({ pandoc.Plain({ el }) }), "typst")
+  local image = text:match("^(#box%(image%(.*)%)%)%s*$")
+  if image and el.attributes.alt then
+    return pandoc.RawInline("typst", string.format('%s, alt: "%s"))', image, el.attributes.alt))
+  end
+end
+
 -- Headings of the front page are no sections of their own, but the search leads to them.
 local function front_heading(el)
   local opening = string.format('<h%d class="unnumbered" id="%s">', el.level, el.identifier)
@@ -254,7 +263,7 @@ function Pandoc(doc)
       Div = function(el) if el.identifier == "refs" and not listing then return {} end end,
     })
   end
-  if is_typst then doc = doc:walk({ Table = bare_typst_table }) end
+  if is_typst then doc = doc:walk({ Table = bare_typst_table, Image = described_typst_image }) end
   if #problems > 0 then
     error("crossref: " .. table.concat(problems, "\ncrossref: "), 0)
   end
