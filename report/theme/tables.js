@@ -3,9 +3,9 @@
   "use strict";
   var FILTER_FROM = 8;
   function cellText(row, i) { return row.cells[i] ? row.cells[i].textContent.trim() : ""; }
-  // "1,234.5", "−3", "64 KiB": the number that a cell shows; NaN where it shows none.
+  // "1,234.5", "−3", "64 KiB", "> 100,000": the number that a cell shows; NaN where it shows none.
   function numberOf(text) {
-    var parts = text.replace(/[\u00a0\u202f]/g, " ").replace(/\u2212/g, "-").replace(/,/g, "").match(/^(-?[\d.]+)\s*(B|KiB|MiB|GiB)?$/);
+    var parts = text.replace(/[\u00a0\u202f]/g, " ").replace(/\u2212/g, "-").replace(/,/g, "").match(/^>?\s*(-?[\d.]+)\s*(B|KiB|MiB|GiB)?$/);
     return parts ? parseFloat(parts[1]) * Math.pow(1024, Math.max(0, ["B", "KiB", "MiB", "GiB"].indexOf(parts[2]))) : NaN;
   }
   function sortBy(table, column, ascending) {
@@ -23,10 +23,15 @@
     });
     rows.forEach(function (row) { body.appendChild(row); });
   }
+  // Numbers without typographic signs, as programs read them.
+  function bare(text) {
+    if (text === "\u2013") return "";
+    return /^\u2212?\d[\d,]*(\.\d+)?$/.test(text) ? text.replace("\u2212", "-").replace(/,/g, "") : text;
+  }
   function csv(table) {
     return Array.prototype.map.call(table.rows, function (row) {
       return Array.prototype.map.call(row.cells, function (cell) {
-        var text = cell.textContent.trim().replace(/\s+/g, " ");
+        var text = bare(cell.textContent.trim().replace(/\s+/g, " "));
         return /[",]/.test(text) ? '"' + text.replace(/"/g, '""') + '"' : text;
       }).join(",");
     }).join("\n") + "\n";
