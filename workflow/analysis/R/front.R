@@ -129,7 +129,8 @@ front_facts <- function(study) {
     if (replayed && !is.null(cells)) {
       paste(count_of(traces, "trace"), "and", count_of(nrow(cells) - traces, "replay"))
     } else if (!is.null(cells)) {
-      paste0(if (measured < nrow(cells)) paste(format_count(measured), "of "), count_of(nrow(cells), "grid cell"))
+      counted <- count_of(nrow(cells), if (traces == nrow(cells)) "trace" else "grid cell")
+      paste0(if (measured < nrow(cells)) paste(format_count(measured), "of "), counted)
     }
   )
   paste(facts, collapse = "; ")
@@ -213,7 +214,7 @@ has_two_ranks <- function(study) {
 #' @return A sentence, or NULL for other studies.
 #' @noRd
 describe_two_ranks <- function(study) {
-  if (!has_two_ranks(study) || !is.null(study$decisions)) return(NULL)
+  if (!has_two_ranks(study) || !is.null(study$decisions) || !any(study$cells$status == "measured")) return(NULL)
   paste0(
     study$about$title %||% study$name, ": with two ranks, most algorithms send the same messages, so this study does ",
     "not compare them."
@@ -240,13 +241,17 @@ front_finding <- function(study) {
 #'   (TRUE: it does not compare algorithms, and the finding says why).
 #' @noRd
 front_studies <- function(studies) {
-  compared <- map_dbl(studies, function(study) sum(study$by_collective$cells))
-  together <- map_lgl(studies, function(study) identical(study$about$chapter, "atlas"))
-  two_ranks <- map_lgl(studies, has_two_ranks)
-  simulated <- map_lgl(studies, "simulated")
-  map_dfr(studies[order(two_ranks, !together, simulated, compared == 0, -compared)], function(one) {
+  map_dfr(in_chapter_order(studies), function(one) {
     silent <- describe_two_ranks(one)
     finding <- c(silent, front_finding(one), NA_character_)[1]
     tibble(study = one$name, facts = front_facts(one), finding = finding, silent = !is.null(silent))
   })
+}
+
+in_chapter_order <- function(studies) {
+  compared <- map_dbl(studies, function(study) sum(study$by_collective$cells))
+  together <- map_lgl(studies, function(study) identical(study$about$chapter, "atlas"))
+  two_ranks <- map_lgl(studies, has_two_ranks)
+  simulated <- map_lgl(studies, "simulated")
+  studies[order(two_ranks, !together, simulated, compared == 0, -compared)]
 }

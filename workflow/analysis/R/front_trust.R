@@ -22,6 +22,7 @@ front_trust <- function(studies, rows) {
 #' Sentences that name the chapters with simulated numbers
 #' @noRd
 front_simulated <- function(studies) {
+  studies <- in_chapter_order(studies)
   chapters <- function(chosen) and_list(paste0("@sec-", slug(map_chr(studies[chosen], "name"))))
   simulated <- map_lgl(studies, "simulated")
   replayed <- map_lgl(studies, function(study) length(study$about$replay) > 0)

@@ -142,6 +142,27 @@ test_that("two ranks are a sentence and no row", {
   expect_equal(front$studies$silent, c(FALSE, FALSE))
 })
 
+test_that("a study whose cells all failed does not blame its two ranks", {
+  folder <- front_study("pair", counts = 2)
+  cells <- file.path(folder, "cells.csv")
+  readr::write_csv(dplyr::mutate(readr::read_csv(cells, show_col_types = FALSE), status = "failed"), cells)
+  expect_false(describe_front(folder)$studies$silent)
+})
+
+test_that("traces are not called grid cells", {
+  folder <- front_study("traced")
+  cells <- file.path(folder, "cells.csv")
+  readr::write_csv(dplyr::mutate(readr::read_csv(cells, show_col_types = FALSE), algorithm = "traced"), cells)
+  expect_equal(describe_front(folder)$studies$facts, "measured here; 1 of 2 traces")
+})
+
+test_that("simulated chapters are named in their order", {
+  few <- front_study("few", simulated = TRUE, counts = c(4, 8))
+  front <- describe_front(c(few, front_study("many", simulated = TRUE)))
+  expect_equal(front$studies$study, c("many", "few"))
+  expect_match(front$trust, "The numbers of @sec-many and @sec-few come from a simulator", all = FALSE)
+})
+
 test_that("advice has the gain with its interval, and a command for a cell that was measured", {
   folder <- front_study("real", counts = many_counts)
   decided <- tibble::tibble(
