@@ -177,10 +177,11 @@ def test_pages_are_made_of_what_their_format_shows():
 FLOATING = """
 #import "typst-template.typ": chapters
 #let at(name) = context [#metadata((name, here().page(), here().position().y / 1pt)) <at>]
-#let pictured(name) = figure(kind: image, caption: name, block(height: 6cm, at(name)))
+#let pictured(name) = figure(kind: image, caption: name, block(height: %dcm, at(name)))
 #set page(paper: "a4")
 #show: chapters
 = One #at("chapter one")
+#lorem(%d)
 #pictured("first")
 #lorem(%d)
 #pictured("second")
@@ -194,16 +195,39 @@ FLOATING = """
 """
 
 
-@pytest.mark.parametrize("words", [120, 300, 380, 480, 560])
-def test_figures_of_the_pdf_are_between_the_headings_of_their_chapter(tmp_path: Path, words: int) -> None:
+@pytest.mark.parametrize(
+    ("height", "before", "words"),
+    [(6, 0, words) for words in (120, 300, 380, 480, 560)]
+    # Two figures that do not fit the rest of their chapter's first page.
+    + [(12, before, words) for before in (300, 400, 480) for words in (20, 120, 300)],
+)
+def test_figures_of_the_pdf_are_between_the_headings_of_their_chapter(
+    tmp_path: Path, height: int, before: int, words: int
+) -> None:
     typst = pytest.importorskip("typst")
     shutil.copy2(ROOT / "report" / "theme" / "typst-template.typ", tmp_path)
-    (tmp_path / "document.typ").write_text(FLOATING % words)
+    (tmp_path / "document.typ").write_text(FLOATING % (height, before, words))
     found = json.loads(typst.query(str(tmp_path / "document.typ"), "<at>"))
     place = {name: (page, y) for name, page, y in (element["value"] for element in found)}
     assert place["chapter one"] < place["first"] < place["chapter two"], place
     assert place["chapter one"] < place["second"] < place["chapter two"], place
     assert place["chapter two"] < place["third"] < place["chapter three"], place
+
+
+@pytest.mark.parametrize("last", [4, 6, 8, 10])
+def test_many_figures_of_the_pdf_do_not_reach_the_next_chapter(tmp_path: Path, last: int) -> None:
+    """Four figures near the end of a chapter fill more than a page; the last one is low."""
+    typst = pytest.importorskip("typst")
+    shutil.copy2(ROOT / "report" / "theme" / "typst-template.typ", tmp_path)
+    figures = "\n#lorem(20)\n".join(
+        f'#figure(kind: image, caption: "{name}", block(height: {height}cm, at("{name}")))'
+        for name, height in (("first", 17), ("second", 17), ("third", 8), ("last", last))
+    )
+    setting, chapters = FLOATING.split("= One", 1)[0] % 6, '= Two #at("chapter two")\n#lorem(60)\n'
+    (tmp_path / "document.typ").write_text(f"{setting}= One\n#lorem(900)\n{figures}\n#lorem(20)\n{chapters}")
+    found = json.loads(typst.query(str(tmp_path / "document.typ"), "<at>"))
+    place = {name: (page, y) for name, page, y in (element["value"] for element in found)}
+    assert max(place, key=lambda name: place[name]) == "chapter two", place
 
 
 @pytest.mark.parametrize(("rows", "lines", "broken"), [(6, 5, True), (6, 1, False), (30, 1, True)])
