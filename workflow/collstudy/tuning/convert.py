@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -31,7 +32,7 @@ from collstudy.tuning.rules import (
     first_byte,
     selected,
 )
-from collstudy.tuning.tuningfile import ALL, POWER_OF_TWO, Fault, FileRule, Span, TuningFile
+from collstudy.tuning.tuningfile import ALL, POWER_OF_TWO, Fault, Faults, FileRule, Span, TuningFile
 from collstudy.tuning.writers import han_rules, intel_variables, openmpi_json, openmpi_rules, settings_of
 
 #: Conditions that are true in most programs: a rule with one of them is written for all calls.
@@ -63,10 +64,10 @@ def convert(file: TuningFile, to: str, known: Known, own: tuple[Tree, Tree] | No
         raise StudyError(f"{file.path}, line {first.line}: {first.text}; ./study explain lists all faults")
     if to == "openmpi-json":
         known = Known(known.catalogue, "6.0")
-    losses: list[Fault] = []
+    losses = Faults()
     if to == "openmpi-han" and file.format != to:
         file = replace(file, rules=tuple(_as_component(rule, known) for rule in file.rules))
-        losses.append(Fault(0, "algorithms of coll/tuned belong in a separate rules file beside that of coll/han"))
+        losses.add(0, "algorithms of coll/tuned belong in a separate rules file beside that of coll/han")
     placement = _placement(file, to, known, losses)
     if not placement.tables:
         why = "".join(f"\n  {line}" for line in grouped(losses))
@@ -77,12 +78,10 @@ def convert(file: TuningFile, to: str, known: Known, own: tuple[Tree, Tree] | No
     if to == "ucc" and any(
         rule.algorithm == "ring" for _, _, rule, _ in entries(placement.tables.get("allreduce", {}))
     ):
-        losses.append(
-            Fault(
-                0,
-                "allreduce ring: UCC's ring requires counts divisible by the number of ranks; "
-                "for other counts UCC selects an algorithm itself",
-            )
+        losses.add(
+            0,
+            "allreduce ring: UCC's ring requires counts divisible by the number of ranks; "
+            "for other counts UCC selects an algorithm itself",
         )
     _read_back(text, to, placement, known)
     return Converted(text, device, placement, tuple(losses))
@@ -94,7 +93,7 @@ def _as_component(rule: FileRule, known: Known) -> FileRule:
     return replace(rule, algorithm="tuned", parameters=()) if "algorithm" in entry.get("openmpi", {}) else rule
 
 
-def grouped(faults: list[Fault] | tuple[Fault, ...]) -> list[str]:
+def grouped(faults: Iterable[Fault]) -> list[str]:
     """Return each text once, with all its lines."""
     lines: dict[str, list[int]] = {}
     for fault in sorted(faults, key=lambda fault: fault.line):
@@ -131,16 +130,14 @@ def _written(
     return ucc_tune(placement, header), None
 
 
-def _placement(file: TuningFile, to: str, known: Known, losses: list[Fault]) -> Placement:
+def _placement(file: TuningFile, to: str, known: Known, losses: Faults) -> Placement:
     """Convert the rules to tables of the algorithms that the other library has; what it lacks is left to it and added to *losses*."""
     tables: dict[str, Table] = {}
     for collective in file.collectives:
         own = [rule for rule in file.of(collective) if _can_express_conditions(rule, to, losses)]
         for rule in own:
             if not _has_algorithm(rule, to, known):
-                losses.append(
-                    Fault(rule.line, f"{collective} {rule.text}: no equivalent in {FORMATS[to]}; its library decides")
-                )
+                losses.add(rule.line, f"{collective} {rule.text}: no equivalent in {FORMATS[to]}; its library decides")
         counts = {2, *(max(rule.ranks.low, 2) for rule in own)}
         counts |= {rule.ranks.high + 1 for rule in own if rule.ranks.high and rule.ranks.high > 1}
         if any(POWER_OF_TWO in rule.conditions for rule in own):
@@ -158,48 +155,42 @@ def _placement(file: TuningFile, to: str, known: Known, losses: list[Fault]) -> 
                 and to.startswith("openmpi")
                 and any(len(rules) > 1 for rules in table.values())
             ):
-                losses.append(
-                    Fault(
-                        own[0].line,
-                        f"{collective}: Open MPI ignores the message size of this collective; "
-                        "where rules differ by size, its default is used",
-                    )
+                losses.add(
+                    own[0].line,
+                    f"{collective}: Open MPI ignores the message size of this collective; "
+                    "where rules differ by size, its default is used",
                 )
     placement = Placement("any", 0, tables)
     if to == "intel":
         readable = as_intel_reads(placement)
         left = [name for name, table in readable.tables.items() if table.get(0) == (Rule(0, "default"),)]
-        losses += [
-            Fault(
+        for name in left:
+            losses.add(
                 0,
                 f"{name}: not converted: Intel MPI's variable applies to all sizes and ranks, and some are left to the library",
             )
-            for name in left
-        ]
         return replace(readable, tables={name: table for name, table in readable.tables.items() if name not in left})
     if to == "openmpi-han" or not to.startswith("openmpi"):
         return placement
     return as_openmpi_reads(placement, known.catalogue, 1 if to == "openmpi" else 2)
 
 
-def _can_express_conditions(rule: FileRule, to: str, losses: list[Fault]) -> bool:
+def _can_express_conditions(rule: FileRule, to: str, losses: Faults) -> bool:
     """Return whether the other format can express the conditions of a rule; usual conditions are dropped."""
     known = {*USUAL, POWER_OF_TWO}
     lacking = [condition for condition in rule.conditions if condition not in known]
     lacking += ["the number of nodes"] if rule.nodes != ALL else []
     lacking += ["the number of ranks per node"] if not rule.ppn.covers(Span(1, trees.ANY_PPN)) else []
     if lacking:
-        losses.append(
-            Fault(
-                rule.line,
-                f"{rule.collective} {rule.text}: not converted: {FORMATS[to]} cannot express the condition on {', '.join(lacking)}",
-            )
+        losses.add(
+            rule.line,
+            f"{rule.collective} {rule.text}: not converted: {FORMATS[to]} cannot express the condition on {', '.join(lacking)}",
         )
         return False
     usual = [condition for condition in rule.conditions if condition in USUAL]
     if usual:
         dropped = f"the condition {' and '.join(usual)} was dropped; the rule now applies to all calls"
-        losses.append(Fault(rule.line, f"{rule.collective}: {dropped}"))
+        losses.add(rule.line, f"{rule.collective}: {dropped}")
     return True
 
 

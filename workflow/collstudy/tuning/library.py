@@ -73,7 +73,7 @@ def library_of(mpi: Mpi, catalogue: Catalogue, numbers: dict[str, dict[str, int]
         own = trees.own_trees(mpi.shared_library)
 
         def write(placement: Placement, path: Path) -> None:
-            trees.write(placement, catalogue, own, path)
+            mpich.write_both(trees.trees(placement, catalogue, own), path)
 
         return Library(label, "mpich", functools.partial(_mpich_probe, mpi, catalogue), write)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from collstudy.study.catalogue import Catalogue
 from collstudy.tuning.rules import TOTAL_BYTES, Entry, Placement, Rule, entries, first_byte, selected_rules
-from collstudy.tuning.tuningfile import Fault
+from collstudy.tuning.tuningfile import Faults
 from collstudy.tuning.writers import settings_of
 
 #: NCCL's words -> this project's (plugins/tuner/example/plugin.c); it reads unknown words as allreduce, ring and simple.
@@ -89,22 +89,19 @@ def ranks_of(collective: str, entry: Entry) -> list[int]:
     return [] if last is None or last - count >= MOST_LINES else list(range(count, last + 1))
 
 
-def lost(placement: Placement) -> list[Fault]:
+def lost(placement: Placement) -> Faults:
     """Return what a converted file cannot express."""
-    found = [
-        Fault(0, "the old file has no protocols of NCCL: `simple` is written, the one for large messages"),
-        Fault(0, CHANNELS),
-    ]
+    found = Faults()
+    found.add(0, "the old file has no protocols of NCCL: `simple` is written, the one for large messages")
+    found.add(0, CHANNELS)
     for collective, table in placement.tables.items():
         for entry in entries(table):
             count, last, rule, _ = entry
             if rule.algorithm != "default" and not ranks_of(collective, entry):
                 until = "on" if last is None else f"to {last}"
-                found.append(
-                    Fault(
-                        0,
-                        f"{collective} {rule.text} from {count} ranks {until} not written: "
-                        "NCCL's tuner needs one line per rank count, and this rule covers too many",
-                    )
+                found.add(
+                    0,
+                    f"{collective} {rule.text} from {count} ranks {until} not written: "
+                    "NCCL's tuner needs one line per rank count, and this rule covers too many",
                 )
     return found

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from collstudy.base.errors import StudyError
-from collstudy.launch.mpich import Tree, forcing_environment, write_both
+from collstudy.launch.mpich import Tree, forcing_environment
 from collstudy.study.catalogue import Catalogue
 from collstudy.tuning.rules import Placement, Rule, Table
 from collstudy.tuning.writers import settings_of
@@ -57,11 +57,6 @@ def variables(placement: Placement, catalogue: Catalogue, header: list[str]) -> 
         else:
             lines += [f"export {key}='{value}'" for key, value in forcing_environment(collective, chosen).items()]
     return "\n".join(lines) + "\n"
-
-
-def write(placement: Placement, catalogue: Catalogue, own: tuple[Tree, Tree], path: Path) -> None:
-    """Write both trees of a placement: that of the algorithms to *path*, that of the device beside it."""
-    write_both(trees(placement, catalogue, own), path)
 
 
 def own_trees(library: Path) -> tuple[Tree, Tree]:

@@ -34,6 +34,11 @@ class Span(NamedTuple):
         """Return whether the span contains no number."""
         return self.high is not None and self.high < self.low
 
+    def within(self, other: Span) -> Span:
+        """Return the integers that both spans contain."""
+        highs = [span.high for span in (self, other) if span.high is not None]
+        return Span(max(self.low, other.low), min(highs, default=None))
+
 
 ALL = Span()
 
@@ -45,6 +50,14 @@ class Fault:
     line: int
     text: str
     note: bool = False
+
+
+class Faults(list[Fault]):
+    """The faults of a file, in the order in which they are found."""
+
+    def add(self, line: int, text: str, note: bool = False) -> None:
+        """Record a fault."""
+        self.append(Fault(line, text, note))
 
 
 @dataclass(frozen=True)

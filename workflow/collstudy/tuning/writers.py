@@ -29,6 +29,7 @@ from collstudy.tuning.rules import (
     merge_counts,
     radix_of,
     selected_rules,
+    without_repetition,
 )
 
 #: Collectives that this project's collectives library implements (workflow/native/coll/README.md).
@@ -119,13 +120,8 @@ def han_rules(placement: Placement, catalogue: Catalogue, default: str, header: 
 
 def components_of(rules: tuple[Rule, ...], default: str) -> tuple[Rule, ...]:
     """Return the rules with a component in place of each algorithm; equal neighbours are merged."""
-    found: list[Rule] = []
-    for rule in rules:
-        own = rule.algorithm if rule.algorithm in HAN_COMPONENTS else "tuned"
-        component = default if rule.algorithm == "default" else own
-        if not found or found[-1].algorithm != component:
-            found.append(Rule(rule.size, component))
-    return tuple(found)
+    components = {"default": default} | {name: name for name in HAN_COMPONENTS}
+    return without_repetition(Rule(rule.size, components.get(rule.algorithm, "tuned")) for rule in rules)
 
 
 def _gain(rule: Rule) -> str:

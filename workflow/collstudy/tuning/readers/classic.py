@@ -11,7 +11,7 @@ from collstudy.base.errors import StudyError
 from collstudy.study.openmpi_numbers import USES, reads_version_2
 from collstudy.tuning.readers.known import Known
 from collstudy.tuning.rules import COLLTYPES, TOTAL_BYTES, WITHOUT_SIZE
-from collstudy.tuning.tuningfile import ALL, Fault, FileRule, Span, TuningFile
+from collstudy.tuning.tuningfile import ALL, Faults, FileRule, Span, TuningFile
 
 #: Algorithms that also use the fan-out in 6.0 (allgather's Bruck and reduce's k-nomial tree use it as radix).
 FANNING_6 = {"allgather": ("bruck", "direct-messaging"), "reduce": ("knomial",)}
@@ -73,7 +73,7 @@ def _long(word: str) -> int:
 
 def read_classic(path: Path, text: str, known: Known) -> TuningFile:
     """Read versions 1 and 2 of Open MPI's format."""
-    faults: list[Fault] = []
+    faults = Faults()
     ignored = f"Open MPI {known.version} ignores the whole file"
     first = re.match(r"rule-file-version-(\d+)", text)
     version = int(first.group(1)) if first else 1
@@ -83,12 +83,12 @@ def read_classic(path: Path, text: str, known: Known) -> TuningFile:
     if stated and not (first and reads_2):
         line = text[: stated.end()].count("\n") + 1
         why = "its readers of version 2 begin with 4.1.8 and 5.0.7" if first else "the version must be the first word"
-        faults.append(Fault(line, f"{why}: the number in it is read as a negative count; {ignored}"))
+        faults.add(line, f"{why}: the number in it is read as a negative count; {ignored}")
         version, lost = (2, True)
     body = re.sub(r"^(\s*)rule-file-version-\d+", r"\1", text, flags=re.MULTILINE)
     for number, line in enumerate(body.splitlines(), 1):
         if re.search(r"[A-Za-z]", re.sub(r"0[xX][0-9a-fA-F]+", "", line.split("#")[0])):
-            faults.append(Fault(number, "text without # before it: Open MPI reads every number in it"))
+            faults.add(number, "text without # before it: Open MPI reads every number in it")
     numbers = _Numbers(body)
     rules: list[FileRule] = []
     try:
@@ -99,45 +99,41 @@ def read_classic(path: Path, text: str, known: Known) -> TuningFile:
             raise StudyError(
                 f"{path}, line {last}: truncated: the file ends where {cut} is expected; {ignored}"
             ) from None
-        faults.append(Fault(last, f"the file ends where {cut} is expected; {ignored}"))
+        faults.add(last, f"the file ends where {cut} is expected; {ignored}")
         lost = True
     if numbers.left:
-        faults.append(Fault(numbers.tokens[numbers.position][0], "not read: more collectives than announced"))
+        faults.add(numbers.tokens[numbers.position][0], "not read: more collectives than announced")
     lost = lost or any("ignores the whole file" in fault.text for fault in faults)
     misread = any(MISREAD in fault.text for fault in faults)
     return TuningFile(path, "openmpi-2" if version == 2 else "openmpi", tuple(rules), tuple(faults), lost, misread)
 
 
-def _classic_collectives(
-    numbers: _Numbers, version: int, known: Known, rules: list[FileRule], faults: list[Fault]
-) -> None:
+def _classic_collectives(numbers: _Numbers, version: int, known: Known, rules: list[FileRule], faults: Faults) -> None:
     ignored = f"Open MPI {known.version} ignores the whole file"
     line, count = numbers.next("the number of collectives")
     if count > len(COLLTYPES):
-        faults.append(Fault(line, f"{count} collectives: Open MPI has {len(COLLTYPES)}; {ignored}"))
+        faults.add(line, f"{count} collectives: Open MPI has {len(COLLTYPES)}; {ignored}")
     seen: dict[str, int] = {}
     for i in range(count):
         if not numbers.left:
-            faults.append(Fault(line, f"{count} collectives are announced, {i} follow: {ignored}"))
+            faults.add(line, f"{count} collectives are announced, {i} follow: {ignored}")
             return
         at, number = numbers.next("the number of a collective")
         if not 0 <= number < len(COLLTYPES):
-            faults.append(Fault(at, f"{number} is not a collective (0 to {len(COLLTYPES) - 1}); {ignored}"))
+            faults.add(at, f"{number} is not a collective (0 to {len(COLLTYPES) - 1}); {ignored}")
             return
         collective = COLLTYPES[number]
         if collective not in known.numbers:
-            faults.append(Fault(at, f"coll/tuned has no algorithms of {collective}: its rules never apply"))
+            faults.add(at, f"coll/tuned has no algorithms of {collective}: its rules never apply")
         if collective in seen:
-            faults.append(
-                Fault(at, f"{collective} is listed twice: Open MPI discards the rules from line {seen[collective]} on")
-            )
+            faults.add(at, f"{collective} is listed twice: Open MPI discards the rules from line {seen[collective]} on")
             rules[:] = [rule for rule in rules if rule.collective != collective]
         seen[collective] = at
         _classic_counts(numbers, version, known, collective, rules, faults)
 
 
 def _classic_counts(
-    numbers: _Numbers, version: int, known: Known, collective: str, rules: list[FileRule], faults: list[Fault]
+    numbers: _Numbers, version: int, known: Known, collective: str, rules: list[FileRule], faults: Faults
 ) -> None:
     line, announced = numbers.next("the number of communicator sizes")
     found: list[tuple[int, int, list[FileRule]]] = []
@@ -150,32 +146,33 @@ def _classic_counts(
             break
         at, ranks = numbers.next("a communicator size")
         if ranks < 0:
-            faults.append(Fault(at, f"communicator size {ranks}: Open MPI {known.version} ignores the whole file"))
+            faults.add(at, f"communicator size {ranks}: Open MPI {known.version} ignores the whole file")
         found.append((at, ranks, _classic_sizes(numbers, version, known, collective, faults)))
     if len(found) != announced:
-        faults.append(
-            Fault(line, f"{collective}: {announced} communicator sizes are announced, {len(found)} follow: {MISREAD}")
-        )
+        faults.add(line, f"{collective}: {announced} communicator sizes are announced, {len(found)} follow: {MISREAD}")
     counts = [ranks for _, ranks, _ in found]
     for (at, ranks, _), before in zip(found[1:], counts, strict=False):
         if ranks <= before:
-            faults.append(Fault(at, f"{collective}: {ranks} ranks after {before}: communicator sizes must ascend"))
+            faults.add(at, f"{collective}: {ranks} ranks after {before}: communicator sizes must ascend")
     if counts and counts[0] > 2:
-        faults.append(
-            Fault(found[0][0], f"{collective}: no entry below {counts[0]} ranks: this one applies there too", note=True)
+        faults.add(
+            found[0][0], f"{collective}: no entry below {counts[0]} ranks: this one applies there too", note=True
         )
     spans = _spans(counts)
     if known.release >= (6,) and len(counts) > 1:
         spans = _spans_of_6(counts)
-        faults.append(Fault(line, f"{collective}: Open MPI {known.version} applies each communicator-size entry to "
-                                  "the range below it instead of from it on; use its JSON format"))  # fmt: skip
+        faults.add(
+            line,
+            f"{collective}: Open MPI {known.version} applies each communicator-size entry to "
+            "the range below it instead of from it on; use its JSON format",
+        )
     for (at, ranks, own), span in zip(found, spans, strict=True):
         if span.empty:
-            faults.append(Fault(at, f"{collective}, {ranks} ranks: never applies: another entry applies first"))
+            faults.add(at, f"{collective}, {ranks} ranks: never applies: another entry applies first")
         rules += [replace(rule, ranks=span) for rule in own if not span.empty]
 
 
-def _cut_off(numbers: _Numbers, lacking: bool, faults: list[Fault]) -> bool:
+def _cut_off(numbers: _Numbers, lacking: bool, faults: Faults) -> bool:
     """Return whether the file ends too early: numbers are missing at its end, and no earlier count was wrong."""
     return lacking and not numbers.left and not faults
 
@@ -197,9 +194,7 @@ def _spans_of_6(counts: Sequence[int]) -> list[Span]:
     return [Span(counts[i - 1] if i else 0, counts[i] - 1 if i + 1 < len(counts) else None) for i in range(len(counts))]
 
 
-def _classic_sizes(
-    numbers: _Numbers, version: int, known: Known, collective: str, faults: list[Fault]
-) -> list[FileRule]:
+def _classic_sizes(numbers: _Numbers, version: int, known: Known, collective: str, faults: Faults) -> list[FileRule]:
     line, announced = numbers.next("the number of message sizes")
     found: list[tuple[int, list[int]]] = []
     while (
@@ -214,29 +209,25 @@ def _classic_sizes(
             if version == 2:
                 values.append(requests)
             else:
-                faults.append(Fault(at, f"five numbers, but version 1 has four: {MISREAD}"))
+                faults.add(at, f"five numbers, but version 1 has four: {MISREAD}")
         found.append((at, values))
     if len(found) != announced:
-        faults.append(
-            Fault(line, f"{collective}: {announced} message sizes are announced, {len(found)} follow: {MISREAD}")
-        )
+        faults.add(line, f"{collective}: {announced} message sizes are announced, {len(found)} follow: {MISREAD}")
     sizes = [values[0] for _, values in found]
     if sizes and sizes[0] != 0:
-        faults.append(
-            Fault(
-                found[0][0],
-                f"{collective}: the first message size is {sizes[0]}, not 0: Open MPI {known.version} ignores the whole file",
-            )
+        faults.add(
+            found[0][0],
+            f"{collective}: the first message size is {sizes[0]}, not 0: Open MPI {known.version} ignores the whole file",
         )
     for (at, _), size, before in zip(found[1:], sizes[1:], sizes, strict=False):
         if size <= before:
-            faults.append(Fault(at, f"{collective}: {size} bytes after {before}: message sizes must ascend"))
+            faults.add(at, f"{collective}: {size} bytes after {before}: message sizes must ascend")
     rules = []
     for (at, values), span in zip(found, _spans(sizes), strict=True):
         rule = openmpi_rule(at, collective, values[1], values[2:], known, faults)
         if span.empty or (span.low > 0 and collective in (*WITHOUT_SIZE, "barrier")):
             why = "another rule applies first" if span.empty else f"Open MPI does not know the size of {collective}"
-            faults.append(Fault(at, f"{collective}, {values[0]} bytes: never applies: {why}"))
+            faults.add(at, f"{collective}, {values[0]} bytes: never applies: {why}")
         else:
             total = collective in TOTAL_BYTES
             rules.append(replace(rule, sizes=ALL if collective in (*WITHOUT_SIZE, "barrier") else span, total=total))
@@ -244,7 +235,7 @@ def _classic_sizes(
 
 
 def openmpi_rule(
-    line: int, collective: str, number: int, values: Sequence[int], known: Known, faults: list[Fault]
+    line: int, collective: str, number: int, values: Sequence[int], known: Known, faults: Faults
 ) -> FileRule:
     """Return the rule, without spans, for coll/tuned's algorithm *number*; *values*: fan-out, segment size and, optionally, requests."""
     if number == 0:
@@ -253,8 +244,11 @@ def openmpi_rule(
     word = next((name for name, its in names.items() if its == number), None)
     if word is None:
         if names:
-            faults.append(Fault(line, f"Open MPI {known.version} has no {collective} algorithm {number}; "
-                                      f"it has 0 to {len(names)}: a call fails with MPI_ERR_ARG"))  # fmt: skip
+            faults.add(
+                line,
+                f"Open MPI {known.version} has no {collective} algorithm {number}; "
+                f"it has 0 to {len(names)}: a call fails with MPI_ERR_ARG",
+            )
         return FileRule(line, collective, str(number))
     fans = USES["fanout"].get(collective, ()) + (FANNING_6.get(collective, ()) if known.release >= (6,) else ())
     parameters = {}
@@ -267,14 +261,15 @@ def openmpi_rule(
     for name, value in given:
         if word in users[name]:
             if name == "fanout" and word == "chain" and value < 1:
-                faults.append(Fault(line, f"{collective} chain with fan-out 0: Open MPI uses 1, a pipeline", note=True))
+                faults.add(line, f"{collective} chain with fan-out 0: Open MPI uses 1, a pipeline", note=True)
                 value = 1
             # Values that only the catalogue has as defaults are not set: the library has its own.
             if value or (word, name) == ("segmented_ring", "segment_bytes"):
                 parameters[name] = value
         elif value:
-            faults.append(Fault(line, f"{name.replace('_', ' ')} {value}: Open MPI {known.version}'s {collective} "
-                                      f"{word} ignores it"))  # fmt: skip
+            faults.add(
+                line, f"{name.replace('_', ' ')} {value}: Open MPI {known.version}'s {collective} {word} ignores it"
+            )
     return FileRule(
         line, collective, f"{number} {word}", known.named(collective, word), tuple(sorted(parameters.items()))
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 from collstudy.base.errors import allowed
 from collstudy.tuning.readers.known import Known
-from collstudy.tuning.tuningfile import ALL, Fault, FileRule, Span, TuningFile, general_faults
+from collstudy.tuning.tuningfile import ALL, Faults, FileRule, Span, TuningFile, general_faults
 
 LINE = re.compile(r"([a-z_]+)\s+(\d+|\*)\s+(\d+|\*)\s+(\d+|\*)\s+(?:->\s*)?([a-z]\S*)", re.ASCII)
 STOPS = "the library ends the program"
@@ -25,7 +25,7 @@ def read_coll(path: Path, text: str, known: Known) -> TuningFile:
     Ranks per node are rounded up: 2 nodes with 24 each have 47 or 48 ranks.
     """
     rules: list[FileRule] = []
-    faults: list[Fault] = []
+    faults = Faults()
     begins: dict[tuple[str, ...], int] = {}
     for line, words in enumerate(text.splitlines(), 1):
         words = words.split("#")[0].strip()
@@ -33,11 +33,11 @@ def read_coll(path: Path, text: str, known: Known) -> TuningFile:
             continue
         found = LINE.fullmatch(words)
         if not found:
-            faults.append(Fault(line, f"not `<collective> <nodes> <ranks per node> <max bytes> <algorithm>`: {STOPS}"))
+            faults.add(line, f"not `<collective> <nodes> <ranks per node> <max bytes> <algorithm>`: {STOPS}")
             continue
         collective, nodes, per_node, most, name = found.groups()
         if collective not in known.catalogue.algorithms:
-            faults.append(Fault(line, f"collective {collective!r}: {STOPS}" + allowed(known.catalogue.algorithms)))
+            faults.add(line, f"collective {collective!r}: {STOPS}" + allowed(known.catalogue.algorithms))
             continue
         algorithm, parameters = _named(known, collective, name)
         own, ppn, high = _number(nodes), _number(per_node), None if most == "*" else int(most)

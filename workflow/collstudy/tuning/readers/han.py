@@ -9,7 +9,7 @@ from pathlib import Path
 from collstudy.base.errors import StudyError, allowed
 from collstudy.tuning.readers.known import Known
 from collstudy.tuning.rules import COLLTYPES, HAN, HAN_COMPONENTS
-from collstudy.tuning.tuningfile import ALL, Fault, FileRule, Span, TuningFile
+from collstudy.tuning.tuningfile import ALL, Faults, FileRule, Span, TuningFile
 
 #: Topologic levels in the order of their numbers; the last, for the whole communicator, has the rules for calls.
 LEVELS = ("intra_node", "inter_node", "global_communicator")
@@ -72,26 +72,26 @@ def is_han(text: str) -> bool:
 
 def read_han(path: Path, text: str, known: Known) -> TuningFile:
     """Read components by collective, topologic level, communicator size, and bytes of one rank."""
-    words, rules, faults = _Words(path, text), [], []
+    words, rules, faults = _Words(path, text), [], Faults()
     try:
         for _ in range(words.number("the number of collectives", 1)):
             _collective(words, known, rules, faults)
         if words.position < len(words.words):
-            faults.append(Fault(words.words[words.position][0], "not read: more collectives than announced"))
+            faults.add(words.words[words.position][0], "not read: more collectives than announced")
     except _Refused as why:
-        faults.append(Fault(words.line, f"{why}: Open MPI ignores the whole file"))
+        faults.add(words.line, f"{why}: Open MPI ignores the whole file")
         return TuningFile(path, "openmpi-han", tuple(rules), tuple(faults), ignored=True)
     return TuningFile(path, "openmpi-han", tuple(rules), tuple(faults))
 
 
-def _collective(words: _Words, known: Known, rules: list[FileRule], faults: list[Fault]) -> None:
+def _collective(words: _Words, known: Known, rules: list[FileRule], faults: Faults) -> None:
     name = words.next("a collective")
     if name.isdecimal() and int(name) < len(COLLTYPES):
         name = COLLTYPES[int(name)]
     if name not in COLLTYPES:
         raise _Refused(f"{name!r} is not a collective{allowed(COLLTYPES)}")
     if name not in LOOKED_UP:
-        faults.append(Fault(words.line, f"coll/han has no {name}: these rules never apply"))
+        faults.add(words.line, f"coll/han has no {name}: these rules never apply")
     for _ in range(words.number("the number of topologic levels")):
         level = words.next("a topologic level")
         if level.isdecimal() and int(level) < len(LEVELS):
@@ -103,37 +103,31 @@ def _collective(words: _Words, known: Known, rules: list[FileRule], faults: list
             count = words.number(f"{'the first' if i == 0 else 'a'} communicator size", 1, 1 if i == 0 else None)
             line = words.line
             if counts and count <= counts[-1][1]:
-                faults.append(
-                    Fault(line, f"{name}: {count} ranks after {counts[-1][1]}: communicator sizes must ascend")
-                )
+                faults.add(line, f"{name}: {count} ranks after {counts[-1][1]}: communicator sizes must ascend")
             counts.append((line, count, _sizes(words, name, level, known, faults)))
         for (_, count, own), after in zip(counts, [*counts[1:], None], strict=True):
             span = ALL if count == 1 and after is None else Span(0 if count == 1 else count, after and after[1] - 1)
             rules += [replace(rule, ranks=span) for rule in own]
 
 
-def _sizes(words: _Words, collective: str, level: str, known: Known, faults: list[Fault]) -> list[FileRule]:
+def _sizes(words: _Words, collective: str, level: str, known: Known, faults: Faults) -> list[FileRule]:
     found: list[FileRule] = []
     for i in range(words.number("the number of message sizes")):
         size = words.number(f"{'the first' if i == 0 else 'a'} message size", 0, 1 if i == 0 else None)
         line = words.line
         if found and size <= found[-1].sizes.low:
-            faults.append(
-                Fault(line, f"{collective}: {size} bytes after {found[-1].sizes.low}: message sizes must ascend")
-            )
+            faults.add(line, f"{collective}: {size} bytes after {found[-1].sizes.low}: message sizes must ascend")
         component = words.next("a component")
         if component not in HAN_COMPONENTS:
             raise _Refused(f"{component!r} is not a component known to coll/han{allowed(HAN_COMPONENTS)}")
         if component == "han" and level != LEVELS[2]:
-            faults.append(
-                Fault(line, f"{collective}: han at the level {level}: it runs only on the whole communicator")
-            )
+            faults.add(line, f"{collective}: han at the level {level}: it runs only on the whole communicator")
         if words.follows("@"):
             if component != "han":
                 raise _Refused(f"@ after {component}: only han has algorithms here")
             component = f"{component}@{words.next('an algorithm of coll/han')}"
         if words.follows("["):
-            faults.append(Fault(line, f"{collective}: coll/han reads segment lengths and does not use them", note=True))
+            faults.add(line, f"{collective}: coll/han reads segment lengths and does not use them", note=True)
             while not words.follows("]"):
                 words.number("a segment length")
         if found:

@@ -12,22 +12,20 @@ from typing import Any
 
 from collstudy.tuning.readers.known import Known
 from collstudy.tuning.readers.located import Located
-from collstudy.tuning.tuningfile import ALL, POWER_OF_TWO, Fault, FileRule, Span, TuningFile, general_faults
+from collstudy.tuning.tuningfile import ALL, POWER_OF_TWO, Faults, FileRule, Span, TuningFile, general_faults
 
 
 def read_mpich(path: Path, trees: list[Located], known: Known) -> TuningFile:
     """Read selection trees: of algorithms, of the device (compositions), or both in a list, as in the rules of a cell."""
     rules: list[FileRule] = []
-    faults: list[Fault] = []
+    faults = Faults()
     for tree in trees:
         for key, below in tree.items():
             key = key.replace(" ", "")
             if not key.startswith("collective=") or not isinstance(below, Located):
-                faults.append(
-                    Fault(
-                        tree.line,
-                        f"{key!r}: only collective=NAME is allowed at the top level: MPICH aborts when it reads this",
-                    )
+                faults.add(
+                    tree.line,
+                    f"{key!r}: only collective=NAME is allowed at the top level: MPICH aborts when it reads this",
                 )
                 continue
             start = FileRule(below.line, key.removeprefix("collective="), "")
@@ -50,12 +48,10 @@ NEW_CONDITIONS = (
 
 def read_subtrees(path: Path, subtrees: Located, known: Known) -> TuningFile:
     """Read named subtrees, starting at `main`. Subtrees that are not in the file are the library's own."""
-    faults: list[Fault] = []
+    faults = Faults()
     named = {key.removeprefix("name="): tree for key, tree in subtrees.items() if key.startswith("name=")}
     if len(named) < len(subtrees):
-        faults.append(
-            Fault(subtrees.line, "only `name=...` is allowed at the top level: MPICH aborts when it reads this")
-        )
+        faults.add(subtrees.line, "only `name=...` is allowed at the top level: MPICH aborts when it reads this")
     # Without `main`, the subtrees replace those that the library's own `main` calls.
     main: Any = named.get("main") or Located(
         {
@@ -71,7 +67,7 @@ def read_subtrees(path: Path, subtrees: Located, known: Known) -> TuningFile:
     return replace(found, format="mpich-5.1", faults=(*faults, *found.faults))
 
 
-def _inlined(tree: Any, named: dict[str, Any], called: tuple[str, ...], line: int, faults: list[Fault]) -> Located:
+def _inlined(tree: Any, named: dict[str, Any], called: tuple[str, ...], line: int, faults: Faults) -> Located:
     """Return a subtree in which calls are replaced by the called subtrees, with MPICH 5.0's conditions; *called*: the chain of calls."""
     found = Located()
     found.line = line
@@ -84,18 +80,16 @@ def _inlined(tree: Any, named: dict[str, Any], called: tuple[str, ...], line: in
         return found
     name = tree.removeprefix("call=") if isinstance(tree, str) and tree.startswith("call=") else ""
     if name in called:
-        faults.append(Fault(line, f"the subtree {name} calls itself: endless recursion in MPICH"))
+        faults.add(line, f"the subtree {name} calls itself: endless recursion in MPICH")
     elif name in named:
         return _inlined(named[name], named, (*called, name), line, faults)
     elif name == "auto" or name.endswith("-auto"):
         below = found[tree] = Located()
         below.line = line
     else:
-        faults.append(
-            Fault(
-                line,
-                f"{tree!r} is neither an object nor a subtree of the file or of MPICH: MPICH aborts when it reads this",
-            )
+        faults.add(
+            line,
+            f"{tree!r} is neither an object nor a subtree of the file or of MPICH: MPICH aborts when it reads this",
         )
     return found
 
@@ -111,12 +105,12 @@ def _old_condition(key: str) -> str:
     return f"{name}{'>' if (sign[0] == '>') != bool(negated) else '<='}{limit}"
 
 
-def _walk(tree: Located, rule: FileRule, known: Known, faults: list[Fault]) -> Iterator[FileRule]:
+def _walk(tree: Located, rule: FileRule, known: Known, faults: Faults) -> Iterator[FileRule]:
     """Yield the leaves below a tree, in the order in which MPICH tries them."""
     keys = [key.replace(" ", "") for key in tree]
     for key, below in zip(keys, tree.values(), strict=True):
         if not isinstance(below, Located):
-            faults.append(Fault(tree.line, f"the value of {key!r} is not an object: MPICH aborts when it reads this"))
+            faults.add(tree.line, f"the value of {key!r} is not an object: MPICH aborts when it reads this")
             return
         if key.startswith(("algorithm=", "composition=")):
             yield _leaf(replace(rule, line=below.line), key.partition("=")[2], below, known)
@@ -131,15 +125,13 @@ def _walk(tree: Located, rule: FileRule, known: Known, faults: list[Fault]) -> I
             # `no` after `yes` covers everything else, so it adds no condition.
             narrowed = rule if value == "no" and f"{name}=yes" in keys[: keys.index(key)] else _narrowed(rule, key)
         except ValueError:
-            faults.append(Fault(below.line, f"unknown condition {key!r}: MPICH aborts when it reads this"))
+            faults.add(below.line, f"unknown condition {key!r}: MPICH aborts when it reads this")
             continue
         if not narrowed.sizes.empty and not narrowed.ranks.empty:
             yield from _walk(below, narrowed, known, faults)
     complete = {"yes", "no"} <= {key.partition("=")[2] for key in keys} or not keys
     if keys and not keys[-1].endswith("any") and not keys[-1].startswith("comm_type=") and not complete:
-        faults.append(
-            Fault(tree.line, f"{rule.collective}: no `any` after {keys[-1]}: MPICH has no algorithm there and stops")
-        )
+        faults.add(tree.line, f"{rule.collective}: no `any` after {keys[-1]}: MPICH has no algorithm there and stops")
 
 
 def _narrowed(rule: FileRule, key: str) -> FileRule:
@@ -149,24 +141,19 @@ def _narrowed(rule: FileRule, key: str) -> FileRule:
     limit = re.fullmatch(r"(comm_size|avg_msg_size|total_msg_size|comm_avg_ppn)(<=?|>)(\d+)", key)
     if limit:
         name, sign, number = limit.groups()
-        within = Span(int(number) + 1) if sign == ">" else Span(0, int(number) - (sign == "<"))
+        limits = Span(int(number) + 1) if sign == ">" else Span(0, int(number) - (sign == "<"))
         if name == "comm_size":
-            return replace(rule, ranks=_intersection(rule.ranks, within))
+            return replace(rule, ranks=rule.ranks.within(limits))
         if name == "comm_avg_ppn":
-            return replace(rule, ppn=_intersection(rule.ppn, within))
+            return replace(rule, ppn=rule.ppn.within(limits))
         total = name == "total_msg_size"
         if rule.sizes == ALL or rule.total == total:
-            return replace(rule, sizes=_intersection(rule.sizes, within), total=total)
+            return replace(rule, sizes=rule.sizes.within(limits), total=total)
     elif key.removeprefix("!") not in NEW_CONDITIONS and not re.fullmatch(
         r"count(<=\d+|<pow2)|(comm_size|comm_type|comm_hierarchy|is_\w+)=\w+", key
     ):
         raise ValueError(key)
     return rule if key == "comm_type=intra" else replace(rule, conditions=(*rule.conditions, key))
-
-
-def _intersection(one: Span, other: Span) -> Span:
-    highs = [high for high in (one.high, other.high) if high is not None]
-    return Span(max(one.low, other.low), min(highs) if highs else None)
 
 
 def _leaf(rule: FileRule, word: str, below: Located, known: Known) -> FileRule:

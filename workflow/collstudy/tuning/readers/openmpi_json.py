@@ -11,13 +11,13 @@ from collstudy.tuning.readers.classic import openmpi_rule
 from collstudy.tuning.readers.known import Known
 from collstudy.tuning.readers.located import Located
 from collstudy.tuning.rules import COLLTYPES, TOTAL_BYTES
-from collstudy.tuning.tuningfile import ALL, Fault, FileRule, Span, TuningFile, general_faults
+from collstudy.tuning.tuningfile import ALL, Fault, Faults, FileRule, Span, TuningFile, general_faults
 
 
 def read_openmpi_json(path: Path, found: Located, known: Known) -> TuningFile:
     """Read Open MPI 6.0's format like its own reader, which differs from its schema (tuned_dynamic_file_schema.json)."""
     rules: list[FileRule] = []
-    faults: list[Fault] = []
+    faults = Faults()
     known = known if known.release >= (6,) else Known(known.catalogue, "6.0")
     ignored = "Open MPI ignores the whole file"
     if not isinstance(found["collectives"], dict):
@@ -27,13 +27,13 @@ def read_openmpi_json(path: Path, found: Located, known: Known) -> TuningFile:
     for collective, scopes in found["collectives"].items():
         line = scopes[0].line if scopes and isinstance(scopes, list) and isinstance(scopes[0], Located) else found.line
         if collective not in COLLTYPES:
-            faults.append(Fault(line, f"{collective!r} is not a collective of Open MPI: {ignored}"))
+            faults.add(line, f"{collective!r} is not a collective of Open MPI: {ignored}")
             continue
         if not isinstance(scopes, list) or not all(isinstance(scope, Located) for scope in scopes):
-            faults.append(Fault(line, f"{collective}: not a list of communicator rules: {ignored}"))
+            faults.add(line, f"{collective}: not a list of communicator rules: {ignored}")
             continue
         if collective not in known.numbers:
-            faults.append(Fault(line, f"coll/tuned has no algorithms of {collective}: its rules never apply"))
+            faults.add(line, f"coll/tuned has no algorithms of {collective}: its rules never apply")
         for scope in scopes:
             rules += _json_scope(collective, scope, known, faults)
     faults += general_faults(rules)
@@ -41,31 +41,29 @@ def read_openmpi_json(path: Path, found: Located, known: Known) -> TuningFile:
     return TuningFile(path, "openmpi-json", tuple(rules), tuple(faults), lost)
 
 
-def _json_scope(collective: str, scope: Located, known: Known, faults: list[Fault]) -> Iterator[FileRule]:
+def _json_scope(collective: str, scope: Located, known: Known, faults: Faults) -> Iterator[FileRule]:
     ignored = "Open MPI ignores the whole file"
     ranks = _json_span(scope, "comm_size_min", "comm_size_max", collective, faults)
     if "comm_size_max" in scope and (ranks.high is None or ranks.high >= 2**31):
-        faults.append(
-            Fault(
-                scope.line,
-                f"{collective}: Open MPI keeps comm_size_max {scope['comm_size_max']} in 32 bits, as a negative number: "
-                "these rules never apply; leave the key out",
-            )
+        faults.add(
+            scope.line,
+            f"{collective}: Open MPI keeps comm_size_max {scope['comm_size_max']} in 32 bits, as a negative number: "
+            "these rules never apply; leave the key out",
         )
         return
     _unknown_keys(scope, {"comm_size_min", "comm_size_max", "comm_rank_distribution", "rules"}, faults)
     where = scope.get("comm_rank_distribution", "any")
     if where not in ("any", "one-per-node", "single-node"):
-        faults.append(Fault(scope.line, f"{collective}: comm_rank_distribution {where!r} is taken as any"))
+        faults.add(scope.line, f"{collective}: comm_rank_distribution {where!r} is taken as any")
     if not isinstance(scope.get("rules"), list) or not all(isinstance(rule, Located) for rule in scope["rules"]):
-        faults.append(Fault(scope.line, f"{collective}: the list `rules` is missing: {ignored}"))
+        faults.add(scope.line, f"{collective}: the list `rules` is missing: {ignored}")
         return
     for one in scope["rules"]:
         _unknown_keys(one, {"msg_size_min", "msg_size_max", "alg", "faninout", "seg_size", "reqs"}, faults)
         sizes = _json_span(one, "msg_size_min", "msg_size_max", collective, faults)
         values = [one.get(key, 0) for key in ("faninout", "seg_size", "reqs")]
         if not all(isinstance(value, int) for value in values):
-            faults.append(Fault(one.line, f"{collective}: a parameter is not an integer: {ignored}"))
+            faults.add(one.line, f"{collective}: a parameter is not an integer: {ignored}")
             continue
         number = one.get("alg")
         if isinstance(number, str):
@@ -73,7 +71,7 @@ def _json_scope(collective: str, scope: Located, known: Known, faults: list[Faul
             number = 0 if word is None else known.numbers.get(collective, {}).get(word, number)
         if not isinstance(number, int) or number not in (0, *known.numbers.get(collective, {}).values()):
             what = "no `alg`" if number is None else f"{number!r} is not an algorithm of Open MPI {known.version}"
-            faults.append(Fault(one.line, f"{collective}: {what}: it ignores this rule"))
+            faults.add(one.line, f"{collective}: {what}: it ignores this rule")
             continue
         rule = openmpi_rule(one.line, collective, number, values, known, faults)
         spans = {"one-per-node": Span(1, 1), "single-node": ALL}
@@ -83,22 +81,20 @@ def _json_scope(collective: str, scope: Located, known: Known, faults: list[Faul
         )  # fmt: skip
 
 
-def _json_span(found: Located, low: str, high: str, collective: str, faults: list[Fault]) -> Span:
+def _json_span(found: Located, low: str, high: str, collective: str, faults: Faults) -> Span:
     ends = []
     for key, otherwise in ((low, 0), (high, None)):
         value = found.get(key, otherwise)
         if isinstance(value, str) and value[:3] in ("inf", "Inf", "INF"):
             value = None
         elif value is not None and (not isinstance(value, int) or isinstance(value, bool)):
-            faults.append(
-                Fault(found.line, f"{collective}: {key} {value!r} is not an integer: Open MPI ignores the whole file")
-            )
+            faults.add(found.line, f"{collective}: {key} {value!r} is not an integer: Open MPI ignores the whole file")
             value = otherwise
         ends.append(value)
     return Span(ends[0] or 0, ends[1])
 
 
-def _unknown_keys(found: Located, allowed_keys: set[str], faults: list[Fault]) -> None:
+def _unknown_keys(found: Located, allowed_keys: set[str], faults: Faults) -> None:
     for key in found:
         if key not in allowed_keys:
-            faults.append(Fault(found.line, f"unknown key {key!r}: Open MPI skips it{allowed(allowed_keys)}"))
+            faults.add(found.line, f"unknown key {key!r}: Open MPI skips it{allowed(allowed_keys)}")

@@ -10,7 +10,7 @@ from pathlib import Path
 from collstudy.base.errors import StudyError, allowed
 from collstudy.tuning import nccl
 from collstudy.tuning.readers.known import Known
-from collstudy.tuning.tuningfile import ALL, Fault, FileRule, Span, TuningFile, general_faults
+from collstudy.tuning.tuningfile import ALL, Faults, FileRule, Span, TuningFile, general_faults
 
 
 def read_intel(path: Path, text: str, known: Known) -> TuningFile:
@@ -18,7 +18,7 @@ def read_intel(path: Path, text: str, known: Known) -> TuningFile:
     library applies (tuning/intel.py).
     """
     rules: list[FileRule] = []
-    faults: list[Fault] = []
+    faults = Faults()
     for line, words in enumerate(text.splitlines(), 1):
         if words.lstrip().startswith("#"):
             continue
@@ -27,7 +27,7 @@ def read_intel(path: Path, text: str, known: Known) -> TuningFile:
                 raise StudyError(f"{path}, line {line}: truncated: no closing {value[0]}")
             collective = name.lower()
             if collective not in known.catalogue.algorithms:
-                faults.append(Fault(line, f"I_MPI_ADJUST_{name}: unknown collective", note=name != name.upper()))
+                faults.add(line, f"I_MPI_ADJUST_{name}: unknown collective", note=name != name.upper())
                 continue
             parts = value.strip("'\"").split(";")
             rules += _applied(
@@ -46,11 +46,11 @@ def _applied(rules: list[FileRule]) -> Iterator[FileRule]:
         yield replace(rule, sizes=sizes, ranks=ALL if last else Span(0, rule.ranks.high))
 
 
-def _intel_part(line: int, collective: str, part: str, known: Known, faults: list[Fault]) -> Iterator[FileRule]:
+def _intel_part(line: int, collective: str, part: str, known: Known, faults: Faults) -> Iterator[FileRule]:
     number, _, conditions = part.partition(":")
     spans = [re.fullmatch(r"(\d+)(?:-(\d+))?(?:@(\d+)(?:-(\d+))?)?", one) for one in conditions.split(",")]
     if not number.isdecimal() or (conditions and None in spans):
-        faults.append(Fault(line, f"{collective}: {part!r} is not <number>:<first>-<last>@<first>-<last>"))
+        faults.add(line, f"{collective}: {part!r} is not <number>:<first>-<last>@<first>-<last>")
         return
     for span in spans if conditions else [None]:
         low, high, first, last = (None if not x else int(x) for x in span.groups()) if span else (None,) * 4
@@ -76,16 +76,16 @@ def _intel_name(collective: str, number: str, known: Known) -> str | None:
 def read_nccl(path: Path, text: str, known: Known) -> TuningFile:
     """Read lines `colltype,minbytes,maxbytes,algorithm,protocol,channels,nNodes,nRanks[,numPipeOps[,regBuff]]`."""
     rules: list[FileRule] = []
-    faults: list[Fault] = []
+    faults = Faults()
     for line, words in enumerate(text.splitlines(), 1):
         if not words or words.startswith("#"):
             continue
         fields = [word.strip() for word in words.split(",")]
         if not 8 <= len(fields) <= 10:
-            faults.append(Fault(line, f"{len(fields)} fields instead of 8 to 10: NCCL's plugin ignores the line"))
+            faults.add(line, f"{len(fields)} fields instead of 8 to 10: NCCL's plugin ignores the line")
             continue
         if not all(re.fullmatch(r"-?\d+", fields[i]) for i in (1, 2, *range(5, len(fields)))):
-            faults.append(Fault(line, "a size, number or count is not an integer: NCCL's plugin reads 0"))
+            faults.add(line, "a size, number or count is not an integer: NCCL's plugin reads 0")
             continue
         for i, kinds, taken in (
             (0, nccl.COLLECTIVES, "allreduce"),
@@ -93,7 +93,7 @@ def read_nccl(path: Path, text: str, known: Known) -> TuningFile:
             (4, nccl.PROTOCOLS, "simple"),
         ):
             if fields[i] not in kinds:
-                faults.append(Fault(line, f"{fields[i]!r}: NCCL's plugin takes {taken}{allowed(kinds)}"))
+                faults.add(line, f"{fields[i]!r}: NCCL's plugin takes {taken}{allowed(kinds)}")
                 fields[i] = taken
         collective = nccl.COLLECTIVES[fields[0]]
         same = fields[3] if nccl.has(known.catalogue, collective, fields[3], {}) else None

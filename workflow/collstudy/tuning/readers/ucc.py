@@ -10,7 +10,7 @@ from pathlib import Path
 
 from collstudy.tuning.readers.known import Known
 from collstudy.tuning.rules import TOTAL_BYTES
-from collstudy.tuning.tuningfile import ALL, Fault, FileRule, Span, TuningFile, general_faults
+from collstudy.tuning.tuningfile import ALL, Fault, Faults, FileRule, Span, TuningFile, general_faults
 
 #: Catalogue's name -> the same algorithm in UCC's tl/ucp, where there is one.
 UCC = {
@@ -47,7 +47,7 @@ def read_ucc(path: Path, text: str, known: Known) -> TuningFile:
     section: dict[str, str] = {}
     scored: list[tuple[FileRule, float]] = []
     sections = [scored]
-    faults: list[Fault] = []
+    faults = Faults()
     for line, words in enumerate(text.splitlines(), 1):
         if head := re.fullmatch(r"\s*\[(.*=.*)\]\s*", words):
             section = dict(word.split("=", 1) for word in head.group(1).split() if "=" in word)
@@ -65,10 +65,8 @@ def read_ucc(path: Path, text: str, known: Known) -> TuningFile:
                 one.conditions == other.conditions and _overlap_except_size(one, other)
                 and _before(one.sizes.low, other.sizes.high) and _before(other.sizes.low, one.sizes.high)
             ):  # fmt: skip
-                faults.append(
-                    Fault(
-                        other.line, f"{other.collective} {other.text}: overlaps the sizes of another token: {IGNORED}"
-                    )
+                faults.add(
+                    other.line, f"{other.collective} {other.text}: overlaps the sizes of another token: {IGNORED}"
                 )
         limited = [_with_own_limits(one, score, own) for one, score in own]
         faults += general_faults(limited)
@@ -96,19 +94,14 @@ def _in_section(rule: FileRule, section: dict[str, str]) -> FileRule:
             spans[name] = Span(int(low), _upper_bound(high or low))
     further = [f"{key}={value}" for key, value in section.items() if key not in ("team_size", "ppn", "nnodes")]
     if "ranks" in spans and rule.ranks != ALL:
-        spans["ranks"] = _intersection(spans["ranks"], rule.ranks)
+        spans["ranks"] = spans["ranks"].within(rule.ranks)
     return replace(rule, **spans, conditions=(*rule.conditions, *further))
-
-
-def _intersection(one: Span, other: Span) -> Span:
-    highs = [span.high for span in (one, other) if span.high is not None]
-    return Span(max(one.low, other.low), min(highs) if highs else None)
 
 
 def _overlap_except_size(one: FileRule, other: FileRule) -> bool:
     """Return whether some call matches both rules, regardless of its size."""
-    spans = ((one.ranks, other.ranks), (one.nodes, other.nodes), (one.ppn, other.ppn))
-    return one.collective == other.collective and not any(_intersection(*pair).empty for pair in spans)
+    spans = (one.ranks.within(other.ranks), one.nodes.within(other.nodes), one.ppn.within(other.ppn))
+    return one.collective == other.collective and not any(span.empty for span in spans)
 
 
 def _before(low: int, high: int | None) -> bool:
@@ -134,7 +127,7 @@ def _with_own_limits(rule: FileRule, score: float, scored: list[tuple[FileRule, 
     return replace(rule, sizes=Span(low, high))
 
 
-def _token(line: int, token: str, known: Known, faults: list[Fault]) -> Iterator[tuple[FileRule, float]]:
+def _token(line: int, token: str, known: Known, faults: Faults) -> Iterator[tuple[FileRule, float]]:
     collectives, sizes, ranks, word = [], [ALL], [ALL], ""
     conditions = []
     score: float = OWN_SCORE
@@ -157,11 +150,11 @@ def _token(line: int, token: str, known: Known, faults: list[Fault]) -> Iterator
         elif all(re.fullmatch(r"[a-z_]+", name) for name in field.lower().split(",")):
             collectives = field.lower().split(",")
         else:
-            faults.append(Fault(line, f"{token!r}: UCC cannot parse {field!r}: {IGNORED}"))
+            faults.add(line, f"{token!r}: UCC cannot parse {field!r}: {IGNORED}")
             return
     for collective in collectives:
         if collective not in known.catalogue.algorithms:
-            faults.append(Fault(line, f"{token!r}: unknown collective {collective}"))
+            faults.add(line, f"{token!r}: unknown collective {collective}")
             continue
         name, same = _algorithm(line, token, collective, word, faults)
         part = ["sizes are one rank's part"] if collective == "reduce_scatter" else []
@@ -170,17 +163,17 @@ def _token(line: int, token: str, known: Known, faults: list[Fault]) -> Iterator
             yield FileRule(line, collective, name, same, (), span, size, total, conditions=(*conditions, *part)), score
 
 
-def _algorithm(line: int, token: str, collective: str, word: str, faults: list[Fault]) -> tuple[str, str | None]:
+def _algorithm(line: int, token: str, collective: str, word: str, faults: Faults) -> tuple[str, str | None]:
     """Return UCC's name of the algorithm that a token gives by name or number, and the catalogue's name (or None)."""
     if not word:
         return "scored", "default"
     names = ALGORITHMS.get(collective, ())
     name = names[int(word)] if word.isdecimal() and int(word) < len(names) else word.lower()
     if not names:
-        faults.append(Fault(line, f"{token!r}: {collective} has no algorithms to choose from: {IGNORED}"))
+        faults.add(line, f"{token!r}: {collective} has no algorithms to choose from: {IGNORED}")
     elif name not in names:
         has = ", ".join(f"{i} {one}" for i, one in enumerate(names))
-        faults.append(Fault(line, f"{token!r}: UCC has no {collective} algorithm {word!r} (known: {has}): {IGNORED}"))
+        faults.add(line, f"{token!r}: UCC has no {collective} algorithm {word!r} (known: {has}): {IGNORED}")
     return name, next((ours for ours, its in UCC.get(collective, {}).items() if its == name), None)
 
 
