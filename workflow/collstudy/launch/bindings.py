@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from collstudy.base.errors import StudyError
 from collstudy.launch.slurm_env import expand_ranges
@@ -45,18 +44,6 @@ class Binding:
         return self.cores[0][1] if len(self.cores) == 1 else None
 
 
-class Place(Protocol):
-    """The requested place of a rank; `placement.Core` implements it."""
-
-    @property
-    def node(self) -> int:
-        """Return the number of the node, from 0."""
-
-    @property
-    def core_of_node(self) -> int:
-        """Return the number of the core on its node, from 0."""
-
-
 def parse_bindings(text: str) -> list[Binding]:
     """Return the bindings in the output of a launch, ordered by rank. Other lines, and repeated lines of a rank, are ignored."""
     found: dict[int, Binding] = {}
@@ -74,7 +61,7 @@ def _cores(places: str) -> Iterable[tuple[int, int]]:
         yield from ((int(socket), int(core)) for socket, core in SOCKET_CORE.findall(places))
 
 
-def misplaced(bindings: Sequence[Binding], requested: Sequence[Place], hosts: Sequence[str]) -> list[str]:
+def misplaced(bindings: Sequence[Binding], requested: Sequence[Core], hosts: Sequence[str]) -> list[str]:
     """Return a sentence for each rank that is not at its requested place; *hosts* has the names of the nodes."""
     by_rank = {binding.rank: binding for binding in bindings}
     problems = []
