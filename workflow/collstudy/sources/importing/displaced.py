@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from collstudy.base.lazy import lazy
-from collstudy.sources.importing.findings import Finding, named, percent
+from collstudy.sources.importing.findings import Finding, difference_between, named, percent
 from collstudy.sources.importing.outliers import between, neighbours, usual
 from collstudy.sources.importing.series import Series, Table
 
@@ -90,11 +90,11 @@ def _moved(a: Grid, b: Grid, reference: str) -> Iterator[tuple[str, str]]:
         ("sizes", "bytes", (a.sizes, b.sizes), SIZES, lambda i, j: (np.ix_(ranks[0], i), np.ix_(ranks[1], j))),
     ):
         here, there = moves(*_common(*names))
-        apart, _ = _difference(a.times[here], b.times[there])
+        _, apart, _ = difference_between(a.times[here], b.times[there])
         best, found = FITS, ""
         for words, i, j in _places(*names, factors):
             here, there = moves(i, j)
-            middle, cells = _difference(a.times[here], b.times[there])
+            cells, middle, _ = difference_between(a.times[here], b.times[there])
             if len(i) >= 3 and cells >= 20 and middle < best and apart > max(APART, FITS_BETTER * middle):
                 best = middle
                 found = (
@@ -125,12 +125,6 @@ def _words(factor: float) -> str:
     """Return a factor in words, with what it may mean."""
     words = f"multiplied by {factor:g}" if factor > 1 else f"divided by {1 / factor:g}"
     return f"{words} ({MEANING.get(factor, 'another unit')}?)"
-
-
-def _difference(a: np.ndarray, b: np.ndarray) -> tuple[float, int]:
-    """Return the median of |a / b - 1|, and the number of cells."""
-    known = ~np.isnan(a + b)
-    return (float(np.median(np.abs(a[known] / b[known] - 1))) if known.any() else 0.0), int(known.sum())
 
 
 def at_two_ranks(table: Table) -> Iterator[Finding]:
@@ -180,8 +174,8 @@ def _beside_two(series: Series, grid: Grid, sizes: np.ndarray, middle: np.ndarra
         here = _common(grid.sizes[i][large], sizes)
         if len(here[0]) < LEAST_SIZES:
             continue
-        moved, _ = _difference(own[i][large], middle[j][large])
-        unmoved, _ = _difference(own[i][large][here[0]], middle[here[1]])
+        _, moved, _ = difference_between(own[i][large], middle[j][large])
+        _, unmoved, _ = difference_between(own[i][large][here[0]], middle[here[1]])
         if moved < FITS and unmoved > TWO_RANKS:
             yield Finding(
                 "sizes", (series,),
