@@ -107,12 +107,11 @@ def _values(raw: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
     factor = UNITS[entry.get("unit", "us")]
     row: dict[str, Any] = dict.fromkeys(TIMES)
     for name in (*TIMES, "q1_us", "q3_us"):
-        text = raw.get(name)
-        if text is not None and text != "":
-            value = positive(str(text), name, LONGEST_US / factor)
+        if _given(raw, name):
+            value = positive(str(raw[name]), name, LONGEST_US / factor)
             row[name] = value if entry.get("format") in OWN else value * factor
-    text = raw.get("bandwidth_mb_s")
-    row["bandwidth_mb_s"] = None if text is None or text == "" else positive(str(text), "bandwidth_mb_s", LARGEST)
+    name = "bandwidth_mb_s"
+    row[name] = positive(str(raw[name]), name, LARGEST) if _given(raw, name) else None
     if row["latency_us"] is None and row["bandwidth_mb_s"] is None:
         raise Refused("latency_us is empty")
     low, high = row["min_latency_us"], row["max_latency_us"]
