@@ -15,7 +15,7 @@ from collstudy.sources.importing.files import files_of, folders_of, from_name, m
 from collstudy.sources.importing.findings import rows_of
 from collstudy.sources.importing.reading import read_all, read_values, used_of
 from collstudy.sources.importing.series import Values, most_cells
-from collstudy.sources.source import Rows, Source
+from collstudy.sources.source import Context, Rows, Source
 from collstudy.study.allocations import read_nodes
 from collstudy.study.description import Imported, Study
 from collstudy.study.names import POINT_TO_POINT
@@ -27,6 +27,11 @@ class ImportedSource(Source):
 
     described_by = Imported
     words: ClassVar[dict[str, str]] = Source.words | {"measured": "imported", "missing": "not in the imported data"}
+
+    def __init__(self, study: Study, context: Context):
+        super().__init__(study, context)
+        assert isinstance(study.source, Imported)
+        self.imported = study.source
 
     @functools.cached_property
     def every(self) -> tuple[list[dict[str, Any]], dict[str, Any]]:
@@ -50,9 +55,8 @@ class ImportedSource(Source):
 
     def describe(self) -> dict[str, Any]:
         """Return the part of study.json about the import."""
-        said, account = self.study.source, self.found[1]
-        assert isinstance(said, Imported)
-        how = {name: getattr(said, name) for name in ("suite", "suite_version", "mpi", "mpi_version")}
+        account = self.found[1]
+        how = {name: getattr(self.imported, name) for name in ("suite", "suite_version", "mpi", "mpi_version")}
         return {
             "collectives": account["collectives"],
             "decisions": {},
@@ -67,8 +71,7 @@ class ImportedSource(Source):
 
     def observed(self) -> list[dict[str, Any]]:
         """Return the rows of the files; none if a publication's algorithm names differ from what ran."""
-        assert isinstance(self.study.source, Imported)
-        return [] if self.study.source.printed or self.absent() else super().observed() or self.rows().measurements
+        return [] if self.imported.printed or self.absent() else super().observed() or self.rows().measurements
 
     def absent(self) -> str:
         """Return the reason if a pattern matches no file; otherwise ""."""
@@ -130,29 +133,26 @@ class ImportedSource(Source):
         """Return the findings of all checks, and the agreement between sources for one machine."""
         rows, account = self.every
         same = {study.name for study in self.others() if study.machine.name == self.study.machine.name}
-        assert isinstance(self.study.source, Imported)
-        mpi = self.study.source.mpi
-        findings = checks.check(rows, account["problems"], self.study.machine, self._compared(rows), same, mpi)
+        compared = self._compared(rows)
+        findings = checks.check(rows, account["problems"], self.study.machine, compared, same, self.imported.mpi)
         used = [row for row in rows if "left_out" not in row]
         agreeing = [{"machine": self.study.machine.name, **row} for row in agreement.agreement_of(used)]
         return rows_of(findings), agreeing
 
     def launched(self) -> list[Launched]:
         """Return the launches of the rows."""
-        assert isinstance(self.study.source, Imported)
         allocations = {key: nodes for path in self._allocations() for key, nodes in read_nodes(path).items()}
-        return of_rows(self.found[0], self.study.source.mpi, self.context.catalogue, allocations)
+        return of_rows(self.found[0], self.imported.mpi, self.context.catalogue, allocations)
 
     def _allocations(self) -> list[Path]:
         """Return the files that list the nodes on which runs took place."""
-        return [Path(resolve(entry["allocations"])) for entry in self.study.source.files if "allocations" in entry]
+        return [Path(resolve(entry["allocations"])) for entry in self.imported.files if "allocations" in entry]
 
     def judged(self) -> list[str]:
         """Return the tables that judge decisions; without tuning files, decisions are judged on held-out cells."""
-        assert isinstance(self.study.source, Imported)
         if self.study.chapter == "extrapolation":
             return []  # this chapter predicts latencies and makes no decisions
-        judged = any(entry.get("collective") not in POINT_TO_POINT for entry in self.study.source.files)
+        judged = any(entry.get("collective") not in POINT_TO_POINT for entry in self.imported.files)
         own = super().judged()
         if "tuning" in self.study.analysis or not judged:
             return own
