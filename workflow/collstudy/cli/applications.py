@@ -24,15 +24,8 @@ def add_commands(commands: Any) -> None:
     running = add(
         commands, "what-ran", what_ran, "print which component and algorithm ran each collective of a program"
     )
-    running.add_argument(
-        "--folder", type=typed_path, default=typed_path("."), help="folder to run in (default: the current one)"
-    )
     running.add_argument("--limit", type=float, default=3600, metavar="SECONDS", help="time limit of the program")
     running.add_argument("--csv", type=typed_path, metavar="FILE", help="also write the table to this file")
-    running.add_argument(
-        "words", nargs="+", metavar="COMMAND", help="the command of the program, after --: mpirun -n 4 ./a.out"
-    )
-
     tuning = add(commands, "tune", tune, "write the study that tunes the collectives of a program")
     tuning.add_argument("--name", default="", help="the study is tune-NAME (default: the name of the program)")
     tuning.add_argument(
@@ -46,14 +39,15 @@ def add_commands(commands: Any) -> None:
         help=f"measure only if ideal (zero-cost) collectives would save at least this percentage of the run time (default: {WORTH_PCT})",
     )  # fmt: skip
     tuning.add_argument("--machine", default="this-machine", help="a file of config/machines/ (default: this-machine)")
-    tuning.add_argument(
-        "--folder", type=typed_path, default=typed_path("."), help="folder to run in (default: the current one)"
-    )
     limit = {"type": float, "default": PROGRAM_LIMIT_S, "metavar": "SECONDS"}
     tuning.add_argument("--limit", **limit, help="time limit of one run of the program")
-    tuning.add_argument(
-        "words", nargs="+", metavar="COMMAND", help="the command of the program, after --: mpirun -n 4 ./a.out"
-    )
+    for parser in (running, tuning):
+        parser.add_argument(
+            "--folder", type=typed_path, default=typed_path("."), help="folder to run in (default: the current one)"
+        )
+        parser.add_argument(
+            "words", nargs="+", metavar="COMMAND", help="the command of the program, after --: mpirun -n 4 ./a.out"
+        )
 
 
 #: The option that sets each key of a program's study.
