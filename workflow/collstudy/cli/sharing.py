@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -55,13 +56,10 @@ def _front(results: Path, studies: list[str]) -> None:
 def render(arguments: argparse.Namespace) -> int:
     """Render the report; exit status 1 where it cannot be made."""
     project = Project(results=arguments.results)
-    results = project.results.absolute()
-    job = Job(
-        results=results, studies=tuple(dict.fromkeys(arguments.studies)),
-        output=(arguments.output or results / "report").absolute(), build=results / BUILD,
-        source=arguments.source.resolve(), command=shlex.join(["python", "-m", "collstudy", *sys.argv[1:]]),
-        revision=arguments.revision, single_file=arguments.single_file,
-        texts=arguments.texts or project.configuration.folder / "studies",
+    job = _job(project, arguments.studies, arguments.single_file)
+    job = replace(
+        job, source=arguments.source.resolve(), revision=arguments.revision, texts=arguments.texts or job.texts,
+        output=arguments.output.absolute() if arguments.output else job.output,
     )  # fmt: skip
     try:
         _render(job, arguments.renderer)
@@ -70,6 +68,16 @@ def render(arguments: argparse.Namespace) -> int:
         print(f"error: {error}", flush=True)
         return 1
     return 0
+
+
+def _job(project: Project, studies: list[str], single_file: bool) -> Job:
+    """Return the job that renders the report in the results folder."""
+    results = project.results.absolute()
+    return Job(
+        results=results, studies=tuple(dict.fromkeys(studies)), output=results / "report", build=results / BUILD,
+        source=REPORT_SOURCE, command=shlex.join(["python", "-m", "collstudy", *sys.argv[1:]]), revision="",
+        single_file=single_file, texts=project.configuration.folder / "studies",
+    )  # fmt: skip
 
 
 def _render(job: Job, renderer: str = "auto") -> None:
@@ -100,14 +108,7 @@ def publish(arguments: argparse.Namespace) -> None:
         raise StudyError(f"not as it was made: {'; '.join(problems)}; first {' '.join(['./study run', *studies])}")
     if arguments.single_file and not (project.results / "report" / SINGLE_FILE).exists():
         _front(project.results, studies)
-        _render(
-            Job(
-                results=project.results.absolute(), studies=tuple(studies), single_file=True, source=REPORT_SOURCE,
-                output=(project.results / "report").absolute(), build=(project.results / BUILD).absolute(),
-                command=shlex.join(["python", "-m", "collstudy", *sys.argv[1:]]), revision="",
-                texts=project.configuration.folder / "studies",
-            )
-        )  # fmt: skip
+        _render(_job(project, studies, single_file=True))
     inputs = {name: project.source(name).data() for name in studies}
     given = {name: paths for name, paths in inputs.items() if paths}
     for line in package.publish(project.results, studies, arguments.to, given, project.configuration.folder):
