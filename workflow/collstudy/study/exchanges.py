@@ -128,14 +128,6 @@ def _allreduce_linear(p: int, _: Parameters) -> Steps:
     return _calls(("reduce", "linear"), ("bcast", "linear"))
 
 
-def _allreduce_nonoverlapping(p: int, _: Parameters) -> Steps:
-    return _calls(("reduce", "default"), ("bcast", "default"))
-
-
-def _allgather_ring(p: int, _: Parameters) -> Steps:
-    return _around(p, 1.0)
-
-
 def _allgather_recursive_doubling(p: int, _: Parameters) -> Steps:
     return [Step("bit", distance, float(distance)) for distance in _bits(p)] if p == _power(p) else []
 
@@ -143,10 +135,6 @@ def _allgather_recursive_doubling(p: int, _: Parameters) -> Steps:
 def _allgather_neighbor_exchange(p: int, _: Parameters) -> Steps:
     first, further = Step("neighbour", 1, 1.0), Step("neighbour", 1, 2.0, times=p // 2 - 1)
     return [] if p % 2 else [first] if p == 2 else [first, further]
-
-
-def _reduce_scatter_ring(p: int, _: Parameters) -> Steps:
-    return _around(p, 1 / p, True)
 
 
 def _reduce_scatter_recursive_halving(p: int, _: Parameters) -> Steps:
@@ -171,16 +159,16 @@ def _bcast_scatter_allgather_ring(p: int, _: Parameters) -> Steps:
 EXCHANGES: dict[tuple[str, str], Callable[[int, Parameters], Steps]] = {
     ("barrier", "recursive_doubling"): _barrier_recursive_doubling,
     ("allreduce", "linear"): _allreduce_linear,
-    ("allreduce", "nonoverlapping"): _allreduce_nonoverlapping,
+    ("allreduce", "nonoverlapping"): lambda p, _: _calls(("reduce", "default"), ("bcast", "default")),
     ("allreduce", "recursive_doubling"): _allreduce_recursive_doubling,
     ("allreduce", "ring"): _allreduce_ring,
     ("allreduce", "segmented_ring"): _allreduce_segmented_ring,
     ("allreduce", "rabenseifner"): _allreduce_rabenseifner,
     ("reduce", "rabenseifner"): _reduce_rabenseifner,
-    ("allgather", "ring"): _allgather_ring,
+    ("allgather", "ring"): lambda p, _: _around(p, 1.0),
     ("allgather", "recursive_doubling"): _allgather_recursive_doubling,
     ("allgather", "neighbor_exchange"): _allgather_neighbor_exchange,
-    ("reduce_scatter", "ring"): _reduce_scatter_ring,
+    ("reduce_scatter", "ring"): lambda p, _: _around(p, 1 / p, True),
     ("reduce_scatter", "recursive_halving"): _reduce_scatter_recursive_halving,
     ("bcast", "scatter_allgather"): _bcast_scatter_allgather,
     ("bcast", "scatter_allgather_ring"): _bcast_scatter_allgather_ring,

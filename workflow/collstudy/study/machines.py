@@ -6,7 +6,7 @@ import functools
 import math
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -70,20 +70,12 @@ class Machine:
     @property
     def nodes(self) -> int:
         """Return the number of nodes: the product of the counts of the levels group and node."""
-        total = 1
-        for level in self.levels:
-            if level.name in ("group", "node"):
-                total *= level.count
-        return total
+        return math.prod(level.count for level in self.levels if level.name in ("group", "node"))
 
     @property
     def cores_per_node(self) -> int:
         """Return the number of cores of one node."""
-        total = 1
-        for level in self.levels:
-            if level.name not in ("group", "node"):
-                total *= level.count
-        return total
+        return math.prod(level.count for level in self.levels if level.name not in ("group", "node"))
 
 
 def _check_costs(levels: tuple[Level, ...], simulation: dict[str, Any], where: Place) -> None:
@@ -136,29 +128,8 @@ def read_machine(name: str, path_of: Callable[[str], Path], fitting: bool = Fals
         _check_limits(simulation, at("simulation"))
         if not fitting:
             _check_costs(levels, simulation, at("levels"))
-    options = {
-        key: raw[key]
-        for key in (
-            "simulation",
-            "slurm",
-            "groups",
-            "oversubscribe",
-            "emulated_nodes",
-            "core_gflops",
-            "launch_time_limit_s",
-            "block_minutes",
-        )  # fmt: skip
-        if key in raw
-    }
-    return Machine(
-        name,
-        kind,
-        raw["label"],
-        raw.get("mpi", MPIS[kind][0]),
-        levels,
-        description=raw.get("description", ""),
-        **options,
-    )
+    given = {one.name: raw[one.name] for one in fields(Machine) if one.name in raw}
+    return Machine(**{"mpi": MPIS[kind][0], **given, "name": name, "levels": levels})
 
 
 def _levels(given: list[dict[str, Any]], where: Place) -> tuple[Level, ...]:
