@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from collstudy.study.catalogue import Catalogue
 
 
 def columns_of(
-    header: tuple[str, ...], where: str, collective: str | None, catalogue: Catalogue, questions: list[str]
+    header: tuple[str, ...], collective: str | None, catalogue: Catalogue, ask: Callable[[str], None]
 ) -> dict[str, Any]:
     """Return the columns of the fields, or the columns of a wide table, and units of times and sizes other than us and bytes."""
     columns, units, rest = {}, set(), []
@@ -44,7 +45,7 @@ def columns_of(
             rest.append(name)
     if not columns and len(header) == 1:
         columns["latency_us"] = rest.pop()
-        questions.append(f"{where}: whether the column {columns['latency_us']!r} is the time")
+        ask(f"whether the column {columns['latency_us']!r} is the time")
     for field, has_unit in (("latency_us", unit_of), ("size_bytes", in_bytes)):
         # A header in another language still has the unit.
         named = [name for name in rest if has_unit(name)]
@@ -52,18 +53,14 @@ def columns_of(
             columns[field] = named[0]
             rest.remove(named[0])
             units |= {unit_of(named[0])} - {None} if field == "latency_us" else set()
-            questions.append(
-                f"{where}: whether the column {named[0]!r} is the {'time' if field == 'latency_us' else 'size'}"
-            )
+            ask(f"whether the column {named[0]!r} is the {'time' if field == 'latency_us' else 'size'}")
     times = wide(rest, columns, collective, catalogue) if "latency_us" not in columns else {}
     for field, of in times.items():
         units |= {unit for name in of if (unit := unit_of(name))}
-        questions.append(f"{where}: whether the columns {', '.join(of)} are times by {field}")
-    questions += [
-        f"{where}: the meaning of the column {name!r}"
-        for name in rest
-        if name and plain(name) not in COLLECTIVE and not any(name in of for of in times.values())
-    ]
+        ask(f"whether the columns {', '.join(of)} are times by {field}")
+    for name in rest:
+        if name and plain(name) not in COLLECTIVE and not any(name in of for of in times.values()):
+            ask(f"the meaning of the column {name!r}")
     entry |= {"wide": times} if times else {}
     # us is the default; entries.py asks about "?".
     return {"columns": columns} | entry | ({"unit": units.pop() if units else "?"} if len(units) < 2 else {})

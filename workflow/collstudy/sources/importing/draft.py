@@ -33,9 +33,7 @@ def draft(folder: Path, name: str, machine: str | None, configuration: Configura
     known = _known_machine(machine, imported, configuration, questions)
     catalogue = configuration.catalogue
     found = [
-        entry
-        for group in groups_of(folder, catalogue, questions)
-        for entry in entries_of(group, catalogue, known, questions)
+        entry for group in groups_of(folder, catalogue, questions) for entry in entries_of(group, catalogue, known)
     ]
     entries = [*pico_entries(folder), *merged(found)]
     if not entries:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import statistics
 from collections import defaultdict
@@ -13,7 +14,7 @@ from collstudy.sources.importing import bare_tables, by_row, nccl_tests, omb, pi
 from collstudy.sources.importing.columns import columns_of, words_in
 from collstudy.sources.importing.file_names import algorithm_in, told_by_names
 from collstudy.sources.importing.files import from_name
-from collstudy.sources.importing.grouping import Group
+from collstudy.sources.importing.grouping import Ask, Group
 from collstudy.sources.importing.strict import read_text
 from collstudy.sources.importing.units import CACHE_LINE
 from collstudy.sources.importing.words import algorithm_named, collective_in, mapping_named
@@ -48,24 +49,21 @@ def pico_entries(folder: Path) -> list[dict[str, Any]]:
     ]
 
 
-def entries_of(
-    group: Group, catalogue: Catalogue, machine: Machine | None, questions: list[str]
-) -> list[dict[str, Any]]:
+def entries_of(group: Group, catalogue: Catalogue, machine: Machine | None) -> list[dict[str, Any]]:
     """Return the entries of a group of files: one, or one for each collective that a column of the files names."""
     if group.kind == "nccl-tests":
         if group.collective is None:
-            questions.append(f"{group.where}: collective")
+            group.ask("collective")
         near = "/".join(Path(group.pattern).parts[-2:]).lower()
         told = "{algorithm}" in group.pattern or "default" in near
         if not told and not all(nccl_tests.names_choice(read_text(path)) for path in group.paths):
-            questions.append(
-                f"{group.where}: whether NCCL chose algorithm and protocol itself (default); if not, set them in `constants`"
-            )
+            group.ask("whether NCCL chose algorithm and protocol itself (default); if not, set them in `constants`")
         return [{"path": group.pattern, "format": group.kind, "collective": group.collective or "?"}]
-    entry = _read_as(group, catalogue, questions)
+    entry = _read_as(group, catalogue)
     columns = entry.get("columns", {})
     names = [from_name(path, entry) for path in group.paths]
-    questions += [f"{group.where}: {text}" for text in told_by_names(group.pattern, group.paths, names)]
+    for text in told_by_names(group.pattern, group.paths, names):
+        group.ask(text)
     from_names = {
         field: {given[field] for given in names if field in given}
         for field in ("algorithm", "mapping")
@@ -78,14 +76,10 @@ def entries_of(
     words = words_in(group.paths, group.header, columns, times, group.first_row)
     if words.uneven:
         have = "has" if words.uneven == 1 else "have"
-        questions.append(
-            f"{group.where}: {words.uneven} of {words.rows} rows {have} another number of fields than the header"
-        )
-    _ask_for_unit(
-        entry, {text for of in words.by_collective.values() for text in of.get("latency_us", ())}, group, questions
-    )
+        group.ask(f"{words.uneven} of {words.rows} rows {have} another number of fields than the header")
+    _ask_for_unit(entry, {text for of in words.by_collective.values() for text in of.get("latency_us", ())}, group)
     named = {text: collective_in(text, catalogue) for text in words.by_collective if text}
-    several = _collectives(entry, named, words.column, group, catalogue, questions)
+    several = _collectives(entry, named, words.column, group, catalogue)
     entries = []
     for one in several:
         values: dict[str, set[str]] = defaultdict(set, {field: set(of) for field, of in from_names.items()})
@@ -94,31 +88,31 @@ def entries_of(
                 for field, of in found.items():
                     values[field] |= of
         mine = entry | {"collective": one, **({"columns": {**columns}} if columns else {})}
-        where = f"{group.where}: {one}" if len(several) > 1 else group.where
-        entries.append(_named(mine, values, where, catalogue, questions))
+        ask = functools.partial(group.ask, about=one) if len(several) > 1 else group.ask
+        entries.append(_named(mine, values, catalogue, ask))
     missing = _missing(entries, group, columns)
-    told = _count_rows(entries, missing, group, columns, machine, questions)
-    _ask_for_fields(entries, [field for field in missing if field not in told], group.where, questions)
+    told = _count_rows(entries, missing, group, columns, machine)
+    _ask_for_fields(entries, [field for field in missing if field not in told], group.ask)
     return entries
 
 
-def _read_as(group: Group, catalogue: Catalogue, questions: list[str]) -> dict[str, Any]:
+def _read_as(group: Group, catalogue: Catalogue) -> dict[str, Any]:
     """Return how the files are read: pattern, format, or columns with their units."""
     entry: dict[str, Any] = {"path": group.pattern, "collective": group.collective or "?"}
     if group.kind in ("omb", "imb"):
         entry["format"] = group.kind
         said = _collective_of_names(group, catalogue)
         if said and said != group.collective:
-            questions.append(f"{group.where}: output of {group.collective}, although the names of the files say {said}")
+            group.ask(f"output of {group.collective}, although the names of the files say {said}")
         return entry
     if group.kind == "bare":
         entry["header"] = list(group.header)
         said = "its only column is the time" if len(group.header) == 1 else f"its columns are {', '.join(group.header)}"
-        questions.append(f"{group.where}: no header line; whether {said}")
-    return entry | columns_of(group.header, group.where, group.collective, catalogue, questions)
+        group.ask(f"no header line; whether {said}")
+    return entry | columns_of(group.header, group.collective, catalogue, group.ask)
 
 
-def _ask_for_unit(entry: dict[str, Any], times: set[str], group: Group, questions: list[str]) -> None:
+def _ask_for_unit(entry: dict[str, Any], times: set[str], group: Group) -> None:
     """Ask for the unit of the *times* if their header has none, or if they are too short for us; us is not written."""
     values = [value for text in times if (value := bare_tables.number(text.replace(",", "."))) is not None]
     middle = statistics.median(values or [1.0])
@@ -127,11 +121,9 @@ def _ask_for_unit(entry: dict[str, Any], times: set[str], group: Group, question
     if group.kind == "bare":
         entry["unit"] = "?"
     if entry.get("unit") == "?" and 0 < middle < CACHE_LINE:
-        questions.append(
-            f"{group.where}: the unit of the times; most are below {CACHE_LINE:g}, too short for us (`unit: s` or `unit: ms`)"
-        )
+        group.ask(f"the unit of the times; most are below {CACHE_LINE:g}, too short for us (`unit: s` or `unit: ms`)")
     elif entry.get("unit") == "?":
-        questions.append(f"{group.where}: the unit of the times; us is assumed")
+        group.ask("the unit of the times; us is assumed")
         del entry["unit"]
     elif entry.get("unit") == "us":
         del entry["unit"]
@@ -143,46 +135,41 @@ def _collective_of_names(group: Group, catalogue: Catalogue) -> str | None:
 
 
 def _collectives(
-    entry: dict[str, Any], named: dict[str, str | None], column: str, group: Group, catalogue: Catalogue, questions: list[str]
-) -> list[str]:  # fmt: skip
+    entry: dict[str, Any], named: dict[str, str | None], column: str, group: Group, catalogue: Catalogue
+) -> list[str]:
     """Return the collectives of the entries, and record in *entry* the *column* that names several; *named* has the collective of each
     of its words.
     """
     if strange := sorted(text for text, of in named.items() if of is None):
-        questions.append(
-            f"{group.where}: the column {column!r} has {', '.join(strange[:5])}, which names no collective"
-        )
+        group.ask(f"the column {column!r} has {', '.join(strange[:5])}, which names no collective")
     several = sorted({of for of in named.values() if of})
     if len(several) > 1:
         entry["columns"]["collective"] = column
     if several:
         return several
     if group.collective is None:
-        questions.append(f"{group.where}: collective")
+        group.ask("collective")
     elif group.kind not in ("omb", "imb") and not _collective_of_names(group, catalogue):
-        questions.append(f"{group.where}: whether the collective is {group.collective}, as a folder's name says")
+        group.ask(f"whether the collective is {group.collective}, as a folder's name says")
     return [entry["collective"]]
 
 
-def _named(
-    entry: dict[str, Any], values: dict[str, set[str]], where: str, catalogue: Catalogue, questions: list[str]
-) -> dict[str, Any]:
+def _named(entry: dict[str, Any], values: dict[str, set[str]], catalogue: Catalogue, ask: Ask) -> dict[str, Any]:
     """Return the entry with the meaning of the *values* of its fields: algorithms, mappings, decimal commas."""
-    questions += [
-        f"{where}: some cells of the column {entry['columns'][field]!r} are empty; their rows are not used"
-        for field in ("algorithm", "mapping") if "" in values[field]
-    ]  # fmt: skip
-    _name_algorithms(entry, values["algorithm"] - {""}, where, catalogue, questions)
+    for field in ("algorithm", "mapping"):
+        if "" in values[field]:
+            ask(f"some cells of the column {entry['columns'][field]!r} are empty; their rows are not used")
+    _name_algorithms(entry, values["algorithm"] - {""}, catalogue, ask)
     strange = sorted(values["mapping"] - set(catalogue.mappings) - {""})
     if strange:
         entry["mappings"] = {text: mapping_named(text, catalogue) for text in strange}
         if unknown := [text for text, ours in entry["mappings"].items() if ours == "?"]:
-            questions.append(f"{where}: the mappings {', '.join(unknown)}" + allowed(catalogue.mappings))
-    _name_separators(entry, values, where, questions)
+            ask(f"the mappings {', '.join(unknown)}" + allowed(catalogue.mappings))
+    _name_separators(entry, values, ask)
     return entry
 
 
-def _name_separators(entry: dict[str, Any], values: dict[str, set[str]], where: str, questions: list[str]) -> None:
+def _name_separators(entry: dict[str, Any], values: dict[str, set[str]], ask: Ask) -> None:
     """Record the decimal separator of the times, and ask about separators that are, or may be, those of thousands."""
     times = values["latency_us"] - {""}
     short = {text for text in times if re.fullmatch(r"\d{1,3}", text, re.ASCII)}
@@ -194,18 +181,16 @@ def _name_separators(entry: dict[str, Any], values: dict[str, set[str]], where: 
         if grouped and (short or mark == ","):
             entry["decimal"] = "?"
             other = "which must be removed" if mark == "," else "`decimal: comma`"
-            questions.append(
-                f"{where}: whether the {name}s in {rest[0]!r} are decimal (`decimal: {name}`), or separate thousands ({other})"
-            )
+            ask(f"whether the {name}s in {rest[0]!r} are decimal (`decimal: {name}`), or separate thousands ({other})")
             return
     if commas := [text for text in rest if "," in text]:
         if all(map(COMMA.fullmatch, times)):
             entry["decimal"] = "comma"
         else:
-            questions.append(f"{where}: the commas in {commas[0]!r}; {of_thousands}")
+            ask(f"the commas in {commas[0]!r}; {of_thousands}")
     for field in ("processes", "size_bytes"):
         if found := sorted(text for text in values[field] if GROUPED.fullmatch(text)):
-            questions.append(f"{where}: the {found[0]!r} in the column {entry['columns'][field]!r}; {of_thousands}")
+            ask(f"the {found[0]!r} in the column {entry['columns'][field]!r}; {of_thousands}")
 
 
 def _missing(entries: list[dict[str, Any]], group: Group, columns: dict[str, str]) -> list[str]:
@@ -233,9 +218,8 @@ def _ranks_said(group: Group, collective: str) -> list[list[str]]:
 
 
 def _count_rows(
-    entries: list[dict[str, Any]], missing: list[str], group: Group, columns: dict[str, str], machine: Machine | None,
-    questions: list[str],
-) -> set[str]:  # fmt: skip
+    entries: list[dict[str, Any]], missing: list[str], group: Group, columns: dict[str, str], machine: Machine | None
+) -> set[str]:
     """Propose `by_row` for *missing* sizes and processes if the numbers of rows fit, and ask about it. Returns the fields that were
     proposed or asked for.
     """
@@ -260,19 +244,17 @@ def _count_rows(
             for path in group.paths if wanted or single
         ]  # fmt: skip
     except StudyError as problem:
-        questions.append(str(problem))
+        group.questions.append(str(problem))
         return set()
     rows = by_row.numbers(one.rows for one in tables)
     if single and rows != "1":
-        questions.append(
-            f"{group.where}: whether the {rows} rows of a file are launches, or single calls (`rows: iterations`)"
-        )
+        group.ask(f"whether the {rows} rows of a file are launches, or single calls (`rows: iterations`)")
     # A column that is not understood may have the values.
     understood = {*columns.values(), *(name for of in entries[0].get("wide", {}).values() for name in of), ""}
     proposal = by_row.propose(wanted, tables, machine) if {*group.header} <= understood else None
     if proposal:
         entries[0]["by_row"] = proposal.rules
-        questions.append(f"{group.where}: whether the {rows} rows of a file are {proposal.assumed}")
+        group.ask(f"whether the {rows} rows of a file are {proposal.assumed}")
         return {*proposal.rules}
     hint = "; with --machine, process counts that fit its cores are proposed"
     if outputs > 1:
@@ -281,57 +263,47 @@ def _count_rows(
             outputs = max(of.count(ranks) for of in said for ranks in of)
             of_ranks = " of a number of ranks"
         if outputs > 1:
-            questions.append(
-                f"{group.where}: whether the {outputs} outputs{of_ranks} in a file are launches of the same cells; if not, `by_row` or "
-                "a file for each" + hint * (machine is None and "processes" in wanted)
+            group.ask(
+                f"whether the {outputs} outputs{of_ranks} in a file are launches of the same cells; if not, `by_row` or a file for each"
+                + hint * (machine is None and "processes" in wanted)
             )
         return set()
-    questions += [
-        f"{group.where}: {field}; it can be set in `constants` or `by_row` (a file has {rows} row{'s' * (rows != '1')})"
-        + hint * (machine is None and field == "processes")
-        for field in sorted(wanted)
-    ]
+    for field in sorted(wanted):
+        group.ask(
+            f"{field}; it can be set in `constants` or `by_row` (a file has {rows} row{'s' * (rows != '1')})"
+            + hint * (machine is None and field == "processes")
+        )
     return wanted
 
 
-def _ask_for_fields(entries: list[dict[str, Any]], missing: list[str], where: str, questions: list[str]) -> None:
+def _ask_for_fields(entries: list[dict[str, Any]], missing: list[str], ask: Ask) -> None:
     """Ask for the *missing* fields."""
     for field in missing:
         how = " or `by_row`" * (field in ("processes", "size_bytes"))
-        questions.append(
-            f"{where}: latency_us, the column of the times" if field == "latency_us"
-            else f"{where}: {field}; it can be set in `constants`{how}"
-        )  # fmt: skip
+        set_in = f"; it can be set in `constants`{how}"
+        ask(field + (", the column of the times" if field == "latency_us" else set_in))
         # An algorithm whose name is missing is not necessarily the default.
         if field == "algorithm":
             for one in entries:
                 one["constants"] = {"algorithm": "?"}
 
 
-def _name_algorithms(
-    entry: dict[str, Any], named: set[str], where: str, catalogue: Catalogue, questions: list[str]
-) -> None:
+def _name_algorithms(entry: dict[str, Any], named: set[str], catalogue: Catalogue, ask: Ask) -> None:
     """Record in the entry what the algorithms' names mean, and ask about unknown ones."""
     collective = entry["collective"]
     if named and all(re.fullmatch(r"\d+", text) for text in named):
         entry["algorithms"] = "numbers"
-        questions.append(f"{where}: whether the algorithms {', '.join(sorted(named))} are Open MPI's numbers")
+        ask(f"whether the algorithms {', '.join(sorted(named))} are Open MPI's numbers")
     elif named and collective != "?":
         entry["algorithms"] = {text: algorithm_in(text, collective, catalogue) or "?" for text in sorted(named)}
-        questions += [
-            f"{where}: whether the algorithm {text} is {ours}"
-            for text, ours in entry["algorithms"].items()
-            if ours != "?" and not algorithm_named(text, collective, catalogue)
-        ]
-        questions += [
-            f"{where}: whether {text} is Open MPI's component of that name, or another algorithm"
-            for text, ours in entry["algorithms"].items()
-            if "component" in catalogue.algorithms[collective].get(ours, {}).get("openmpi", {})
-        ]
+        for text, ours in entry["algorithms"].items():
+            if ours != "?" and not algorithm_named(text, collective, catalogue):
+                ask(f"whether the algorithm {text} is {ours}")
+        for text, ours in entry["algorithms"].items():
+            if "component" in catalogue.algorithms[collective].get(ours, {}).get("openmpi", {}):
+                ask(f"whether {text} is Open MPI's component of that name, or another algorithm")
         if unknown := [text for text, ours in entry["algorithms"].items() if ours == "?"]:
-            questions.append(
-                f"{where}: the algorithms {', '.join(unknown)}" + allowed(catalogue.algorithms[collective])
-            )
+            ask(f"the algorithms {', '.join(unknown)}" + allowed(catalogue.algorithms[collective]))
 
 
 def merged(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -55,6 +56,10 @@ DOCUMENTS = (
 BEGINNING = 2**16
 
 
+#: Function that adds a question about a group of files.
+Ask = Callable[[str], None]
+
+
 @dataclass(frozen=True)
 class Group:
     """Files of one kind (csv, omb, imb, nccl-tests, or bare: a table without a header) whose paths fit a pattern."""
@@ -64,11 +69,17 @@ class Group:
     pattern: str
     collective: str | None
     paths: list[Path]
+    #: Open questions about all files.
+    questions: list[str]
 
     @property
     def where(self) -> str:
         """Return the pattern and the number of files, as questions begin."""
         return f"{self.pattern} ({len(self.paths)} file{'s' * (len(self.paths) > 1)})"
+
+    def ask(self, text: str, about: str = "") -> None:
+        """Add a question about the files, or about one of their collectives."""
+        self.questions.append(f"{self.where}: {about}: {text}" if about else f"{self.where}: {text}")
 
     @property
     def first_row(self) -> int:
@@ -114,7 +125,7 @@ def groups_of(folder: Path, catalogue: Catalogue, questions: list[str]) -> list[
         questions.append(
             f"{len(unknown)} file{'s' * (len(unknown) > 1)} without a table of times that is recognised: {_some(unknown)}"
         )
-    found = _distinct([Group(*key, paths) for key, paths in joined(groups).items()])
+    found = _distinct([Group(*key, paths, questions) for key, paths in joined(groups).items()])
     read = {str(path) for group in found for path in group.paths}
     mine: dict[str, set[str]] = defaultdict(set)
     for group in found:
