@@ -80,6 +80,19 @@ def by_two(name: str, key: int) -> str:
 
 NUMBERS = {"linear": 1, "chain": 2}
 LABELS = {"linear": "Basic Linear", "chain": "Chain"}
+
+
+def named(pattern: str, header: str = "", fields: int = 2, separator: str = ",") -> dict[str, str]:
+    """Return a file for each value of the grid's first *fields*, which its name has; the table has the others."""
+    files = {}
+    for i, key in enumerate(dict.fromkeys(row[:fields] for row in GRID)):
+        a, m, p = (*key, 0)[:3]
+        words = {"a": a, "number": NUMBERS[a], "m": m, "title": m.title(), "p": p, "half": p // 2}
+        name = pattern.format(**words, i=i, day=18 + i, job=44711 + i)
+        files[name] = joined([row[fields:] for row in GRID if row[:fields] == key], header, separator)
+    return files
+
+
 LAYOUTS = {
     "semicolons and labels": {
         "bcast.csv": joined([(LABELS[a], *rest) for a, *rest in GRID], "Algorithm;Mapping;Processes;Size;Latency (us)", ";")
@@ -91,22 +104,13 @@ LAYOUTS = {
     "gzip and comments": {
         "results_bcast.csv.gz": joined(GRID, "# measured on thin001\n\nAlgorithm,Allocation,#procs,Bytes,Time(us)")
     },
-    "blanks and a commented header": {
-        f"{m}/bcast_{a}.dat": joined([row[2:] for row in GRID if row[:2] == (a, m)], "# processes size latency_us", "   ")
-        for a in NUMBERS for m in ("core", "node")
-    },
+    "blanks and a commented header": named("{m}/bcast_{a}.dat", "# processes size latency_us", separator="   "),
     "no header": {"bcast.csv": joined(GRID)},
     "no header, minimum and maximum, a number": {
         "bcast.csv": joined([(NUMBERS[a], m, p, s, us, float(us) / 2, float(us) * 2) for a, m, p, s, us in GRID])
     },
-    "no header, names of files": {
-        f"bcast_{a}_{m}.txt": joined([row[2:] for row in GRID if row[:2] == (a, m)], separator=" ")
-        for a in NUMBERS for m in ("core", "node")
-    },
-    "a number in the name": {
-        f"{m.title()}_bcast_{NUMBERS[a]}.csv": joined([row[2:] for row in GRID if row[:2] == (a, m)], "np,size,lat")
-        for a in NUMBERS for m in ("core", "node")
-    },
+    "no header, names of files": named("bcast_{a}_{m}.txt", separator=" "),
+    "a number in the name": named("{title}_bcast_{number}.csv", "np,size,lat"),
     "names with a further word": {
         f"bcast{NUMBERS[a]}_{word}{m}.csv": joined([row[2:] for row in GRID if row[:2] == (a, m) and (row[3] == 64) == bool(word)],
             "Processes,Size,Latency")
@@ -139,23 +143,14 @@ LAYOUTS = {
         "bcast.csv": joined([("bcast", *row) for row in GRID], "Collective,algorithm,mapping,np,size,latency")
     },
     "the collective and a machine in capitals": {"bcastEPYC.csv": joined(GRID, "Algorithm,Map,Processors,Size(bytes),Avg_Latency(us)")},
-    "names of folders": {
-        f"bcast_{a}/{m}/output.csv": joined([row[2:] for row in GRID if row[:2] == (a, m)], "number_processes,Size,AvgLatency(us)")
-        for a in NUMBERS for m in ("core", "node")
-    },
-    "the collective's letter and a number": {
-        f"bcast_data/b{NUMBERS[a]}_map_by_{m}.csv": joined([row[2:] for row in GRID if row[:2] == (a, m)], "num_procs,Size,Latency")
-        for a in NUMBERS for m in ("core", "node")
-    },
+    "names of folders": named("bcast_{a}/{m}/output.csv", "number_processes,Size,AvgLatency(us)"),
+    "the collective's letter and a number": named("bcast_data/b{number}_map_by_{m}.csv", "num_procs,Size,Latency"),
     "words and runs between dots": {
         f"{run}.reduce.{a}.{m}.csv": joined(
             [row[2:] for i, row in enumerate(GRID) if row[:2] == (a, m) and i % 2 == int(run[1]) - 1], "np,Size,Latency")
         for run in ("r1", "r2") for a in NUMBERS for m in ("core", "node")
     },
-    "a word and a number apart": {
-        f"bcast_alg_{NUMBERS[a]}_{m}_np_{p}.csv": joined([row[3:] for row in GRID if row[:3] == (a, m, p)], "Size,Latency")
-        for a in NUMBERS for m in ("core", "node") for p in (2, 4, 6)
-    },
+    "a word and a number apart": named("bcast_alg_{number}_{m}_np_{p}.csv", "Size,Latency", 3),
     "equal names, different headers": {
         "bcast_core.csv": joined([("x", a, *row) for a, _, *row in GRID if _ == "core"], '"",algorithm,np,size,latency'),
         "bcast_node.csv": joined([(a, *row) for a, _, *row in GRID if _ == "node"], "algorithm,ranks,size,latency"),
@@ -164,32 +159,12 @@ LAYOUTS = {
         f"bcast_{a}_{m}.csv": joined([row for row in GRID if row[:2] == (a, m)], "algorithm,mapping,np,size,latency")
         for a in NUMBERS for m in ("core", "node")
     },
-    "dates and jobs": {
-        f"2024-02-{18 + i:02}/{a}/{m}/slurm-{44711 + i}_bcast_np_{p}.csv":
-            joined([row[3:] for row in GRID if row[:3] == (a, m, p)], "Size,us")
-        for i, (a, m, p) in enumerate((a, m, p) for a in NUMBERS for m in ("core", "node") for p in (2, 4, 6))
-    },
-    "times in the names and runs": {
-        f"20240218_{153000 + i}_bcast_{a}_By{m.title()}_run{i}.csv":
-            joined([row[2:] for row in GRID if row[:2] == (a, m)], "np,Size,Latency (us)")
-        for i, (a, m) in enumerate((a, m) for a in NUMBERS for m in ("core", "node"))
-    },
-    "ranks in the names of folders": {
-        f"{p}procs/bcast_{a}_{m}.csv": joined([row[3:] for row in GRID if row[:3] == (a, m, p)], "Size,Latency (us)")
-        for a in NUMBERS for m in ("core", "node") for p in (2, 4, 6)
-    },
-    "nodes and ranks a node in the names": {
-        f"bcast/{a}/{m}/2nodes_{p // 2}ppn.csv": joined([row[3:] for row in GRID if row[:3] == (a, m, p)], "Size,Latency (us)")
-        for a in NUMBERS for m in ("core", "node") for p in (2, 4, 6)
-    },
-    "nodes as n": {
-        f"N2-ppn{p // 2}/bcast_{a}_{m}.csv": joined([row[3:] for row in GRID if row[:3] == (a, m, p)], "Size,Latency (us)")
-        for a in NUMBERS for m in ("core", "node") for p in (2, 4, 6)
-    },
-    "nodes x ranks a node in the names": {
-        f"bcast_{a}_{m}_2x{p // 2}.csv": joined([row[3:] for row in GRID if row[:3] == (a, m, p)], "Size,Latency (us)")
-        for a in NUMBERS for m in ("core", "node") for p in (2, 4, 6)
-    },
+    "dates and jobs": named("2024-02-{day:02}/{a}/{m}/slurm-{job}_bcast_np_{p}.csv", "Size,us", 3),
+    "times in the names and runs": named("20240218_1530{i:02}_bcast_{a}_By{title}_run{i}.csv", "np,Size,Latency (us)"),
+    "ranks in the names of folders": named("{p}procs/bcast_{a}_{m}.csv", "Size,Latency (us)", 3),
+    "nodes and ranks a node in the names": named("bcast/{a}/{m}/2nodes_{half}ppn.csv", "Size,Latency (us)", 3),
+    "nodes as n": named("N2-ppn{half}/bcast_{a}_{m}.csv", "Size,Latency (us)", 3),
+    "nodes x ranks a node in the names": named("bcast_{a}_{m}_2x{half}.csv", "Size,Latency (us)", 3),
     "sizes in the names": {
         f"bcast_{a}_{m}_{s}B.csv": joined([(row[2], row[4]) for row in GRID if row[:2] == (a, m) and row[3] == s], "np,Latency (us)")
         for a in NUMBERS for m in ("core", "node") for s in (1, 64, 1024, 4096)
