@@ -173,11 +173,8 @@ class Store:
             name = work.path_text
             try:
                 state = os.stat(f"{base}/{name}")
-            except FileNotFoundError:
-                found.append((Summary(), 0))
-                continue
             except OSError as error:
-                if error.errno not in (errno.ELOOP, errno.ENOTDIR):
+                if error.errno not in (errno.ENOENT, errno.ELOOP, errno.ENOTDIR):
                     raise
                 found.append((Summary(), 0))
                 continue

@@ -85,11 +85,7 @@ def expand_integers(spec: list[int] | dict[str, int], where: Place | str) -> tup
     elif "step" in spec and "factor" in spec:
         raise StudyError(f"{where} has both step and factor; use {{from, to, step}} or {{from, to, factor}}")
     elif "factor" in spec:
-        values, value = [], spec["from"]
-        while value <= spec["to"]:
-            values.append(value)
-            value *= spec["factor"]
-        values = tuple(values)
+        values = tuple(swept((spec["from"], spec["to"], spec["factor"])))
     else:
         numbers = range(spec["from"], spec["to"] + 1, spec.get("step", 1))
         if len(numbers) > MOST_NUMBERS:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from collstudy.study.description import Application
@@ -20,11 +20,25 @@ def machine_from(raw: dict[str, Any]) -> Machine:
     return Machine(**{**raw, "levels": tuple(Level(**level) for level in raw["levels"])})
 
 
-class _StoredInFolder(Work):
+class _OfApplication(Work):
+    """Common base of traces, replays and runs; *decides* is the identity."""
+
+    machine: Machine
+    decides: dict[str, Any]
+
+    def identity(self) -> dict[str, Any]:
+        """Return everything that determines the result."""
+        return self.decides
+
+    def document(self) -> dict[str, Any]:
+        """Return all fields as plain values, including those of the trace of a replay."""
+        return {type(self).__name__.lower(): asdict(self)}
+
+
+class _StoredInFolder(_OfApplication):
     """Common base of traces and replays."""
 
     in_folder = True
-    machine: Machine
 
     @property
     def folder_text(self) -> str:
@@ -47,16 +61,10 @@ class _StoredInFolder(Work):
         return (self.digest,)
 
 
-class _Launched(Work):
+class _Launched(_OfApplication):
     """Common base of traces and runs: an application on the smallest sufficient number of nodes."""
 
     application: Application
-    machine: Machine
-    decides: dict[str, Any]
-
-    def identity(self) -> dict[str, Any]:
-        """Return everything that determines the result."""
-        return self.decides
 
     @property
     def mpi(self) -> dict[str, str]:
@@ -89,10 +97,6 @@ class Trace(_Launched, _StoredInFolder):
         readable = f"{self.application.name}_{self.machine.name}_p{self.application.ranks}"
         return f"traces/{readable}-{self.digest[:16]}/about.json"
 
-    def document(self) -> dict[str, Any]:
-        """Return all fields as plain values."""
-        return {"trace": {field.name: _plain(getattr(self, field.name)) for field in fields(self)}}
-
 
 @dataclass(frozen=True)
 class Replay(_StoredInFolder):
@@ -112,10 +116,6 @@ class Replay(_StoredInFolder):
 
     deterministic = True
     memory_mb = 4000
-
-    def identity(self) -> dict[str, Any]:
-        """Return everything that determines the result."""
-        return self.decides
 
     @property
     def on_tree(self) -> bool:
@@ -142,11 +142,6 @@ class Replay(_StoredInFolder):
     def needs(self) -> tuple[Work, ...]:
         """Return the trace."""
         return (self.trace,)
-
-    def document(self) -> dict[str, Any]:
-        """Return all fields as plain values, including the trace's."""
-        own = {field.name: _plain(getattr(self, field.name)) for field in fields(self) if field.name != "trace"}
-        return {"replay": own | self.trace.document()}
 
 
 @dataclass(frozen=True)
@@ -186,10 +181,6 @@ class Run(_Launched):
         """Return the key shared by all variants of the program's runs."""
         return ("run", self.application.name)
 
-    def document(self) -> dict[str, Any]:
-        """Return all fields as plain values."""
-        return {"run": {field.name: _plain(getattr(self, field.name)) for field in fields(self)}}
-
 
 def nodes_of(work: Trace | Run) -> int:
     """Return the smallest number of nodes that has a core for each rank."""
@@ -199,10 +190,6 @@ def nodes_of(work: Trace | Run) -> int:
 def run_from(raw: dict[str, Any]) -> Run:
     """Rebuild a run from a block's file."""
     return Run(**{**raw, "application": Application(**raw["application"]), "machine": machine_from(raw["machine"])})
-
-
-def _plain(value: Any) -> Any:
-    return asdict(value) if isinstance(value, Application | Machine) else value
 
 
 def trace_from(raw: dict[str, Any]) -> Trace:
