@@ -30,6 +30,22 @@ def run(checkout: Checkout, *arguments: str, environment: dict[str, str] | None 
     return done.stdout + done.stderr
 
 
+def measured(
+    checkout: Checkout, name: str, text: str = "", environment: dict[str, str] | None = None
+) -> list[dict[str, str]]:
+    """Measure a study, written first if *text* is given, and return its rows; its cells are in results/NAME/cells.csv."""
+    if text:
+        checkout.write(f"config/studies/{name}.yaml", text)
+    table = f"results/{name}/measurements.csv"
+    run(checkout, "--config", f"studies={name}", "--", table, environment=environment)
+    return rows(checkout, table)
+
+
+def cell_rows(checkout: Checkout, name: str) -> list[dict[str, str]]:
+    """Return the cells of a study that was measured."""
+    return rows(checkout, f"results/{name}/cells.csv")
+
+
 def kill_midway(checkout: Checkout, target: str, begun: Callable[[], bool]) -> dict[str, int]:
     """Start a run, kill it with all its jobs once *begun* is true, and return the cell files that it stored."""
     process = subprocess.Popen(

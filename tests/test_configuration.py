@@ -8,7 +8,8 @@ import pytest
 import yaml
 from collstudy.calibration.costs import FORWARD, LONG, SHORT
 from collstudy.study.config import Configuration
-from conftest import ROOT, TINY, Checkout, csv_rows, must
+from conftest import ROOT, TINY, Checkout, must
+from made_runs import measured
 
 THIN = """
 kind: simulated
@@ -75,25 +76,14 @@ def test_a_label_has_no_comma() -> None:
 
 def test_sizes_by_a_factor(checkout: Checkout) -> None:
     checkout.write("config/machines/thin.yaml", THIN)
-    checkout.write(
-        "config/studies/tiny.yaml", re.sub(r"sizes: {[^}]*}", "sizes: {from: 1, to: 4096, factor: 16}", TINY)
-    )
-    must(checkout.snakemake("--", "results/tiny/measurements.csv"))
-    assert {row["size_bytes"] for row in csv_rows(checkout.folder / "results/tiny/measurements.csv")} == {
-        "1",
-        "16",
-        "256",
-        "4096",
-    }
+    rows = measured(checkout, "tiny", re.sub(r"sizes: {[^}]*}", "sizes: {from: 1, to: 4096, factor: 16}", TINY))
+    assert {row["size_bytes"] for row in rows} == {"1", "16", "256", "4096"}
 
 
 def test_a_list_of_sizes(checkout: Checkout) -> None:
     checkout.write("config/machines/thin.yaml", THIN)
-    checkout.write("config/studies/tiny.yaml", re.sub(r"sizes: {[^}]*}", "sizes: [100, 4, 8, 24]", TINY))
-    must(checkout.snakemake("--", "results/tiny/measurements.csv"))
-    rows = csv_rows(checkout.folder / "results/tiny/measurements.csv")
     by_cell: dict[str, list[str]] = {}
-    for row in rows:
+    for row in measured(checkout, "tiny", re.sub(r"sizes: {[^}]*}", "sizes: [100, 4, 8, 24]", TINY)):
         by_cell.setdefault(row["cell"], []).append(row["size_bytes"])
     assert set(map(tuple, by_cell.values())) == {("4", "8"), ("24",), ("100",)}
 

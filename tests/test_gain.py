@@ -18,6 +18,7 @@ from collstudy.project.studies import Project
 from collstudy.study.config import Configuration
 from collstudy.study.traces import Replay
 from conftest import Checkout, compiled, csv_rows, must
+from made_runs import measured
 
 MACHINE = """
 kind: simulated
@@ -206,8 +207,7 @@ def test_decisions_that_simulated_ranks_cannot_follow_are_not_verified(checkout:
     """The collectives library has no algorithm of this name: its rules are written for Open MPI, and only broadcasts are verified."""
     checkout.write("config/machines/small.yaml", MACHINE)
     alltoall = "  - {collective: alltoall, algorithms: [default, pairwise], mappings: [core], processes: [2], sizes: {from: 16, to: 32}}\n"
-    checkout.write("config/studies/few.yaml", CELLS.replace("analysis:", alltoall + "analysis:"))
-    must(checkout.snakemake("--config", "studies=few", "--", "results/few/measurements.csv"))
+    measured(checkout, "few", CELLS.replace("analysis:", alltoall + "analysis:"))
     checkout.write("results/few/tuning/decisions.csv", DECISIONS.replace("2,2,4,16,pairwise", "1,2,2,16,two_proc"))
     must(checkout.collstudy("tuning", "emit", "few"))
     folder = checkout.folder / "results" / "few" / "tuning"

@@ -14,6 +14,7 @@ from collstudy.study.placement import first_difference, nodes_of_pairs, place
 from collstudy.study.selection import Default
 from conftest import Checkout, csv_rows, finish, must
 from made_cells import cells_of
+from made_runs import measured
 
 LADDER = """
 title: A ladder
@@ -131,11 +132,7 @@ levels:
 
 def test_a_simulated_ladder_gives_the_machine_its_latencies(checkout: Checkout) -> None:
     checkout.write("config/machines/plain.yaml", PLAIN)
-    checkout.write("config/studies/tiny.yaml", LADDER.replace("machine: thin", "machine: plain"))
-    must(checkout.snakemake("--cores", "1", "--", "results/tiny/measurements.csv"))
-    lines = (checkout.folder / "results/tiny/measurements.csv").read_text().splitlines()
-    header = lines[0].split(",")
-    rows = [dict(zip(header, line.split(","), strict=True)) for line in lines[1:]]
+    rows = measured(checkout, "tiny", LADDER.replace("machine: thin", "machine: plain"))
     assert [round(float(row["latency_us"]), 2) for row in rows if row["size_bytes"] == "1"] == [1, 2, 3]
 
 
@@ -148,11 +145,8 @@ def test_all_pairs_are_one_launch_with_a_rank_on_every_core(checkout: Checkout) 
     rows = csv_rows(checkout.folder / "results/tiny/measurements.csv")
     assert len(rows) == 28 * 4 and {row["processes"] for row in rows} == {"8"}
     # Cores 0 to 7 are two nodes x two sockets x two cores.
-    of = {
-        (int(r["from_rank"]), int(r["to_rank"])): round(float(r["latency_us"]), 1)
-        for r in rows
-        if r["size_bytes"] == "1"
-    }
+    ones = [row for row in rows if row["size_bytes"] == "1"]
+    of = {(int(row["from_rank"]), int(row["to_rank"])): round(float(row["latency_us"]), 1) for row in ones}
     assert [of[0, 1], of[0, 2], of[1, 3], of[0, 4], of[3, 7], of[6, 7]] == [1, 2, 2, 3, 3, 1]
     assert "pairs-matrix" in (checkout.folder / "results/tiny/figures/index.csv").read_text()
 

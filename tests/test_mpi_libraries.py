@@ -32,6 +32,7 @@ from collstudy.tuning.readers.known import Known
 from collstudy.tuning.rules import Placement, Rule, placements
 from collstudy.tuning.writers import intel_variables
 from conftest import ROOT, Checkout, csv_rows, executable, finish, must
+from made_runs import cell_rows, measured
 from test_tuning import decisions
 
 LIBRARIES = ("openmpi", "mpich", "impi")
@@ -393,9 +394,8 @@ def test_three_libraries_in_one_study(checkout: Checkout) -> None:
     # The system's Open MPI, if it has headers, is used and not installed.
     assert wanted == {*filter(to_set_up, LIBRARIES), "compiler", "r"}
     checkout.oversubscribe()
-    must(checkout.snakemake("--config", "studies=three", "--cores", "2", "--", "results/three/measurements.csv"))
-    assert not [row for row in csv_rows(checkout.folder / "results/three/cells.csv") if row["status"] != "measured"]
-    rows = csv_rows(checkout.folder / "results/three/measurements.csv")
+    rows = measured(checkout, "three")
+    assert {row["status"] for row in cell_rows(checkout, "three")} == {"measured"}
     assert {row["mpi"] for row in rows} == set(LIBRARIES)
     assert all(float(row["latency_us"]) > 0 for row in rows)
     # The library executed every pipelined allreduce, with each MPI library.

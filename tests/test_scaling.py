@@ -12,7 +12,8 @@ from collstudy.base.errors import StudyError
 from collstudy.launch.execute import LaunchFailed, execute
 from collstudy.project.studies import Project
 from collstudy.study.cells import Cell
-from conftest import Checkout, csv_rows, must
+from conftest import Checkout
+from made_runs import measured
 
 STUDY = """
 title: Scaling
@@ -39,11 +40,6 @@ def cells_of(checkout: Checkout, study: str = STUDY, machine: str = PLAIN) -> li
     return made_cells.cells_of(checkout, study)
 
 
-def measurements(checkout: Checkout) -> list[dict[str, str]]:
-    must(checkout.snakemake("--cores", "1", "--", "results/tiny/measurements.csv"))
-    return csv_rows(checkout.folder / "results/tiny/measurements.csv")
-
-
 def test_one_cell_for_each_number_of_processes_and_problem_size(checkout: Checkout) -> None:
     cells = cells_of(checkout)
     assert [(dict(c.parameters)["n"], c.processes) for c in cells] == [(n, p) for n in (24, 33) for p in (1, 2, 4)]
@@ -61,7 +57,7 @@ def test_the_rate_is_part_of_these_cells_only(checkout: Checkout) -> None:
 
 def test_simulated_runs_are_real_decompositions_at_the_rate_of_the_machine(checkout: Checkout) -> None:
     cells_of(checkout)
-    rows = measurements(checkout)
+    rows = measured(checkout, "tiny")
     assert len(rows) == 6 and {row["simulated"] for row in rows} == {"TRUE"}
     for row in rows:
         assert float(row["residual"]) < 1e-13 and float(row["sweeps"]) >= 4 and row["size_bytes"] == ""
@@ -80,8 +76,7 @@ def test_real_runs_on_this_machine(checkout: Checkout) -> None:
         pytest.skip("needs two cores")
     study = STUDY.replace("plain", "this-machine").replace("[1, 2, 4]", "[1, 2]")
     study += "    mpi: [openmpi, mpich]\nlaunches: {min: 1, max: 1}\n"
-    checkout.write("config/studies/tiny.yaml", study)
-    rows = measurements(checkout)
+    rows = measured(checkout, "tiny", study)
     assert [row["processes"] for row in rows] == ["1", "2"] * 4 and {row["simulated"] for row in rows} == {"FALSE"}
     assert all(float(row["residual"]) < 1e-13 for row in rows)
 
@@ -135,6 +130,6 @@ def test_a_full_duplex_link_carries_both_directions_of_an_exchange(checkout: Che
     seconds = []
     for machine in (slow, slow.replace("0.001}", "0.001, full_duplex: true}")):
         cells_of(checkout, study, machine)
-        seconds.append(float(measurements(checkout)[-1]["comm_us"]))
+        seconds.append(float(measured(checkout, "tiny")[-1]["comm_us"]))
     # The shifts of blocks go in both directions at once, scatter and gather do not.
     assert 1.7 < seconds[0] / seconds[1] < 2

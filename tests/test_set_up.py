@@ -17,7 +17,7 @@ import pytest
 from collstudy.launch.toolchain import mpis
 from collstudy.project.needs import to_set_up
 from conftest import IMPORTED, ROOT, TINY, Checkout, executable, finish, local_study, must
-from made_runs import study
+from made_runs import measured, study
 
 
 @pytest.mark.long
@@ -275,7 +275,7 @@ def test_programs_are_built_for_the_studies_that_need_them(checkout: Checkout) -
     assert re.fullmatch(r"setup: compiling for simulated: apps \(\d+ files?\)\n(setup: compiled files: .*\n)*", said), (
         said
     )
-    done = must(checkout.snakemake("--config", "studies=factored", "--", "results/factored/measurements.csv"))
+    measured(checkout, "factored")
 
 
 @pytest.mark.parametrize("character", "'\"$:\n;`{}#%\\*=")
@@ -344,16 +344,9 @@ def test_omb_is_used_where_it_is_installed(checkout: Checkout, tmp_path: Path) -
         '#!/bin/bash\n[ "$1" = -v ] && { echo "# OSU MPI Broadcast Latency Test v7.4"; exit 0; }\n'
         f'exec "{ours["suite_dir"]}/collbench_bcast" "$@"\n',
     )
-    environment = {"OMB_HOME": str(tmp_path / "omb")}
-    checkout.write(
-        "config/studies/local.yaml",
-        local_study("collective: bcast, algorithms: [default], sizes: {from: 1, to: 8}, iterations: 5, warmup: 1"),
-    )
-    must(
-        checkout.snakemake("--config", "studies=local", "--", "results/local/measurements.csv", environment=environment)
-    )
-    header, row, *_ = (checkout.folder / "results" / "local" / "measurements.csv").read_text().splitlines()
-    assert dict(zip(header.split(","), row.split(","), strict=True))["suite"] == "OSU Micro-Benchmarks"
+    text = local_study("collective: bcast, algorithms: [default], sizes: {from: 1, to: 8}, iterations: 5, warmup: 1")
+    found = measured(checkout, "local", text, {"OMB_HOME": str(tmp_path / "omb")})
+    assert {row["suite"] for row in found} == {"OSU Micro-Benchmarks"}
 
 
 def test_the_settings_of_pip_apply_to_all_packages(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT, Checkout, finish, local_study, must
+from made_runs import measured
 from test_spack import LOCK
 
 SPACK = """#!/bin/bash
@@ -75,11 +76,8 @@ def test_view_and_lock_are_used(spacked: tuple[Checkout, dict[str, str]]) -> Non
     # Measurements record the lock, even while another environment without MPI is active, such as that of R.
     other = checkout.write("other/spack.lock", "{}").parent
     (other / ".spack-env" / "view").mkdir(parents=True)
-    checkout.write(
-        "config/studies/local.yaml", local_study("collective: barrier, algorithms: [linear], iterations: 5, warmup: 1")
-    )
-    arguments = ("--config", "studies=local", "--", "results/local/measurements.csv")
-    must(checkout.snakemake(*arguments, environment={"SPACK_ENV": str(other)}))
+    study = local_study("collective: barrier, algorithms: [linear], iterations: 5, warmup: 1")
+    measured(checkout, "local", study, {"SPACK_ENV": str(other)})
     digest = hashlib.sha256(lock.read_bytes()).hexdigest()
     assert (checkout.folder / "results" / "spack.lock").read_bytes() == lock.read_bytes()
     (cell,) = (checkout.folder / "results" / "cells").rglob("*.json")

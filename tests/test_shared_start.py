@@ -18,7 +18,8 @@ from collstudy.launch.tracefile import rank_files
 from collstudy.plan.blocks import Task
 from collstudy.project.studies import Project
 from collstudy.study.description import Policy
-from conftest import Checkout, csv_rows, finish, must
+from conftest import Checkout, finish, must
+from made_runs import cell_rows, measured
 
 STUDY = """
 title: Local
@@ -46,8 +47,7 @@ def stored(checkout: Checkout) -> dict[str, dict]:
 
 
 def test_one_launch_measures_all_algorithms_and_each_is_proved(checkout: Checkout) -> None:
-    checkout.write("config/studies/local.yaml", STUDY + SWEEP)
-    must(checkout.snakemake("--config", "studies=local", "--", "results/local/measurements.csv"))
+    measured(checkout, "local", STUDY + SWEEP)
     cells = stored(checkout)
     launches = {name: document["launches"][0] for name, document in cells.items()}
     assert set(launches) == {"default", "linear", "binomial", "pipeline"}
@@ -59,15 +59,11 @@ def test_one_launch_measures_all_algorithms_and_each_is_proved(checkout: Checkou
     used = {name: document["proof"]["used"] for name, document in cells.items()}
     assert used == {"default": None, "linear": True, "binomial": True, "pipeline": True}
     assert all(document["proof"]["placed"] for document in cells.values())
-    assert {row["status"] for row in csv_rows(checkout.folder / "results" / "local" / "cells.csv")} == {"measured"}
+    assert {row["status"] for row in cell_rows(checkout, "local")} == {"measured"}
 
 
 def test_another_default_component_does_not_run_what_is_forced(checkout: Checkout) -> None:
-    checkout.write("config/studies/local.yaml", STUDY + SWEEP)
-    environment = {"OMPI_MCA_coll_basic_priority": "90"}
-    must(
-        checkout.snakemake("--config", "studies=local", "--", "results/local/measurements.csv", environment=environment)
-    )
+    measured(checkout, "local", STUDY + SWEEP, {"OMPI_MCA_coll_basic_priority": "90"})
     proofs = {name: document["proof"] for name, document in stored(checkout).items()}
     components = {name: proof["component"] for name, proof in proofs.items()}
     assert components == {"default": "basic", "linear": "tuned", "binomial": "tuned", "pipeline": "tuned"}

@@ -7,12 +7,12 @@ import shutil
 from pathlib import Path
 
 import pytest
-from collstudy.base.files import read_csv
 from collstudy.base.paths import SETUP
 from collstudy.launch import output
 from collstudy.launch.platforms import platform_xml
 from collstudy.study.machines import Level
 from conftest import Checkout, finish, must
+from made_runs import measured
 
 LEVELS = (Level("node", 2, 10.0, 12.0, 12.0), Level("socket", 2, 2.0, 4.0), Level("core", 2, 1.0, 8.0))
 PROGRAM = SETUP / "build" / "simulated" / "bench" / "collbench_latency"
@@ -94,7 +94,5 @@ sweeps:
 @pytest.mark.long
 def test_more_ranks_than_a_process_has_room_for_copies(checkout: Checkout) -> None:
     checkout.write("config/machines/many.yaml", MACHINE)
-    checkout.write("config/studies/many.yaml", STUDY)
-    must(checkout.snakemake("--config", "studies=many", "--", "results/many/measurements.csv"))
-    (row,) = read_csv(checkout.folder / "results/many/measurements.csv")
+    (row,) = measured(checkout, "many", STUDY)
     assert int(row["processes"]) == MANY and float(row["latency_us"]) > 1.5

@@ -7,7 +7,8 @@ import re
 import pytest
 from collstudy.base.errors import StudyError
 from collstudy.study.config import Configuration
-from conftest import Checkout, csv_rows, must
+from conftest import Checkout
+from made_runs import measured
 from test_mpi_libraries import installed
 
 STARTS = """title: Starts
@@ -28,19 +29,11 @@ sweeps:
 """
 
 
-def measured(checkout: Checkout, study: str) -> list[dict[str, str]]:
-    """Measure *study* on this machine and return its rows."""
-    checkout.write("config/studies/starts.yaml", study)
-    checkout.oversubscribe()
-    target = "results/starts/measurements.csv"
-    must(checkout.snakemake("--config", "studies=starts", "--cores", "2", "--", target))
-    return csv_rows(checkout.folder / target)
-
-
 @pytest.mark.parametrize("name", ["mpich", "impi"])
 def test_windows_with_other_libraries(checkout: Checkout, name: str) -> None:
     installed(name)
-    rows = measured(checkout, STARTS.replace("[default, linear]", f"[default]\n    mpi: [{name}]"))
+    checkout.oversubscribe()
+    rows = measured(checkout, "starts", STARTS.replace("[default, linear]", f"[default]\n    mpi: [{name}]"))
     windows = [row for row in rows if row["suite"] == "collbench-windows"]
     assert len(rows) == 6 and len(windows) == 3 and {row["mpi"] for row in rows} == {name}
     assert all(int(row["iterations"]) + int(row["late"]) == 500 and int(row["iterations"]) > 0 for row in windows)
@@ -48,7 +41,8 @@ def test_windows_with_other_libraries(checkout: Checkout, name: str) -> None:
 
 
 def test_both_ways_are_measured_in_one_block(checkout: Checkout) -> None:
-    rows = measured(checkout, STARTS)
+    checkout.oversubscribe()
+    rows = measured(checkout, "starts", STARTS)
     windows = [row for row in rows if row["suite"] == "collbench-windows"]
     assert len(rows) == 12 and len(windows) == 6
     assert all(int(row["iterations"]) + int(row["late"]) == 500 for row in windows)

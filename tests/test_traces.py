@@ -22,6 +22,7 @@ from collstudy.launch.openmpi import OVERSUBSCRIBED, library
 from collstudy.launch.toolchain import mpi_environment
 from collstudy.study.config import Configuration
 from conftest import ROOT, Checkout, compiled, csv_rows, finish, must
+from made_runs import cell_rows, measured
 
 TESTS = Path(__file__).resolve().parent
 
@@ -398,11 +399,10 @@ def test_a_fortran_library_of_another_open_mpi_is_refused(checkout: Checkout, pr
         link.symlink_to(own / name)
         accepted = linked(tmp_path / "accepted", link)
     text = LINKED.replace("PROGRAM", str(program)).replace("LINK", str(accepted)).replace("OTHER", str(refused))
-    checkout.write("config/studies/linked.yaml", text)
     checkout.write("config/machines/small-tree.yaml", MACHINE)
-    must(checkout.snakemake("--config", "studies=linked", "--", "results/linked/measurements.csv"))
-    rows = csv_rows(checkout.folder / "results" / "linked" / "cells.csv")
-    status = {row["collective"]: (row["status"], row["reason"]) for row in rows if row["algorithm"] == "traced"}
+    measured(checkout, "linked", text)
+    traced = [row for row in cell_rows(checkout, "linked") if row["algorithm"] == "traced"]
+    status = {row["collective"]: (row["status"], row["reason"]) for row in traced}
     assert status["without"] == status["same"] == ("measured", "")
     reason = f"{refused} uses libmpi_mpifh in {other.parent}, which does not work with the Open MPI in {own}: put mpirun and mpicc"
     assert status["other"][0] == "failed" and status["other"][1].startswith(reason), status["other"]

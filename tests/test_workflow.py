@@ -16,7 +16,7 @@ import pytest
 import snakemake_logger_plugin_collstudy
 from collstudy.base.clock import clock
 from conftest import IMPORTED, TINY, Checkout, finish, local_study, must
-from made_runs import MEASURED, cell_files, rows, run, with_faulty_simulator
+from made_runs import MEASURED, cell_files, cell_rows, measured, rows, run, with_faulty_simulator
 from snakemake.scheduling import job_scheduler
 from snakemake_interface_logger_plugins.common import LogEvent
 from snakemake_logger_plugin_collstudy import LogHandler
@@ -59,21 +59,20 @@ def test_measure_rerun_change(checkout: Checkout) -> None:
 
 def test_cells_whose_ranks_were_not_bound_say_so(checkout: Checkout) -> None:
     """Without the machine's `oversubscribe` the cells of bound ranks are measured; the others are kept."""
-    checkout.write("config/studies/local.yaml", local_study("collective: barrier, algorithms: [default]"))
+    study = local_study("collective: barrier, algorithms: [default]")
     machine = checkout.folder / "config" / "machines" / "this-machine.yaml"
     bound = machine.read_text()
     checkout.oversubscribe()
-    target = "results/local/measurements.csv"
-    must(checkout.snakemake("--config", "studies=local", "--", target))
-    (cell,) = rows(checkout, "results/local/cells.csv")
+    measured(checkout, "local", study)
+    (cell,) = cell_rows(checkout, "local")
     assert (cell["status"], cell["bound"]) == ("measured", "FALSE")
     machine.write_text(bound)
-    must(checkout.snakemake("--config", "studies=local", "--", target))
-    assert rows(checkout, "results/local/cells.csv")[0]["bound"] == "TRUE"
+    measured(checkout, "local")
+    assert cell_rows(checkout, "local")[0]["bound"] == "TRUE"
     assert len(cell_files(checkout)) == 2
     checkout.oversubscribe()
-    must(checkout.snakemake("--config", "studies=local", "--", target))
-    assert rows(checkout, "results/local/cells.csv") == [cell]
+    measured(checkout, "local")
+    assert cell_rows(checkout, "local") == [cell]
 
 
 @pytest.mark.long
@@ -220,14 +219,9 @@ def test_launches_are_added_to_the_same_file(checkout: Checkout) -> None:
     study = local_study(
         "collective: bcast, algorithms: [default, linear], sizes: {from: 1, to: 64}, iterations: 20, warmup: 2"
     )
-    measured = "results/local/measurements.csv"
-    checkout.write("config/studies/local.yaml", study)
-    run(checkout, "--config", "studies=local", "--", measured)
-    first = rows(checkout, measured)
+    first = measured(checkout, "local", study)
     assert len(first) == 2 * 7
-    checkout.write("config/studies/local.yaml", study.replace("max: 1", "max: 2").replace("min: 1", "min: 2"))
-    run(checkout, "--config", "studies=local", "--", measured)
-    second = rows(checkout, measured)
+    second = measured(checkout, "local", study.replace("max: 1", "max: 2").replace("min: 1", "min: 2"))
     assert len(second) == 2 * 14 and [row for row in second if row["launch"] == "1"] == first
     assert len(cell_files(checkout)) == 2
     document = json.loads(Path(next(name for name in cell_files(checkout) if "linear" in name)).read_text())

@@ -16,7 +16,17 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT, TINY, Checkout, finish, local_study, must
-from made_runs import MEASURED, cell_files, kill_midway, rows, run, with_faulty_simulator, with_mpirun
+from made_runs import (
+    MEASURED,
+    cell_files,
+    cell_rows,
+    kill_midway,
+    measured,
+    rows,
+    run,
+    with_faulty_simulator,
+    with_mpirun,
+)
 from snakemake_interface_logger_plugins.common import LogEvent
 from snakemake_logger_plugin_collstudy import LogHandler
 
@@ -351,12 +361,10 @@ def test_interrupted_and_started_again(checkout: Checkout, interrupt: Callable[[
 def test_a_forced_algorithm_that_another_component_ran_is_marked(checkout: Checkout) -> None:
     """The system's environment excludes coll/tuned: the forced algorithm does not run, and the cell reports it."""
     study = local_study("collective: barrier, algorithms: [linear], iterations: 20, warmup: 2")
-    checkout.write("config/studies/local.yaml", study)
-    environment = {"OMPI_MCA_coll_tuned_priority": "1"}
-    run(checkout, "--config", "studies=local", "--", "results/local/measurements.csv", environment=environment)
-    (cell,) = rows(checkout, "results/local/cells.csv")
+    found = measured(checkout, "local", study, {"OMPI_MCA_coll_tuned_priority": "1"})
+    (cell,) = cell_rows(checkout, "local")
     assert cell["status"] == "unproved" and "not tuned" in cell["reason"]
-    assert {row["proved"] for row in rows(checkout, "results/local/measurements.csv")} == {"FALSE"}
+    assert {row["proved"] for row in found} == {"FALSE"}
     # The verdict says so, and how to measure it again.
     said = must(checkout.collstudy("--results", "results", "verdict", "local")).stderr
     assert (
@@ -365,8 +373,8 @@ def test_a_forced_algorithm_that_another_component_ran_is_marked(checkout: Check
     (path,) = re.findall(r"\((results/cells/.*\.json)\)", said)
     (file,) = checkout.folder.glob(path)
     file.unlink()
-    run(checkout, "--config", "studies=local", "--", "results/local/measurements.csv")
-    assert rows(checkout, "results/local/cells.csv")[0]["status"] == "measured"
+    measured(checkout, "local")
+    assert cell_rows(checkout, "local")[0]["status"] == "measured"
 
 
 def test_an_analysis_package_of_another_checkout_is_refused(
