@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 from collstudy.launch.openmpi import library
 from collstudy.launch.toolchain import mpi_environment
+from collstudy.project.studies import Project
+from collstudy.study.config import Configuration
 
 ROOT = Path(__file__).resolve().parents[1]
 COPIED = ("Snakefile", "study", "CITATION.cff", "LICENSE", "config", "data", "profiles", "workflow", "report", "envs")
@@ -125,6 +127,16 @@ class Checkout:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
         return path
+
+    @property
+    def configuration(self) -> Configuration:
+        """Return the configuration as it is now."""
+        return Configuration(self.folder / "config")
+
+    @property
+    def project(self) -> Project:
+        """Return the project with the configuration as it is now."""
+        return Project(self.folder / "config", self.folder / "results")
 
     def program(self, name: str, text: str) -> None:
         """Write a program to the folder bin, which is first on `first_on_path`."""

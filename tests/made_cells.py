@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collstudy.study.cells import Cell, Versions, expand
-from collstudy.study.config import Configuration
 from conftest import TINY, Checkout
 
 VERSIONS = Versions(
@@ -17,5 +16,5 @@ VERSIONS = Versions(
 
 def cells_of(checkout: Checkout, text: str = TINY) -> list[Cell]:
     checkout.write("config/studies/tiny.yaml", text)
-    configuration = Configuration(checkout.folder / "config")
+    configuration = checkout.configuration
     return expand(configuration.study("tiny"), configuration.catalogue, VERSIONS)

@@ -107,7 +107,7 @@ def test_nothing_in_common_is_an_error() -> None:
 
 def calibrate_plain(checkout: Checkout, machine: str) -> Machine:
     checkout.write("config/machines/plain.yaml", machine)
-    configuration = Configuration(checkout.folder / "config")
+    configuration = checkout.configuration
     calibrate.calibrate(configuration, "plain", checkout.folder / "results")
     return configuration.machine("plain")
 
@@ -145,7 +145,7 @@ def fitted_of(checkout: Checkout, name: str) -> dict[str, Any]:
 def test_a_ladder_of_one_size_gives_latencies_and_says_what_it_does_not_give(checkout: Checkout) -> None:
     fitted = calibrate_plain(checkout, PLAIN)
     assert [level.bandwidth_gb_s for level in fitted.levels] == [10, 20] and fitted.levels[0].full_duplex
-    found = Simulator(Configuration(checkout.folder / "config"), 1).all(
+    found = Simulator(checkout.configuration, 1).all(
         fitted, [Request("latency", "default", f"level-{name}", 2, (2, 2)) for name in ("node", "core")]
     )
     assert list(found.values()) == pytest.approx([1.6, 0.3], abs=2e-4)
@@ -181,7 +181,7 @@ def test_the_ladder_of_a_study_with_all_sizes_gives_every_cost_of_a_message(chec
         assert float(row["measured_us"]) == pytest.approx(one_way(level, size))
         assert float(row["simulated_us"]) == pytest.approx(one_way(level, size), rel=0.03)
     assert fitted.levels[1].latency_us == fitted.levels[2].latency_us
-    configuration = Configuration(checkout.folder / "config")
+    configuration = checkout.configuration
     everyone = Request("bcast", "binomial", "core", 4, (1, 1048576))
     assert min(Simulator(configuration, 1).all(fitted, [everyone]).values()) > 0
 
@@ -323,7 +323,7 @@ def test_a_machine_that_cannot_be_calibrated_is_said_before_anything_runs(
     checkout: Checkout, name: str, message: str
 ) -> None:
     with pytest.raises(StudyError, match=message):
-        calibrate.calibrate(Configuration(checkout.folder / "config"), name, checkout.folder / "results")
+        calibrate.calibrate(checkout.configuration, name, checkout.folder / "results")
 
 
 @pytest.mark.long
@@ -346,10 +346,10 @@ def test_calibrating_collects_the_study_that_it_takes(checkout: Checkout) -> Non
 @pytest.mark.long
 def test_the_epyc_machine_is_what_its_ladder_gives(checkout: Checkout) -> None:
     path = checkout.folder / "config/machines/orfeo-epyc.fitted.yaml"
-    committed = Configuration(checkout.folder / "config").machine("orfeo-epyc")
+    committed = checkout.configuration.machine("orfeo-epyc")
     path.write_text(re.sub(r"latency_us: [\d.]+", "latency_us: 0.5", path.read_text()))
     must(checkout.snakemake("--config", "calibrate=orfeo-epyc", "--", "results/calibration/orfeo-epyc.csv"))
-    assert Configuration(checkout.folder / "config").machine("orfeo-epyc").levels == committed.levels
+    assert checkout.configuration.machine("orfeo-epyc").levels == committed.levels
 
 
 @pytest.mark.parametrize(("name", "algorithm"), [("thin", "recursive_doubling"), ("csews", "rabenseifner")])
@@ -370,7 +370,7 @@ def test_what_messages_share_does_not_depend_on_how_simgrid_updates_it(
 def test_a_fit_is_a_file_of_its_own_and_is_read_back(checkout: Checkout) -> None:
     own = checkout.folder / "config" / "machines" / "thin.yaml"
     fit = own.with_name("thin.fitted.yaml")
-    configuration = Configuration(checkout.folder / "config")
+    configuration = checkout.configuration
     before, written, machine = own.read_text(), fit.read_text(), configuration.machine("thin")
     plain = configuration.machine("thin", fitting=True)
     assert plain.simulation == {} and plain.levels[0].latency_us is None
@@ -389,7 +389,7 @@ def test_a_fit_is_a_file_of_its_own_and_is_read_back(checkout: Checkout) -> None
 def test_where_a_cost_is_written_does_not_change_a_machine(checkout: Checkout, name: str) -> None:
     """Stored cells have the machine in their identity: costs in one file or in two describe the same machine."""
     machines = checkout.folder / "config/machines"
-    before = machine_identity(Configuration(checkout.folder / "config").machine(name), {})
+    before = machine_identity(checkout.configuration.machine(name), {})
     for fit in machines.glob("*.fitted.yaml"):
         own = machines / fit.name.replace(".fitted.yaml", ".yaml")
         document, costs = (yaml.safe_load(path.read_text()) for path in (own, fit))
@@ -398,7 +398,7 @@ def test_where_a_cost_is_written_does_not_change_a_machine(checkout: Checkout, n
         document["simulation"] = document.get("simulation", {}) | costs.get("simulation", {})
         own.write_text(yaml.safe_dump(document, sort_keys=False))
         fit.unlink()
-    assert machine_identity(Configuration(checkout.folder / "config").machine(name), {}) == before
+    assert machine_identity(checkout.configuration.machine(name), {}) == before
 
 
 @pytest.mark.parametrize(
@@ -422,13 +422,13 @@ def test_a_fit_that_is_missing_or_wrong_is_named(checkout: Checkout, fit: str | 
     if fit is not None:
         checkout.write("config/machines/plain.fitted.yaml", fit)
     with pytest.raises(StudyError, match=message):
-        Configuration(checkout.folder / "config").machine("plain")
+        checkout.configuration.machine("plain")
 
 
 def test_a_calibration_without_a_file_for_the_fit_is_refused(checkout: Checkout) -> None:
     checkout.write("config/machines/plain.yaml", PLAIN.replace("fitted: plain.fitted.yaml\n", ""))
     with pytest.raises(StudyError, match="'fitted' is a dependency of 'calibration'"):
-        Configuration(checkout.folder / "config").machine("plain")
+        checkout.configuration.machine("plain")
 
 
 def test_what_the_study_lacks_is_named_with_the_files_that_have_it(checkout: Checkout) -> None:
@@ -452,7 +452,7 @@ def test_what_the_study_lacks_is_named_with_the_files_that_have_it(checkout: Che
 
 
 def test_a_machine_takes_the_fit_of_the_one_it_is_like(checkout: Checkout) -> None:
-    configuration = Configuration(checkout.folder / "config")
+    configuration = checkout.configuration
     assert configuration.machine("thin-fat-tree").simulation == configuration.machine("thin").simulation
     checkout.write(
         "config/machines/wide.yaml", "kind: simulated\nlabel: W\nlike: thin\nlevels: [{name: node, count: 4}]\n"

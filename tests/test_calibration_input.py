@@ -74,7 +74,7 @@ def ladder(latencies: dict[int, float], sizes: list[int]) -> str:
 def test_a_calibration_block_is_checked_before_its_studies_run(checkout: Checkout, block: str, message: str) -> None:
     checkout.write("config/machines/plain.yaml", LEVELS + block.lstrip("\n"))
     with pytest.raises(StudyError, match=f"plain.yaml, line [0-9]+: .*{message}"):
-        calibrate.studies_of_machine(Configuration(checkout.folder / "config"), "plain")
+        calibrate.studies_of_machine(checkout.configuration, "plain")
 
 
 def test_a_ladder_of_several_libraries_is_refused(checkout: Checkout) -> None:
@@ -88,7 +88,7 @@ def test_a_ladder_of_several_libraries_is_refused(checkout: Checkout) -> None:
 
 def test_neighbouring_levels_may_be_in_the_wrong_order_within_the_noise_of_a_ladder(checkout: Checkout) -> None:
     checkout.write("config/machines/plain.yaml", LEVELS + ladder({1: 0.31, 4: 0.3}, [2**k for k in range(21)]))
-    configuration = Configuration(checkout.folder / "config")
+    configuration = checkout.configuration
     calibrate.calibrate(configuration, "plain", checkout.folder / "results")
     outer, inner = configuration.machine("plain").levels
     assert outer.latency_us < inner.latency_us
@@ -98,7 +98,7 @@ def test_short_messages_that_are_faster_across_an_outer_level_are_refused(checko
     """Without delays by level, the outer level's own latency would be negative; nothing is written."""
     checkout.write("config/machines/plain.yaml", LEVELS + ladder({1: 0.31, 4: 0.3}, [8]))
     with pytest.raises(StudyError, match="calibration.ladder: node is faster than core, which is inside of it"):
-        calibrate.calibrate(Configuration(checkout.folder / "config"), "plain", checkout.folder / "results")
+        calibrate.calibrate(checkout.configuration, "plain", checkout.folder / "results")
     assert not (checkout.folder / "config/machines/plain.fitted.yaml").exists()
 
 

@@ -9,9 +9,7 @@ import pytest
 import yaml
 from collstudy.base.errors import StudyError
 from collstudy.plan.estimates import estimate_launch_s
-from collstudy.project.studies import Project
 from collstudy.study.cells import machine_identity
-from collstudy.study.config import Configuration
 from collstudy.study.machines import Level, Machine, read_machine
 from collstudy.study.placement import place
 from collstudy.study.sweeps import expand_integers
@@ -37,7 +35,7 @@ def test_study_json_has_the_tables_of_every_default_that_runs(checkout: Checkout
     for text, names in ((TINY, ["bcast"]), (TINY.replace("bcast", "allreduce"), ["allreduce", "reduce", "bcast"])):
         text = text.replace("[default, linear]", "[default]")
         cells_of(checkout, text)
-        tables = Project(checkout.folder / "config").source("tiny").describe()["decisions"]
+        tables = checkout.project.source("tiny").describe()["decisions"]
         assert list(tables) == names
         # The last row applies to all calls that no other row covers.
         assert all(rows[-1]["ranks"] is rows[-1]["bytes"] is None for rows in tables.values())
@@ -48,7 +46,7 @@ def test_study_json_names_all_suites(checkout: Checkout) -> None:
     checkout.write("config/studies/tiny.yaml", TINY + svd)
     machine = checkout.folder / "config" / "machines" / "thin.yaml"
     machine.write_text(machine.read_text() + "\ncore_gflops: 5\n" * ("core_gflops" not in machine.read_text()))
-    how = json.loads(Project(checkout.folder / "config").source("tiny").study_json())["provenance"]
+    how = json.loads(checkout.project.source("tiny").study_json())["provenance"]
     assert how["suite"] == "collbench, svd" and len(how["suite_version"].split(", ")) == 2
 
 
@@ -60,7 +58,7 @@ def test_study_json_names_barriers_and_arrivals_of_all_sweeps(checkout: Checkout
             for name, s in zip(("bcast", "reduce"), settings, strict=False)
         ]
         checkout.write("config/studies/tiny.yaml", TINY.partition("  - ")[0] + "".join(sweeps))
-        found = json.loads(Project(checkout.folder / "config").source("tiny").study_json())["provenance"]
+        found = json.loads(checkout.project.source("tiny").study_json())["provenance"]
         return found["barriers"], found.get("spreads_us")
 
     assert how("", "") == ([], None)
@@ -91,14 +89,14 @@ def test_where_a_job_waits_is_not_in_the_identity(checkout: Checkout) -> None:
     found = []
     for slurm in ("{partition: a}", "{partition: b, account: c, setup_minutes: 9}"):
         checkout.write("config/machines/mine.yaml", f"kind: slurm\nlabel: x\nlike: thin\nslurm: {slurm}\n")
-        found.append(machine_identity(Configuration(checkout.folder / "config").machine("mine"), {}))
+        found.append(machine_identity(checkout.configuration.machine("mine"), {}))
     assert found[0] == found[1]
 
 
 def test_cells_of_bound_ranks_are_not_those_of_ranks_that_share_cores(checkout: Checkout) -> None:
     def identity(kind: str, more: str = "") -> dict:
         checkout.write("config/machines/mine.yaml", f"kind: {kind}\nlabel: x\n{more}")
-        return machine_identity(Configuration(checkout.folder / "config").machine("mine"), {})
+        return machine_identity(checkout.configuration.machine("mine"), {})
 
     # With oversubscribe no rank is bound, whether or not it has a core of its own.
     for kind, more in (("local", ""), ("slurm", "like: thin\n")):
@@ -207,7 +205,7 @@ def test_ranks_are_on_the_nodes_of_real_runs(checkout: Checkout) -> None:
     text = TINY.replace("    sizes:", f"    allocations: {table}\n    sizes:")
     found = {cell.processes: cell for cell in cells_of(checkout, text)}
     # A run notices a change of the table, wherever it is.
-    source = Project(checkout.folder / "config", checkout.folder / "results").source("tiny")
+    source = checkout.project.source("tiny")
     assert source.inputs() == [table] and source.folders() == [str(table)]
     assert "tiny: 0 of 4 cells done" in checkout.collstudy("status", "tiny").stdout
     assert found[2].hosts == {"ranks": [1, 0]} and found[4].hosts == {"ranks": [0, 0, 1, 1]}
@@ -234,7 +232,7 @@ def test_a_study_whose_ranks_do_not_fit_is_named(checkout: Checkout) -> None:
     with pytest.raises(
         StudyError, match="^study tiny: the mapping lists 8 ranks on 2 nodes; it does not fit 16 processes"
     ):
-        assert Project(checkout.folder / "config").source("tiny").grid
+        assert checkout.project.source("tiny").grid
     said = checkout.collstudy("check", "tiny").stderr
     assert said.startswith("error: study tiny: the mapping lists 8 ranks on 2 nodes") and said.count("\n") == 1
 

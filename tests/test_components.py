@@ -10,7 +10,6 @@ import pytest
 from collstudy.base.errors import StudyError
 from collstudy.launch.openmpi import emulates_nodes, library
 from collstudy.launch.toolchain import coll_components
-from collstudy.project.studies import Project
 from collstudy.study.config import Configuration
 from collstudy.study.openmpi_numbers import NUMBERS, reads_version_2
 from collstudy.tuning import check, rules, writers
@@ -103,14 +102,14 @@ def test_on_emulated_nodes_han_runs(checkout: Checkout) -> None:
 def test_what_cannot_be_is_one_message(checkout: Checkout, old: str, new: str, why: str) -> None:
     checkout.write("config/studies/arms.yaml", ARMS.replace(old, new, 1))
     with pytest.raises(StudyError, match=re.escape(why)):
-        Configuration(checkout.folder / "config").study("arms")
+        checkout.configuration.study("arms")
 
 
 def test_emulated_nodes_are_for_open_mpi_on_a_local_machine(checkout: Checkout) -> None:
     checkout.write("config/machines/two.yaml", "kind: local\nlabel: two\nemulated_nodes: 2\n")
     text = ARMS.replace("machine: this-machine", "machine: two")
     checkout.write("config/studies/arms.yaml", text.replace("linear]", "linear]\n    mpi: [mpich]"))
-    configuration = Configuration(checkout.folder / "config")
+    configuration = checkout.configuration
     with pytest.raises(StudyError, match="'mpich' does not run on emulated nodes"):
         configuration.study("arms")
     checkout.write(
@@ -123,7 +122,7 @@ def test_emulated_nodes_are_for_open_mpi_on_a_local_machine(checkout: Checkout) 
 def test_lists_of_parameters_are_all_their_combinations(checkout: Checkout) -> None:
     listed = "{name: chain, fanout: [2, 4], segment_bytes: [0, 8192]}, {name: knomial, radix: [2, 8]}]"
     checkout.write("config/studies/arms.yaml", ARMS.replace("linear]", listed))
-    study = Configuration(checkout.folder / "config").study("arms")
+    study = checkout.configuration.study("arms")
     assert [choice.parameter_text for choice in study.sweeps[0].algorithms if choice.parameters] == [
         "fanout=2;segment_bytes=0", "fanout=2;segment_bytes=8192", "fanout=4;segment_bytes=0",
         "fanout=4;segment_bytes=8192", "radix=2", "radix=8",
@@ -133,7 +132,7 @@ def test_lists_of_parameters_are_all_their_combinations(checkout: Checkout) -> N
 def test_rounds_sample_every_value(checkout: Checkout) -> None:
     text = TUNED.replace("analysis:", "sampling: {rounds: 2}\nanalysis:")
     checkout.write("config/studies/requests.yaml", text)
-    source = Project(checkout.folder / "config", checkout.folder / "results").source("requests")
+    source = checkout.project.source("requests")
     grid = source.files()["sampling/grid.csv"].decode()
     assert {row["parameters"] for row in csv.DictReader(grid.splitlines())} == {"", "max_requests=1", "max_requests=3"}
 

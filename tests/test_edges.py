@@ -14,7 +14,6 @@ from collstudy.sources import edges
 from collstudy.sources.source import Context
 from collstudy.sources.swept import SweptSource
 from collstudy.study.cells import expand
-from collstudy.study.config import Configuration
 from collstudy.study.exchanges import EXCHANGES, messages, steps_of
 from collstudy.study.patterns import PATTERNS
 from conftest import ROOT, Checkout, finish, must
@@ -51,7 +50,7 @@ def test_hops_are_those_of_the_placement_that_is_launched(
     checkout: Checkout, tmp_path: Path, mapping: str, count: str
 ) -> None:
     checkout.write("config/studies/placed.yaml", STUDY.format(mapping=mapping, count=count))
-    configuration = Configuration(checkout.folder / "config")
+    configuration = checkout.configuration
     study = configuration.study("placed")
     cells = expand(study, configuration.catalogue, VERSIONS)
     edges.write(study, edges.of_cells(cells), configuration.catalogue, tmp_path)
@@ -84,7 +83,7 @@ def test_hops_are_those_of_the_placement_that_is_launched(
 
 def test_counts_share_what_they_have_in_common_and_nothing_else(checkout: Checkout) -> None:
     checkout.write("config/studies/placed.yaml", STUDY.format(mapping="block", count="processes: [4, 5, 6, 9]"))
-    configuration = Configuration(checkout.folder / "config")
+    configuration = checkout.configuration
     study = configuration.study("placed")
     launched = edges.of_cells(expand(study, configuration.catalogue, VERSIONS))
     rows = edges.edges(launched, configuration.catalogue)

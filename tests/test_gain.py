@@ -15,7 +15,6 @@ from collstudy.launch.actions import write_actions
 from collstudy.launch.execute import LaunchFailed, spawn
 from collstudy.launch.replay import refuse_deadlock, replay
 from collstudy.project.studies import Project
-from collstudy.study.config import Configuration
 from collstudy.study.traces import Replay
 from conftest import Checkout, compiled, csv_rows, must
 from made_runs import measured
@@ -200,7 +199,7 @@ def test_wrong_decisions_are_explained(checkout: Checkout, change: tuple[str, st
     checkout.write("config/studies/few.yaml", CELLS)
     checkout.write("config/studies/gained.yaml", (STUDY + "  decisions: few\n").replace(*change))
     with pytest.raises(StudyError, match=message):
-        Configuration(checkout.folder / "config").study("gained")
+        checkout.configuration.study("gained")
 
 
 def test_decisions_that_simulated_ranks_cannot_follow_are_not_verified(checkout: Checkout) -> None:

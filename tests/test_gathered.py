@@ -2,7 +2,6 @@
 
 import pytest
 from collstudy.base.errors import StudyError
-from collstudy.project.studies import Project
 from conftest import csv_rows
 
 ROWS = "Algorithm,Processes,Size,Latency\ndefault,4,1,1.5\ndefault,4,2,2.5\nchain,4,1,1.0\nchain,4,2,2.0\n"
@@ -28,7 +27,7 @@ def project(checkout):
     checkout.write("config/studies/one.yaml", MEMBER.format(path=data))
     checkout.write("config/studies/two.yaml", MEMBER.format(path=data.parent / "not-here.csv"))
     checkout.write("config/studies/all.yaml", ATLAS)
-    return Project(checkout.folder / "config", checkout.folder / "results")
+    return checkout.project
 
 
 def test_rows_of_the_studies_that_can_be_had_keep_their_names(project):
@@ -57,4 +56,4 @@ def test_a_chapter_without_studies_to_gather_is_refused(project, checkout):
     text = (checkout.folder / "config" / "studies" / "one.yaml").read_text()
     checkout.write("config/studies/three.yaml", text + "chapter: atlas\n")
     with pytest.raises(StudyError, match="the chapter atlas needs studies to gather"):
-        Project(checkout.folder / "config", checkout.folder / "results").study("three")
+        checkout.project.study("three")

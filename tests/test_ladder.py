@@ -8,7 +8,6 @@ import pytest
 from collstudy.base.errors import StudyError
 from collstudy.launch import openmpi, output, toolchain
 from collstudy.study import cells as cells_module
-from collstudy.study.config import Configuration
 from collstudy.study.machines import Level, Machine
 from collstudy.study.placement import first_difference, nodes_of_pairs, place
 from collstudy.study.selection import Default
@@ -167,7 +166,7 @@ def test_every_pair_with_real_messages() -> None:
 
 def test_a_pair_between_nodes_that_stayed_on_one_is_not_proved(checkout: Checkout) -> None:
     cell = cells_of(checkout, LADDER)[2]
-    placement = place(Configuration(checkout.folder / "config").machine("thin"), ["node"], 2, 2, None)
+    placement = place(checkout.configuration.machine("thin"), ["node"], 2, 2, None)
 
     def judged(second: str) -> dict:
         told = f"rank 0 of 2 host a cpus 0\nrank 1 of 2 host {second} cpus 1\n"

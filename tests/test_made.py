@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from collstudy.project import made
 from collstudy.project.status import run_summary
-from collstudy.project.studies import Project
 from conftest import IMPORTED, TINY, Checkout
 from made_runs import MEASURED, run
 
@@ -277,7 +276,7 @@ def test_the_run_summary_counts_from_the_store(checkout: Checkout) -> None:
     cells = checkout.folder / "results" / "tiny" / "cells.csv"
     # As after a run that was interrupted before it collected: the table is from an earlier run.
     cells.write_text(cells.read_text().replace("measured", "missing", 1))
-    project = Project(checkout.folder / "config", checkout.folder / "results")
+    project = checkout.project
     assert run_summary([project.source("tiny")], succeeded=False)[0] == "tiny: 4 simulated"
     next((checkout.folder / "results" / "cells").rglob("*.json")).unlink()
     assert run_summary([project.source("tiny")], succeeded=False)[0] == "tiny: 3 simulated, 1 missing"
@@ -286,13 +285,12 @@ def test_the_run_summary_counts_from_the_store(checkout: Checkout) -> None:
 def test_the_run_summary_of_imported_data(checkout: Checkout) -> None:
     checkout.write("config/studies/imported.yaml", IMPORTED)
     checkout.write("results/imported/cells.csv", "cell,status\n1,measured\n2,missing\n3,measured\n")
-    project = Project(checkout.folder / "config", checkout.folder / "results")
     summary = "imported: 2 imported, 1 not in the imported data"
-    assert run_summary([project.source("imported")], succeeded=True) == [summary]
+    assert run_summary([checkout.project.source("imported")], succeeded=True) == [summary]
 
 
 def test_the_run_summary_of_a_study_that_gathers_others(checkout: Checkout) -> None:
-    project = Project(checkout.folder / "config", checkout.folder / "results")
+    project = checkout.project
     assert run_summary([project.source("atlas")], succeeded=False)[0] == "atlas: not collected"
     gathered = checkout.folder / "results" / "atlas" / "measurements.csv"
     gathered.parent.mkdir(parents=True)

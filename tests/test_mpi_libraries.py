@@ -18,7 +18,6 @@ from collstudy.launch.proof import messages
 from collstudy.launch.rulesfile import exported
 from collstudy.launch.toolchain import Mpi, mpis
 from collstudy.project.needs import to_set_up
-from collstudy.project.studies import Project
 from collstudy.sources.swept import inside_of
 from collstudy.study.cells import Cell, Versions, cell_from, expand
 from collstudy.study.config import Configuration
@@ -87,7 +86,7 @@ def installed(name: str) -> None:
 
 def cells_of(checkout: Checkout, text: str = STUDY) -> list[Cell]:
     checkout.write("config/studies/three.yaml", text)
-    configuration = Configuration(checkout.folder / "config")
+    configuration = checkout.configuration
     suites = {name: {"name": "collbench", "version": "1"} for name in LIBRARIES}
     versions = Versions(suites, {name: {"name": name, "version": "1"} for name in LIBRARIES}, "1.0", {"processor": "x"})
     return expand(configuration.study("three"), configuration.catalogue, versions)
@@ -112,7 +111,7 @@ def test_each_library_is_told_in_its_own_words(checkout: Checkout) -> None:
 
 def test_study_json_names_what_is_inside_of_a_pipelined_algorithm(checkout: Checkout) -> None:
     checkout.write("config/studies/three.yaml", STUDY)
-    catalogue = Configuration(checkout.folder / "config").catalogue
+    catalogue = checkout.configuration.catalogue
     inside = {name: inside_of(Choice(name), catalogue, "allreduce") for name in ("ring", "pipelined_ring", "pipelined")}
     assert inside == {"ring": "", "pipelined_ring": "Ring", "pipelined": "Library's choice"}
 
@@ -218,8 +217,7 @@ def test_a_study_of_intel_mpis_algorithms_needs_the_trace_library(checkout: Chec
     named = STUDY.replace("algorithms: [default, {name: pipelined, segments: 4}]", "algorithms: [default, ring]")
     for text, needed in ((STUDY, set()), (named, {"trace"})):
         checkout.write("config/studies/three.yaml", text)
-        project = Project(checkout.folder / "config", checkout.folder / "results")
-        assert project.source("three").programs() == needed
+        assert checkout.project.source("three").programs() == needed
 
 
 def test_an_algorithm_that_intel_mpi_replaces_is_noticed(tmp_path: Path) -> None:
@@ -357,7 +355,7 @@ def test_an_algorithm_that_a_library_lacks_is_named(checkout: Checkout) -> None:
 
 def test_ranks_on_several_nodes(checkout: Checkout, tmp_path: Path) -> None:
     installed("mpich")
-    machine = Configuration(checkout.folder / "config").machine("thin")
+    machine = checkout.configuration.machine("thin")
     machine = type(machine)(**{**machine.__dict__, "kind": "slurm", "mpi": "mpich"})
     identity = cells_of(checkout)[2].identity() | {
         "nodes": 2,

@@ -20,11 +20,9 @@ from collstudy.launch import runner
 from collstudy.launch.execute import LaunchFailed, Started, execute
 from collstudy.launch.runner import run_block
 from collstudy.plan.blocks import Block, Task, block_bytes, pending, read_block, slurm_resources, write_blocks
-from collstudy.project.studies import Project
 from collstudy.store.records import Record, Summary
 from collstudy.store.store import Store
 from collstudy.study.cells import Cell
-from collstudy.study.config import Configuration
 from collstudy.study.description import Policy
 from collstudy.study.selection import Library
 from conftest import TINY, Checkout, local_study, must
@@ -70,7 +68,7 @@ def test_a_cell_without_sizes_in_two_sweeps_is_one(checkout: Checkout) -> None:
 
 def block_of(checkout: Checkout) -> Block:
     cells = cells_of(checkout)
-    machine = Configuration(checkout.folder / "config").machine("thin")
+    machine = checkout.configuration.machine("thin")
     return Block(machine, "smpi-openmpi", 2, tuple(Task(cell, Policy()) for cell in cells))
 
 
@@ -107,7 +105,7 @@ def test_cells_of_two_studies_get_the_launches_that_both_need(checkout: Checkout
     few, many = ("min: 2, max: 2", "min: 1, max: 5, ci_width_pct: 1")
     checkout.write("config/studies/few.yaml", text.replace("min: 1, max: 1", few))
     checkout.write("config/studies/many.yaml", text.replace("min: 1, max: 1", many).replace("[2, 3]", "[3, 4]"))
-    project = Project(checkout.folder / "config", checkout.folder / "results")
+    project = checkout.project
     states = [project.state(project.source(name)) for name in ("few", "many")]
     found = {
         name: {task.work.processes: task.policy for block in of[0] for task in block.tasks}
@@ -146,7 +144,7 @@ def blocks_of(checkout: Checkout, sweeps: list[str]) -> list[Path]:
     for number, sweep in enumerate(sweeps):
         checkout.write(f"config/studies/s{number}.yaml", local_study(sweep))
         names.append(f"s{number}")
-    project = Project(checkout.folder / "config", checkout.folder / "results")
+    project = checkout.project
     of = project.blocks([project.state(project.source(name)) for name in names])
     markers = write_blocks([block for name in names for block in of[name][0]], checkout.folder / "results" / "blocks")
     return [marker.with_name(marker.name.rsplit(".", 2)[0] + ".json") for marker in markers]
@@ -302,7 +300,7 @@ def test_a_study_may_have_the_name_of_a_number(checkout: Checkout) -> None:
 def test_an_update_of_the_simulator_is_said_before_all_is_measured_again(checkout: Checkout) -> None:
     checkout.write("config/studies/tiny.yaml", TINY)
     must(checkout.snakemake("--config", "studies=tiny", "--", "results/tiny/study.json"))
-    project = Project(config=checkout.folder / "config", results=checkout.folder / "results")
+    project = checkout.project
     path = project.folder("tiny") / "study.json"
     assert project.available(["tiny"], explicit=True)[1] == []
     document = json.loads(path.read_text())
@@ -312,7 +310,7 @@ def test_an_update_of_the_simulator_is_said_before_all_is_measured_again(checkou
     (line,) = project.available(["tiny"], explicit=True)[1]
     assert f" is {now} now and was SimGrid 3.31: its cells are measured again; the earlier ones stay in " in line
     # Set-up asks for the studies before the library is installed.
-    bare = Project(config=checkout.folder / "config", results=checkout.folder / "results")
+    bare = checkout.project
     bare.context.versions = replace(bare.context.versions, mpi={})
     assert [source.study.name for source in bare.available(["tiny"], True, whatever_is_here=True)[0]] == ["tiny"]
     # Another library, suite or an earlier version's file is no update.

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from collstudy.base.errors import StudyError
 from collstudy.cli import probe
-from collstudy.study.config import Configuration
 from conftest import Checkout
 
 
@@ -59,7 +58,7 @@ def test_a_draft_is_a_valid_machine(checkout: Checkout, monkeypatch: pytest.Monk
     checkout.program("sinfo", "#!/bin/sh\necho 'THIN*|2|2|12|1|(null)|1-00:00:00'\n")
     checkout.program("lscpu", f"#!/bin/sh\ncat <<'END'\n{printed(2, 2, 1, 6, 1)}END\n")
     probe.write("cluster", machines)
-    configuration = Configuration(checkout.folder / "config")
+    configuration = checkout.configuration
     assert configuration.machine("plain").kind == "local"
     drafted = configuration.machine("cluster")
     assert (drafted.kind, drafted.nodes, drafted.slurm["partition"]) == ("slurm", 2, "THIN")
@@ -79,4 +78,4 @@ def test_the_draft_for_a_host_named_by_a_number(checkout: Checkout, monkeypatch:
     """Containers are named by hexadecimal digits."""
     monkeypatch.setattr(probe.platform, "node", lambda: "123456789012")
     probe.write("container", checkout.folder / "config" / "machines")
-    assert Configuration(checkout.folder / "config").machine("container").label == "123456789012"
+    assert checkout.configuration.machine("container").label == "123456789012"

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from collstudy.sources.sampled import POINT, SampledSource, grid
 from collstudy.sources.source import Context
-from collstudy.study.config import Configuration
 from conftest import TINY, Checkout
 from made_cells import VERSIONS
 from made_runs import cell_files, kill_midway, rows, run, with_faulty_simulator
@@ -37,7 +36,7 @@ def points(checkout: Checkout, name: str) -> list[tuple[str, ...]]:
 def test_neighbouring_sizes_are_one_cell(checkout: Checkout, tmp_path: Path) -> None:
     checkout.write("config/studies/tiny.yaml", SAMPLED)
     checkout.write("config/studies/whole.yaml", WHOLE)
-    context = Context(Configuration(checkout.folder / "config"), tmp_path)
+    context = Context(checkout.configuration, tmp_path)
     context.__dict__["versions"] = VERSIONS
     source = SampledSource(context.configuration.study("tiny"), context)
     cells = source.grid

@@ -16,7 +16,6 @@ from collstudy.launch.runner import together
 from collstudy.launch.toolchain import mpi_environment
 from collstudy.launch.tracefile import rank_files
 from collstudy.plan.blocks import Task
-from collstudy.project.studies import Project
 from collstudy.study.description import Policy
 from conftest import Checkout, finish, must
 from made_runs import cell_rows, measured
@@ -93,8 +92,7 @@ def test_the_arguments_of_a_shared_launch_do_not_change_the_default(tmp_path: Pa
 
 def cells_of(checkout: Checkout, sweep: str = SWEEP) -> list:
     checkout.write("config/studies/local.yaml", STUDY + sweep)
-    project = Project(checkout.folder / "config", results=checkout.folder / "results")
-    return project.source("local").cells()
+    return checkout.project.source("local").cells()
 
 
 def test_a_start_is_part_of_the_identity(checkout: Checkout) -> None:

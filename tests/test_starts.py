@@ -6,7 +6,6 @@ import re
 
 import pytest
 from collstudy.base.errors import StudyError
-from collstudy.study.config import Configuration
 from conftest import Checkout
 from made_runs import measured
 from test_mpi_libraries import installed
@@ -65,4 +64,4 @@ def test_both_ways_are_measured_in_one_block(checkout: Checkout) -> None:
 def test_what_cannot_be_is_one_message(checkout: Checkout, old: str, new: str, why: str) -> None:
     checkout.write("config/studies/starts.yaml", STARTS.replace(old, new, 1))
     with pytest.raises(StudyError, match=re.escape(why)):
-        Configuration(checkout.folder / "config").study("starts")
+        checkout.configuration.study("starts")

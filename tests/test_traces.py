@@ -20,7 +20,6 @@ from collstudy.launch import tracefile
 from collstudy.launch.actions import read_calls, write_actions
 from collstudy.launch.openmpi import OVERSUBSCRIBED, library
 from collstudy.launch.toolchain import mpi_environment
-from collstudy.study.config import Configuration
 from conftest import ROOT, Checkout, compiled, csv_rows, finish, must
 from made_runs import cell_rows, measured
 
@@ -427,13 +426,13 @@ def test_a_wrong_study_is_explained(checkout: Checkout, change: tuple[str, str],
     checkout.write("config/machines/mpich-here.yaml", "{kind: local, label: here, mpi: mpich}")
     checkout.write("config/studies/traced.yaml", STUDY.replace(*change))
     with pytest.raises(StudyError, match=message):
-        Configuration(checkout.folder / "config").study("traced")
+        checkout.configuration.study("traced")
 
 
 def test_a_tree_with_other_levels_is_explained(checkout: Checkout) -> None:
     checkout.write("config/machines/small-tree.yaml", MACHINE.replace("group, count: 2", "group, count: 4"))
     with pytest.raises(StudyError, match="arity 2 with 2 stages has the levels {name: group, count: 2}"):
-        Configuration(checkout.folder / "config").machine("small-tree")
+        checkout.configuration.machine("small-tree")
 
 
 def test_the_spiking_network_is_the_same_on_any_number_of_ranks() -> None:
