@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import statistics
 from pathlib import Path
 from typing import Any
 
-from collstudy.base.files import write_atomically
+from collstudy.base.files import to_csv, write_atomically
 from collstudy.base.lazy import lazy
 from collstudy.calibration.measured import Key
 from collstudy.study.machines import Machine
@@ -42,19 +40,13 @@ def summary(both: dict[Key, tuple[float, float]]) -> dict[str, Any]:
 
 def write_pairs(path: Path, both: dict[Key, tuple[float, float]]) -> None:
     """Write the fitted points, measured and simulated, as a table."""
-    rows = [[*(["" if part is None else part for part in key]), measured, round(simulated, 4)]
-            for key, (measured, simulated) in both.items()]  # fmt: skip
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["collective", "algorithm", "mapping", "processes", "size_bytes", "measured_us", "simulated_us"])
-    writer.writerows(rows)
-    write_atomically(path, text.getvalue().encode())
+    columns = ["collective", "algorithm", "mapping", "processes", "size_bytes", "measured_us", "simulated_us"]
+    values = ((*key, measured, round(simulated, 4)) for key, (measured, simulated) in both.items())
+    write_atomically(path, to_csv(columns, [dict(zip(columns, row, strict=True)) for row in values]))
 
 
 def _flow(value: Any) -> str:
-    return (
-        yaml.safe_dump(value, default_flow_style=True, width=10**9, sort_keys=False).strip().removesuffix("...").strip()
-    )
+    return yaml.safe_dump(value, default_flow_style=True, width=10**9, sort_keys=False).removesuffix("...\n").strip()
 
 
 def _wrapped(name: str, points: list, indent: str) -> str:
