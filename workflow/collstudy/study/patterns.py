@@ -70,7 +70,9 @@ def knomial(p: int, parameters: Mapping[str, int]) -> Edges:
 
 
 def in_order_binomial(p: int, _: Mapping[str, int]) -> Edges:
-    """Open MPI's tree for reductions: rank r belongs to r without its lowest bit (ompi_coll_base_topo_build_in_order_bmtree)."""
+    """Binomial tree of MPICH, and of Open MPI's reductions (ompi_coll_base_topo_build_in_order_bmtree): rank r belongs to r without
+    its lowest bit.
+    """
     return frozenset((rank & (rank - 1), rank) for rank in range(1, p))
 
 
@@ -104,8 +106,8 @@ def barrier_tree(p: int, _: Mapping[str, int]) -> Edges:
     return frozenset(edges)
 
 
-def double_ring(p: int, _: Mapping[str, int]) -> Edges:
-    """Ring around which a message travels twice."""
+def ring(p: int, _: Mapping[str, int]) -> Edges:
+    """Ring: each rank sends to the next one, the last to the first. In a double ring, a message travels around it twice."""
     return frozenset((rank, (rank + 1) % p) for rank in range(p)) if p > 1 else frozenset()
 
 
@@ -118,24 +120,14 @@ def bruck(p: int, _: Mapping[str, int]) -> Edges:
     return frozenset(edges)
 
 
-def ring(p: int, _: Mapping[str, int]) -> Edges:
-    """Ring: each rank sends to the next one, the last to the first."""
-    return double_ring(p, {})
-
-
 def kary(p: int, parameters: Mapping[str, int]) -> Edges:
     """MPICH's k-ary tree (k = `fanout`): the children of rank r are k r + 1 to k r + k."""
     return frozenset(((rank - 1) // parameters.get("fanout", 2), rank) for rank in range(1, p))
 
 
-def mpich_binomial(p: int, _: Mapping[str, int]) -> Edges:
-    """MPICH's binomial tree: rank r receives from r without its lowest bit."""
-    return in_order_binomial(p, {})
-
-
 def mpich_binomial_reduce(p: int, _: Mapping[str, int]) -> Edges:
     """MPICH's binomial tree with messages towards the root."""
-    return frozenset((child, parent) for parent, child in mpich_binomial(p, {}))
+    return frozenset((child, parent) for parent, child in in_order_binomial(p, {}))
 
 
 def mpich_recursive_doubling(p: int, _: Mapping[str, int]) -> Edges:
@@ -170,11 +162,11 @@ PATTERNS: dict[str, Callable[[int, Mapping[str, int]], Edges]] = {
     "barrier_linear": barrier_linear,
     "recursive_doubling": recursive_doubling,
     "barrier_tree": barrier_tree,
-    "double_ring": double_ring,
+    "double_ring": ring,
     "bruck": bruck,
     "ring": ring,
     "kary": kary,
-    "mpich_binomial": mpich_binomial,
+    "mpich_binomial": in_order_binomial,
     "mpich_binomial_reduce": mpich_binomial_reduce,
     "mpich_recursive_doubling": mpich_recursive_doubling,
 }
