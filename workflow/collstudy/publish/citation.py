@@ -19,6 +19,10 @@ class Author:
     name: str
     email: str = ""
 
+    def described(self) -> dict[str, str]:
+        """Return what is known of the author."""
+        return {"name": self.name} | ({"email": self.email} if self.email else {})
+
 
 @dataclass(frozen=True)
 class Citation:
@@ -64,7 +68,7 @@ def _authors_of_git() -> tuple[Author, ...]:
 def cff(cited: Citation, text: str) -> str:
     """Return CITATION.cff with these authors instead of its own; *text* is the original file."""
     document = yaml.safe_load(text)
-    document["authors"] = [{"name": a.name} | ({"email": a.email} if a.email else {}) for a in cited.authors]
+    document["authors"] = [author.described() for author in cited.authors]
     document["date-released"] = cited.released
     return yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=120)
 
@@ -78,9 +82,7 @@ def codemeta(cited: Citation) -> dict[str, Any]:
         "version": cited.version,
         "dateModified": cited.released,
         "license": f"https://spdx.org/licenses/{cited.license}",
-        "author": [
-            {"@type": "Person", "name": a.name} | ({"email": a.email} if a.email else {}) for a in cited.authors
-        ],
+        "author": [{"@type": "Person", **author.described()} for author in cited.authors],
         "keywords": list(cited.keywords),
         "programmingLanguage": ["Snakemake", "Python", "R", "C"],
         "operatingSystem": "Linux",

@@ -53,9 +53,9 @@ def crate(stage: Path, studies: list[str], cited: Citation, imported: list[Impor
         )
     )
     people = [
-        made.add(Person(made, f"#author-{number}", {"name": author.name} | ({"email": author.email} if author.email else {})))
+        made.add(Person(made, f"#author-{number}", author.described()))
         for number, author in enumerate(cited.authors, start=1)
-    ]  # fmt: skip
+    ]
     root["author"] = root["publisher"] = people
     for path in files_of(stage):
         name = path.relative_to(stage).as_posix()

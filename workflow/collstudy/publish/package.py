@@ -39,6 +39,8 @@ SOURCES = (
 OWN = ("config", "data", "report", "workflow")
 #: Files of an earlier publication that the next one may not have.
 REPLACED = ("sec-*.html", SINGLE_FILE, "figures/**/*", "imported.csv", METADATA)
+#: Files of the data package that are beside it as well.
+SHOWN = ("ARTIFACT.md", "LICENSE", "CITATION.cff", "codemeta.json", ".zenodo.json", "imported.csv")
 PAGES = """\
 # Puts this folder on GitHub Pages: push it as a repository of its own, and choose "GitHub Actions" in Settings, Pages.
 name: pages
@@ -106,7 +108,7 @@ def publish(
         for path in [path for old in REPLACED for path in target.glob(old) if path.is_file()]:
             path.unlink()
         shutil.copytree(report, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".*"))
-        for name in ("ARTIFACT.md", "LICENSE", "CITATION.cff", "codemeta.json", ".zenodo.json", "imported.csv"):
+        for name in SHOWN:
             if (stage / name).exists():
                 _copy(stage / name, target / name)
     finally:
@@ -145,7 +147,8 @@ def _fill(stage: Path, results: Path, studies: list[str], inputs: Mapping[str, l
             shutil.copytree(results / name, stage / "results" / name)
     if (results / "made.json").exists():
         _copy(results / "made.json", stage / "results" / "made.json")
-    _copy_spack(stage)
+    if lock := spack_lock():
+        _copy(lock, stage / "results" / "spack.lock")
     # The package analyses only its own studies.
     settings = stage / "config" / "config.yaml"
     own = yaml.safe_load(settings.read_text(encoding="utf-8")) | {"studies": studies, "results": "results"}
@@ -232,12 +235,6 @@ def _copy_licences(inputs: Mapping[str, list[Path]], target: Path) -> None:
     for folder in {path.parent for paths in inputs.values() for path in paths}:
         for path in folder.glob("LICEN[CS]E*"):
             _copy(path, target / folder.name / path.name)
-
-
-def _copy_spack(stage: Path) -> None:
-    lock = spack_lock()
-    if lock:
-        _copy(lock, stage / "results" / "spack.lock")
 
 
 def _write_json(path: Path, document: Any) -> None:
