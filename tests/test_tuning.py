@@ -275,9 +275,7 @@ def test_a_study_of_intel_mpi_gets_what_intel_mpi_reads_and_nothing_else(tmp_pat
 def test_the_readmes_command_works_in_a_copy_of_the_folder(tmp_path):
     emitted(tmp_path / "tuning", 1)
     (tmp_path / "tuning").rename(tmp_path / "a copy")
-    monitoring = ["--mca", "pml_monitoring_enable", "2", "--mca", "pml_monitoring_enable_output", "3"]
-    monitoring += ["--mca", "pml_monitoring_filename", str(tmp_path / "messages")]
-    monitoring += ["--mca", "coll_monitoring_priority", "0"]
+    monitoring = [*openmpi.monitoring(tmp_path), "--mca", "coll_monitoring_priority", "0"]
     run_pasted(tmp_path, "openmpi", "openmpi-core-n1.rules", *openmpi.OVERSUBSCRIBED, *monitoring)
     assert set(proof.messages(tmp_path)) == PATTERNS["pipeline"](4, {})
 

@@ -14,16 +14,16 @@ from typing import Any
 
 from collstudy.base.files import write_atomically
 from collstudy.base.paths import SETUP
-from collstudy.launch import mpich, programs
+from collstudy.launch import mpich
 from collstudy.launch.bindings import cores_of_nodes
-from collstudy.launch.proof import judgement, messages, other_messages, placed_as_asked, probed_sizes
+from collstudy.launch.programs import benchmark
+from collstudy.launch.proof import judgement, messages, other_messages, placed_as_asked, probe
 from collstudy.launch.ran import functions
 from collstudy.launch.rulesfile import exported, rules_file
-from collstudy.launch.toolchain import Mpi, installed, preloaded, suite_of, with_library
+from collstudy.launch.toolchain import Mpi, installed, preloaded, with_library
 from collstudy.launch.tracefile import rank_files
 from collstudy.study.cells import Cell
 from collstudy.study.machines import Machine
-from collstudy.study.names import APPLICATIONS, POINT_TO_POINT
 from collstudy.study.placement import Core
 from collstudy.study.selection import Rules
 
@@ -79,11 +79,7 @@ def launcher(machine: Machine, cell: Cell, placement: list[Core], folder: Path, 
 
 def prepare(machine: Machine, cell: Cell, placement: list[Core], folder: Path, hosts: list[str]) -> list[str | Path]:
     """Return the command of one launch, without the benchmark's own arguments."""
-    command = launcher(machine, cell, placement, folder, hosts)
-    found = suite_of(cell)
-    if found is None:
-        return [*command, *programs.command(cell, installed(cell.mpi["name"]).build)]
-    return [*command, found.program(cell.collective), *(["-d", "3"] if found.embedded else [])]
+    return [*launcher(machine, cell, placement, folder, hosts), *benchmark(cell, installed(cell.mpi["name"]))]
 
 
 def proof_command(
@@ -99,8 +95,7 @@ def proof_command(
         command += watching(mpi, folder)
     if expected_function(cell):
         command += tracing(mpi, folder)
-    called = "barrier" if cell.collective in (*POINT_TO_POINT, *APPLICATIONS) else cell.collective
-    return [*command, mpi.build / "probe" / "collprobe", called, *map(str, probed_sizes(cell))]
+    return [*command, *probe(cell, mpi.build)]
 
 
 def watched(cell: Cell) -> bool:
@@ -145,9 +140,7 @@ def judge(
     used = None
     if watched(cell) and cell.processes > 1:
         if messages(folder):
-            wrong = other_messages(
-                cell.pattern, cell.processes, cell.selection.settings("mpich"), probed_sizes(cell), folder
-            )
+            wrong = other_messages(cell, cell.selection.settings("mpich"), folder)
             used = not wrong
             problems += wrong
         else:

@@ -17,9 +17,9 @@ from collstudy.base.commands import ask
 from collstudy.base.errors import StudyError, allowed
 from collstudy.base.files import write_atomically
 from collstudy.base.paths import ROOT
-from collstudy.launch import programs
 from collstudy.launch.bindings import cores_of_nodes
-from collstudy.launch.proof import judgement, other_messages, placed_as_asked, probed_sizes
+from collstudy.launch.programs import benchmark
+from collstudy.launch.proof import judgement, other_messages, placed_as_asked, probe
 from collstudy.launch.ran import is_algorithm, ran_in_turns, rows_of
 from collstudy.launch.rulesfile import rules_arguments, rules_file
 from collstudy.launch.toolchain import (
@@ -30,7 +30,6 @@ from collstudy.launch.toolchain import (
     mpi_environment,
     ompi_info_says,
     preloaded,
-    suite_of,
     with_library,
 )
 from collstudy.launch.tracefile import rank_files
@@ -45,8 +44,9 @@ from collstudy.study.selection import Default, Rules
 FORCED_COMPONENTS = "tuned,basic,libnbc,self"
 #: Priority that selects a component for a collective: the highest allowed one. Other components keep theirs.
 FIRST_PRIORITY = 100
-#: Arguments of a launch with more ranks than cores, which are not bound.
-OVERSUBSCRIBED = ["--map-by", "core:OVERSUBSCRIBE", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
+#: Arguments of a launch whose ranks are not bound, and of one with more ranks than cores.
+UNBOUND = ["--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
+OVERSUBSCRIBED = ["--map-by", "core:OVERSUBSCRIBE", *UNBOUND]
 #: Arguments of a launch that cells share: Open MPI 4.1 cannot change this variable after MPI_Init. As long as no algorithm is
 #: forced, coll/tuned decides as without it.
 SHARED_ARGUMENTS = ["--mca", "coll_tuned_use_dynamic_rules", "1"]
@@ -136,7 +136,7 @@ def placement_arguments(
             agent.symlink_to(AS_NODE)
         write_atomically(file, "".join(f"{hosts[core.node]}\n" for core in placement).encode())
         words = ["--prtemca", "plm_ssh_agent", str(agent), "--hostfile", str(file), "--map-by", "seq:OVERSUBSCRIBE"]
-        return [*words, "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
+        return [*words, *UNBOUND]
     if machine.oversubscribe:
         return [*OVERSUBSCRIBED]
     lines = []
@@ -207,15 +207,7 @@ def prepare(machine: Machine, cell: Cell, placement: list[Core], folder: Path, h
     """Write the rank file to *folder* and return the command of one launch, without the benchmark's own arguments."""
     # For cells that share a start, each turn selects its algorithm.
     selected = SHARED_ARGUMENTS if cell.shares_start else selection_arguments(cell, library())
-    command = launcher(machine, cell, placement, folder, hosts, selected)
-    found = suite_of(cell)
-    if found is None:
-        return [*command, *programs.command(cell, library().build)]
-    return [
-        *command,
-        found.program("all" if cell.shares_start else cell.collective),
-        *(["-d", "3"] if found.embedded else []),
-    ]
+    return [*launcher(machine, cell, placement, folder, hosts, selected), *benchmark(cell, library())]
 
 
 def turn_of(cell: Cell) -> str:
@@ -240,11 +232,7 @@ def proof_command(
     mpi = library()
     traced = shows_component(cell, mpi)
     arguments = SHARED_ARGUMENTS if cell.shares_start else selection_arguments(cell, mpi, monitored=not traced)
-    arguments += [] if traced else [
-        "--mca", "coll_base_verbose", "20",
-        "--mca", "pml_monitoring_enable", "2", "--mca", "pml_monitoring_enable_output", "3",
-        "--mca", "pml_monitoring_filename", str(folder / "messages"),
-    ]  # fmt: skip
+    arguments += [] if traced else ["--mca", "coll_base_verbose", "20", *monitoring(folder)]
     command = launcher(machine, cell, placement, folder, hosts, arguments)
     if Path(command[0]).name == "mpirun":
         command.insert(1, "--report-bindings")
@@ -254,9 +242,13 @@ def proof_command(
         command += ["env", *(f"{name}={value}" for name, value in own.items())]
     if cell.shares_start:
         return [*command, embedded("openmpi").program("all")]
-    # Without a forced algorithm only the placement is verified.
-    called = "barrier" if cell.collective in (*POINT_TO_POINT, *APPLICATIONS) else cell.collective
-    return [*command, mpi.build / "probe" / "collprobe", called, *map(str, probed_sizes(cell))]
+    return [*command, *probe(cell, mpi.build)]
+
+
+def monitoring(folder: Path) -> list[str]:
+    """Return the arguments with which Open MPI's monitoring component writes the messages of each rank to *folder*."""
+    settings = {"enable": "2", "enable_output": "3", "filename": str(folder / "messages")}
+    return [part for key, value in settings.items() for part in ("--mca", f"pml_monitoring_{key}", value)]
 
 
 def shows_component(cell: Cell, mpi: Mpi) -> bool:
@@ -319,9 +311,7 @@ def judge(
         if not used:
             problems.append(f"component {component} ran the {cell.collective}, not tuned")
         if used and cell.pattern:
-            wrong = other_messages(
-                cell.pattern, cell.processes, cell.selection.settings("openmpi"), probed_sizes(cell), folder
-            )
+            wrong = other_messages(cell, cell.selection.settings("openmpi"), folder)
             used = not wrong
             problems += wrong
     return judgement(cell, component, used, placed, problems, binding)

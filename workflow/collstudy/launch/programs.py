@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from collstudy.base.errors import StudyError
+from collstudy.launch.toolchain import Mpi, suite_of
 from collstudy.study.cells import Cell
 from collstudy.study.names import APPLICATIONS
 from collstudy.study.selection import Rate
@@ -28,6 +29,15 @@ def command(cell: Cell, build: Path) -> list[str | Path]:
     if isinstance(cell.selection, Rate):
         words += ["--flops-rate", str(cell.selection.core_gflops)]
     return words
+
+
+def benchmark(cell: Cell, mpi: Mpi) -> list[str | Path]:
+    """Return the program that measures *cell* with an MPI library: a benchmark without its arguments, or an application with them."""
+    found = suite_of(cell)
+    if found is None:
+        return command(cell, mpi.build)
+    decimals = ["-d", "3"] if found.embedded else []
+    return [found.program("all" if cell.shares_start else cell.collective), *decimals]
 
 
 def parse(printed: str) -> list[dict[str, Any]]:

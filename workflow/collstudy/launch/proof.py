@@ -9,6 +9,7 @@ from typing import Any
 
 from collstudy.launch import bindings
 from collstudy.study.cells import Cell
+from collstudy.study.names import APPLICATIONS, POINT_TO_POINT
 from collstudy.study.patterns import PATTERNS, messages_an_edge
 from collstudy.study.placement import Core
 
@@ -18,17 +19,23 @@ def probed_sizes(cell: Cell) -> list[int]:
     return sorted({cell.sizes[0], cell.size_list[-1] or 0}) if cell.sizes else [1]
 
 
-def other_messages(
-    pattern: str, processes: int, parameters: Mapping[str, Any], sizes: Sequence[int | None], folder: Path
-) -> list[str]:
-    """Return the differences between the recorded messages and those of *pattern*, executed once for each of *sizes*."""
-    expected, seen = PATTERNS[pattern](processes, parameters), messages(folder)
+def probe(cell: Cell, build: Path) -> list[str | Path]:
+    """Return the program of the untimed launch, in the folder *build*, with its arguments."""
+    # Without a forced algorithm only the placement is verified.
+    called = "barrier" if cell.collective in (*POINT_TO_POINT, *APPLICATIONS) else cell.collective
+    return [build / "probe" / "collprobe", called, *map(str, probed_sizes(cell))]
+
+
+def other_messages(cell: Cell, parameters: Mapping[str, Any], folder: Path) -> list[str]:
+    """Return the differences between the recorded messages and those of the cell's pattern with the *parameters* of its algorithm."""
+    pattern = cell.pattern
+    expected, seen = PATTERNS[pattern](cell.processes, parameters), messages(folder)
     odd = sorted(set(seen) ^ expected)
     if odd:
         return [
             f"recorded messages do not match pattern {pattern}: {len(odd)} (sender, receiver) pairs differ, such as {odd[:6]}"
         ]
-    segments = [messages_an_edge(pattern, parameters, size or 0) for size in sizes]
+    segments = [messages_an_edge(pattern, parameters, size) for size in probed_sizes(cell)]
     wrong = sorted({number for number in seen.values() if None not in segments and number != sum(segments)})
     return [f"segments: {sum(segments)} messages between two ranks expected, {wrong[0]} counted"] if wrong else []
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from collstudy.base.errors import StudyError
 from collstudy.launch import hydra, mpich, openmpi
-from collstudy.launch.openmpi import AS_NODE
+from collstudy.launch.openmpi import AS_NODE, OVERSUBSCRIBED, UNBOUND
 from collstudy.launch.proof import messages
 from collstudy.launch.rulesfile import exported, rules_arguments
 from collstudy.launch.toolchain import Mpi, preloaded
@@ -94,8 +94,8 @@ def _requests(mpi: Mpi, path: Path, collective: str, processes: int, sizes: Sequ
         own = preloaded(mpi.build / "trace" / "libcolltrace.so", without_choices(mpi))
         own |= {"COLLTRACE_FOLDER": str(folder), "COLLTRACE_RAN": "1"}
         command = [
-            mpi.mpirun, "-n", processes, "--map-by", "core:OVERSUBSCRIBE", *rules_arguments(path), "--bind-to", "none",
-            "--mca", "mpi_yield_when_idle", "1", "env", *(f"{key}={value}" for key, value in own.items()),
+            mpi.mpirun, "-n", processes, *OVERSUBSCRIBED, *rules_arguments(path),
+            "env", *(f"{key}={value}" for key, value in own.items()),
             mpi.build / "probe" / "collprobe", collective, *sizes,
         ]  # fmt: skip
         launch(command, without_choices(mpi), folder)
@@ -144,9 +144,7 @@ def _monitored(
     with tempfile.TemporaryDirectory(prefix="rulescheck-") as folder:
         parts = [] if mpi.version.startswith("4.") else ["-p", f"{folder}/messages"]
         command = [
-            mpi.mpirun, "-n", processes, *arguments, "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1",
-            "--mca", "pml_monitoring_enable", "2", "--mca", "pml_monitoring_enable_output", "3",
-            "--mca", "pml_monitoring_filename", f"{folder}/messages",
+            mpi.mpirun, "-n", processes, *arguments, *UNBOUND, *openmpi.monitoring(Path(folder)),
             mpi.build / "probe" / "collprobe", *parts, collective, *sizes,
         ]  # fmt: skip
         launch(command, without_choices(mpi), Path(folder))
