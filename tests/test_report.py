@@ -238,26 +238,25 @@ def test_tables_without_rows_are_not_shown(made):
         assert "<td" in table
 
 
+def with_straight_quotes(text: str) -> str:
+    return text.translate(str.maketrans("\u2019\u2018\u201c\u201d", "''\"\""))
+
+
 def test_special_characters_mean_themselves(made):
-    assert NASTY in made["text"].replace("\u2019", "'").replace("\u2018", "'").replace("\u201c", '"').replace(
-        "\u201d", '"'
-    )
+    assert NASTY in with_straight_quotes(made["text"])
     assert "<b>bold" not in made["page"]
     assert "math" not in made["parser"].tags
 
 
 def test_simulated_numbers_are_labelled(made):
     assert "Every number of this study was computed by SimGrid SMPI 3.32" in made["text"]
-    caption = re.search(
-        r'id="fig-simulated-one-bcast-latency".*?<figcaption[^>]*>(.*?)</figcaption>', made["page"], re.DOTALL
+    simulated, measured = (
+        re.search(rf'id="fig-{name}-bcast-latency".*?<figcaption[^>]*>(.*?)</figcaption>', made["page"], re.DOTALL)[1]
+        for name in ("simulated-one", "measured-one")
     )
-    assert caption and "Simulated." in caption.group(1)
+    assert "Simulated." in simulated and "imulated" not in measured
     # Bold with either renderer.
-    assert re.match(r"\s*<strong>Figure(&nbsp;|\u00a0)\d\.\d:</strong> ", caption.group(1))
-    measured = re.search(
-        r'id="fig-measured-one-bcast-latency".*?<figcaption[^>]*>(.*?)</figcaption>', made["page"], re.DOTALL
-    )
-    assert measured and "imulated" not in measured.group(1)
+    assert re.match(r"\s*<strong>Figure(&nbsp;|\u00a0)\d\.\d:</strong> ", simulated)
 
 
 def test_study_without_results_has_a_chapter_that_says_so(made):
@@ -392,9 +391,7 @@ def test_claims_are_listed_with_what_shows_them(made):
 
 def test_sentences_have_code_and_nothing_else_of_markdown(made):
     assert "<code>./run -- measured-one" in made["page"]
-    assert f"|x. {NASTY.replace('`', '')}" in made["text"].replace("\u2019", "'").replace("\u2018", "'").replace(
-        "\u201c", '"'
-    ).replace("\u201d", '"')
+    assert f"|x. {NASTY.replace('`', '')}" in with_straight_quotes(made["text"])
 
 
 def test_a_part_does_not_say_again_what_its_chapter_begins_with(tmp_path):

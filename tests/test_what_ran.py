@@ -32,9 +32,9 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def what_ran(
-    folder: Path, *words: str | Path, options: tuple[str, ...] = (), text: str | None = None
+    folder: Path, *words: str | Path, options: tuple[str, ...] = (), text: str | None = None, status: int = 0
 ) -> tuple[subprocess.CompletedProcess[str], list[dict[str, str]]]:
-    """Run the command like a user; return its output and the rows of its table."""
+    """Run the command like a user and check its exit status; return its output and the rows of its table."""
     target = folder / "ran.csv"
     target.unlink(missing_ok=True)
     feed = {"input": text} if text else {"stdin": subprocess.DEVNULL}
@@ -42,6 +42,7 @@ def what_ran(
     command += ["--", *words]
     done = finish(command, timeout=120, env=mpi_environment(), cwd=ROOT, **feed)
     rows = csv_rows(target) if target.exists() else []
+    assert done.returncode == status, done.stdout + done.stderr
     assert not list(folder.glob(".what-ran-*"))
     return done, rows
 
@@ -57,7 +58,6 @@ def of(rows: list[dict[str, str]], collective: str) -> list[tuple[str, str, str,
 @with_launchers
 def test_calls_sizes_and_communicators(program: Path, tmp_path: Path, mpirun: Path) -> None:
     done, rows = what_ran(tmp_path, mpirun, "-n", "4", *OVERSUBSCRIBED, program)
-    assert done.returncode == 0, done.stdout + done.stderr
     seen = {(row["collective"], row["communicator"]): [0, set()] for row in rows}
     for row in rows:
         one = seen[row["collective"], row["communicator"]]
@@ -96,8 +96,7 @@ def test_a_forced_algorithm_is_the_one_that_ran(
     forced = ["--mca", "coll_tuned_use_dynamic_rules", "1"]
     for name, value in settings.items():
         forced += ["--mca", f"coll_tuned_{name}" + ("" if "_" in name else "_algorithm"), str(value)]
-    done, rows = what_ran(tmp_path, mpirun, "-n", "4", *OVERSUBSCRIBED, *forced, program)
-    assert done.returncode == 0, done.stdout + done.stderr
+    _, rows = what_ran(tmp_path, mpirun, "-n", "4", *OVERSUBSCRIBED, *forced, program)
     assert of(rows, "bcast") == [("MPI_COMM_WORLD of 4 ranks", "tuned", bcast, "call")]
     assert of(rows, "allreduce") == [("2 communicators of 2 ranks", "tuned", allreduce, "call")]
 
@@ -109,15 +108,13 @@ def test_the_component_is_the_one_that_open_mpi_selects(
 ) -> None:
     options = [*OVERSUBSCRIBED, "--mca", *chosen, "--mca", "coll_base_verbose", "20"]
     done, rows = what_ran(tmp_path, mpirun, "-n", "2", *options, program)
-    assert done.returncode == 0, done.stdout + done.stderr
     assert {component for _, component, _, _ in of(rows, "bcast")} == {winning_component(done.stdout)}
 
 
 @with_launchers
 def test_without_tuned_the_functions_of_basic_run(program: Path, tmp_path: Path, mpirun: Path) -> None:
     # The component with the highest priority there, libnbc, has no blocking collectives.
-    done, rows = what_ran(tmp_path, mpirun, "-n", "2", *OVERSUBSCRIBED, "--mca", "coll", "basic,libnbc,self", program)
-    assert done.returncode == 0, done.stdout + done.stderr
+    _, rows = what_ran(tmp_path, mpirun, "-n", "2", *OVERSUBSCRIBED, "--mca", "coll", "basic,libnbc,self", program)
     world = "MPI_COMM_WORLD of 2 ranks"
     assert of(rows, "bcast") == [(world, "basic", "basic_linear", "call")]
     assert of(rows, "allreduce") == [("2 communicators of 1 rank", "self", "allreduce_intra", "table")]
@@ -129,8 +126,7 @@ def test_on_two_nodes_han_runs_algorithms_on_parts_of_the_communicator(program: 
     agent = tmp_path / AS_NODE.name
     agent.symlink_to(AS_NODE)
     nodes = ["--prtemca", "plm_ssh_agent", agent, "--host", "nodea:2,nodeb:2", "--map-by", "slot", "--bind-to", "none"]
-    done, rows = what_ran(tmp_path, library().mpirun, *nodes, "-n", "4", program)
-    assert done.returncode == 0, done.stdout + done.stderr
+    _, rows = what_ran(tmp_path, library().mpirun, *nodes, "-n", "4", program)
     # One rank of each node is in both parts, between nodes and within its node; the first call also determines the nodes.
     later = [row for row in rows if row["collective"] == "bcast" and row["calls"] == "2"]
     assert {(row["component"], row["algorithm"]) for row in later} == {
@@ -143,19 +139,19 @@ def test_on_two_nodes_han_runs_algorithms_on_parts_of_the_communicator(program: 
 def test_a_launcher_in_the_folder_of_the_program(program: Path, tmp_path: Path) -> None:
     mpi = library()
     (tmp_path / "bin").symlink_to(mpi.bin)
-    done, rows = what_ran(tmp_path, "bin/mpirun", "-n", "2", *OVERSUBSCRIBED, program)
-    assert done.returncode == 0 and rows, done.stdout + done.stderr
+    _, rows = what_ran(tmp_path, "bin/mpirun", "-n", "2", *OVERSUBSCRIBED, program)
+    assert rows
 
 
 def test_a_rank_that_dies_leaves_what_it_did(program: Path, tmp_path: Path) -> None:
-    done, rows = what_ran(tmp_path, library().mpirun, "-n", "2", program, "die")
-    assert done.returncode == 2 and "the table covers the calls until then: crash: mpirun ended with" in done.stderr
+    done, rows = what_ran(tmp_path, library().mpirun, "-n", "2", program, "die", status=2)
+    assert "the table covers the calls until then: crash: mpirun ended with" in done.stderr
     assert {row["collective"] for row in rows} == {"bcast"}
 
 
 def test_a_program_that_hangs_is_ended(program: Path, tmp_path: Path) -> None:
-    done, rows = what_ran(tmp_path, library().mpirun, "-n", "2", program, "hang", options=("--limit", "6"))
-    assert done.returncode == 2 and "time limit: not finished after 6 s" in done.stderr
+    done, rows = what_ran(tmp_path, library().mpirun, "-n", "2", program, "hang", options=("--limit", "6"), status=2)
+    assert "time limit: not finished after 6 s" in done.stderr
     assert {row["collective"] for row in rows} == {"bcast"}
 
 
@@ -178,14 +174,14 @@ def test_what_cannot_be_followed_is_one_sentence(
     program: Path, tmp_path: Path, words: list[str], text: str | None, message: str
 ) -> None:
     known = {"PROGRAM": str(program), "MPIRUN": str(library().mpirun)}
-    done, rows = what_ran(tmp_path, *(known.get(word, word) for word in words), text=text)
-    assert done.returncode == 2 and not rows
+    done, rows = what_ran(tmp_path, *(known.get(word, word) for word in words), text=text, status=2)
+    assert not rows
     assert done.stderr.count("\n") == 1 and message in done.stderr
 
 
 def test_a_folder_that_does_not_exist_is_one_sentence(program: Path, tmp_path: Path) -> None:
-    done, _ = what_ran(tmp_path, library().mpirun, "-n", "1", program, options=("--folder", "/no/folder"))
-    assert done.returncode == 2 and done.stderr == "error: /no/folder: no such folder\n"
+    done, _ = what_ran(tmp_path, library().mpirun, "-n", "1", program, options=("--folder", "/no/folder"), status=2)
+    assert done.stderr == "error: /no/folder: no such folder\n"
 
 
 def test_ranks_have_the_environment_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,7 +189,7 @@ def test_ranks_have_the_environment_of_the_user(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setenv("LD_PRELOAD", "libm.so.6")
     monkeypatch.setenv("PYTHONPATH", f"{ROOT / 'workflow'}:/of/the/user")
     script = "echo preloaded $LD_PRELOAD; echo modules $PYTHONPATH; command -v python3"
-    done, _ = what_ran(tmp_path, library().mpirun, "-n", "1", "sh", "-c", script)
+    done, _ = what_ran(tmp_path, library().mpirun, "-n", "1", "sh", "-c", script, status=2)
     lines = done.stdout.splitlines()
     assert any(line.startswith("preloaded ") and line.endswith("libcolltrace.so:libm.so.6") for line in lines)
     assert "modules /of/the/user" in lines and not any(line.startswith(str(ROOT / ".study")) for line in lines)
@@ -216,7 +212,6 @@ def test_libraries_that_the_command_adds_are_added(tmp_path: Path, launcher: str
     option = "-genv" if name == "mpich" else "-x"
     words = ["env", *given, launcher] if before else [launcher, option, given[0], option, given[1]]
     done, rows = what_ran(tmp_path, *words, "-n", "2", *(OVERSUBSCRIBED if name == "openmpi" else []), script)
-    assert done.returncode == 0, done.stdout + done.stderr
     assert "/of/user " in done.stdout and "libcolltrace.so:libm.so.6." in done.stdout, done.stdout
     assert "bcast" in {row["collective"] for row in rows}
 
@@ -249,8 +244,7 @@ def test_a_program_in_fortran(tmp_path: Path) -> None:
     source.write_text(FORTRAN)
     linked = [bindings, folder / "libmpi.so.40", "-Wl,--unresolved-symbols=ignore-in-shared-libs"]
     subprocess.run(["gcc", "-w", "-o", tmp_path / "bound", source, *linked], check=True)
-    done, rows = what_ran(tmp_path, "/usr/bin/mpirun", "-n", "2", *OVERSUBSCRIBED, "./bound")
-    assert done.returncode == 0, done.stdout + done.stderr
+    _, rows = what_ran(tmp_path, "/usr/bin/mpirun", "-n", "2", *OVERSUBSCRIBED, "./bound")
     assert [(row["collective"], row["calls"], row["max_bytes"], row["known_by"]) for row in rows] == [
         ("bcast", "3", "24", "call"),
     ]  # fmt: skip
@@ -289,9 +283,7 @@ def with_library(
         pytest.skip(f"no {name}")
     program, mpi = folder / "ran", installed(name)
     subprocess.run([mpi.mpicc, "-o", program, TESTS / "ran.c"], check=True, env=mpi.environment())
-    done, rows = what_ran(folder, mpi.mpirun, "-n", "2", *options, program, *words)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done, rows
+    return what_ran(folder, mpi.mpirun, "-n", "2", *options, program, *words)
 
 
 def test_a_library_that_is_not_on_path_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -335,8 +327,7 @@ world.Barrier()
 def test_a_program_in_python(tmp_path: Path, mpirun: Path) -> None:
     write_mpi4py(tmp_path, PYTHON)
     words = [mpirun, "-n", "2", *OVERSUBSCRIBED, "-x", f"PYTHONPATH={tmp_path / 'lib'}", sys.executable, "program.py"]
-    done, rows = what_ran(tmp_path, *words)
-    assert done.returncode == 0, done.stdout + done.stderr
+    _, rows = what_ran(tmp_path, *words)
     assert [(row["collective"], row["calls"], row["max_bytes"], row["known_by"]) for row in rows] == [
         ("bcast", "1", "1000", "call"), ("barrier", "1", "0", "call"),
     ]  # fmt: skip
