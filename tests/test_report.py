@@ -373,11 +373,12 @@ def test_no_section_on_decisions_where_none_was_judged(tmp_path):
     assert must(finish(["Rscript", "-e", code], cwd=ROOT / "report")).stdout == ""
 
 
-def test_short_times_in_seconds_are_not_rounded_to_zero():
-    """The times of a small problem are below a millisecond."""
-    code = 'source("R/report.R"); cat(format_column(c(4.3e-5, 2.1e-4), "5x5_s"), format_column(c(0.03, 0.5), "5x5_s"))'
-    shown = must(finish(["Rscript", "-e", code], cwd=ROOT / "report")).stdout
-    assert shown.split() == ["0.00004", "0.00021", "0.030", "0.500"]
+def test_small_values_are_not_rounded_to_zero():
+    """The times of a small problem are below a millisecond; some transfers are short beside others."""
+    columns = {"c(4.3e-5, 2.1e-4)": "5x5_s", "c(0.03, 0.5)": "5x5_s", "c(0, 0.28, 0.7, 12345.6)": "transfer_us"}
+    shown = ", ".join(f'format_column({values}, "{name}")' for values, name in columns.items())
+    shown = must(finish(["Rscript", "-e", f'source("R/report.R"); cat({shown})'], cwd=ROOT / "report")).stdout
+    assert shown.split() == ["0.00004", "0.00021", "0.030", "0.500", "0", "0.3", "1", "12,346"]
 
 
 def test_claims_are_listed_with_what_shows_them(made):

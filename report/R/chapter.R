@@ -164,7 +164,7 @@ application_table <- function(study) {
   do.call(rbind, lapply(study$about$applications, function(application) {
     data.frame(
       application = application$label, ranks = application$ranks, description = application$description,
-      command = code(application$command)
+      command = code(gsub("{apps}/", "", application$command, fixed = TRUE))
     )
   }))
 }

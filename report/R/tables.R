@@ -23,7 +23,11 @@ most_pct <- 1e5
 
 format_column <- function(x, name) {
   beyond <- grepl("(mape|error)_pct$", name) & !is.na(x) & x > most_pct
-  text <- formatC(x, format = "f", digits = decimals_of(x[!beyond], name), big.mark = ",")
+  decimals <- decimals_of(x[!beyond], name)
+  text <- formatC(x, format = "f", digits = decimals, big.mark = ",")
+  # Beside values of 10,000 and more, one digit of those that would be rounded to 0.
+  small <- decimals == 0 & !is.na(x) & abs(x) < 0.5 & abs(x) >= 0.01
+  text[small] <- formatC(x[small], format = "fg", digits = 1)
   text <- sub("^-(0(\\.0+)?)$", "\\1", text)
   text[beyond] <- paste(">", format(most_pct, big.mark = ",", scientific = FALSE))
   ifelse(is.na(x), "\u2013", sub("^-", "\u2212", text))
