@@ -352,6 +352,18 @@ def test_the_atlas_answers_from_the_nearest_measured_cell():
     assert lines[1] == "  use: default (within 4.0 % of the fastest, chain)"
 
 
+def test_the_default_and_the_algorithm_that_it_runs_are_one_in_the_atlas():
+    """Otherwise the faster one of two runs of the same messages would be advised."""
+    question = Question("bcast", "core", 2, 32, 1024)
+    measured = atlas_of(*pair(3, 2), ("binary_tree", "core", 2, 32, 1024, 2.4))
+    ran = [replace(row, runs="chain" if row.name == "default" else "") for row in measured.rows]
+    _, lines = atlas_answer(replace(measured, rows=ran), question)
+    assert lines[1] == "  use: default (within 4.2 % of the fastest, binary_tree)"
+    assert "3 algorithms in this cell; at least 1 launch each" in lines[2]
+    _, lines = atlas_answer(replace(measured, rows=ran[:2]), question)
+    assert lines[1] == "  use: default (the fastest there)"
+
+
 @pytest.mark.parametrize(
     "cells",
     [

@@ -29,6 +29,8 @@ class Measurement:
     #: The study that measured it (in rows of a gathering study, another one), and the MPI library.
     study: str = ""
     mpi: str = ""
+    #: The algorithm whose messages were sent, if it has another name (docs/files.md).
+    runs: str = ""
 
     @property
     def name(self) -> str:
@@ -64,6 +66,7 @@ def measurement(row: Mapping[str, Any]) -> Measurement:
         row["collective"], row["algorithm"], row["parameters"], row["mapping"], int(row["nodes"]), int(row["processes"]),
         whole(row["size_bytes"]), int(row["launch"]), float(row["latency_us"] or row.get("bandwidth_mb_s")),
         None if None in ends else ends, row.get("study") or "", row.get("mpi") or "",
+        row.get("runs") or "",
     )  # fmt: skip
 
 

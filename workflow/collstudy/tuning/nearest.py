@@ -85,18 +85,21 @@ def atlas_answer(measured: Measured, question: Question) -> tuple[bool, list[str
     """Answer from the nearest measured cell of one machine; return whether there is one, and the lines to print.
 
     The distance of a cell depends on its numbers of processes and nodes and on its size; another mapping counts like a doubling of
-    processes. A single node does not answer for several nodes, nor vice versa.
+    processes. A single node does not answer for several nodes, nor vice versa. The default and the algorithm that it runs are one.
     """
     per_node = math.prod(count for name, count in measured.levels if name not in ("group", "node"))
     cells: dict[tuple, dict[str, list[float]]] = {}
+    messages: dict[tuple, dict[str, str]] = {}
     for row in measured.rows:
         if row.collective == question.collective:
             spread = (row.mapping, row.nodes, row.processes) in measured.spread
             key = (row.mapping, row.nodes if spread else _used(row, per_node), row.processes, row.size)
-            cells.setdefault(key, {}).setdefault(row.name, []).append(row.value)
+            name = row.runs or row.name
+            messages.setdefault(key, {})[row.name] = name
+            cells.setdefault(key, {}).setdefault(name, []).append(row.value)
     near = {
-        key: distance for key, values in cells.items()
-        if "default" in values and len(values) > 1 and (distance := _distance(question, key)) <= FARTHEST
+        key: distance for key, names in messages.items()
+        if "default" in names and len(names) > 1 and (distance := _distance(question, key)) <= FARTHEST
     }  # fmt: skip
     if not near:
         return False, []
@@ -104,24 +107,25 @@ def atlas_answer(measured: Measured, question: Question) -> tuple[bool, list[str
     mapping, nodes, processes, size = key
     latency = {name: median(values) for name, values in cells[key].items()}
     best = min(latency, key=lambda name: latency[name])
-    slower = latency["default"] / latency[best]
+    default = latency[messages[key]["default"]]
+    slower = default / latency[best]
     exact = (mapping, nodes, processes, size) == (
         question.mapping, question.nodes, question.processes, question.size,
     )  # fmt: skip
     where = f"{processes} processes on {count_of_nodes(nodes)}, mapping {mapping}" + (
         "" if size is None else f", {size} B"
     )
-    if best == "default":
+    if best == messages[key]["default"]:
         use = "default (the fastest there)"
     elif slower <= AS_GOOD:
         use = f"default (within {100 * (slower - 1):.1f} % of the fastest, {best})"
     else:
-        use = f"{best}, {latency[best]:.4g} us; the default takes {latency['default']:.4g} us ({100 * (slower - 1):.0f} % more)"
+        use = f"{best}, {latency[best]:.4g} us; the default takes {default:.4g} us ({100 * (slower - 1):.0f} % more)"
     launches = min(len(values) for values in cells[key].values())
     return True, [
         f"Atlas: {measured.label}, measured (study {measured.study}):",
         f"  use: {use}",
-        f"  based on: {len(latency)} algorithms {'in this cell' if exact else 'in the nearest measured cell: ' + where}; "
+        f"  based on: {len(messages[key])} algorithms {'in this cell' if exact else 'in the nearest measured cell: ' + where}; "
         f"at least {launches} launch{'es' * (launches != 1)} each",
     ]
 
