@@ -123,8 +123,9 @@ competing <- function(results, collective) {
 #' Sentence on the rule for ties, for captions
 #' @noRd
 tie_rule <- function(results, collective) {
-  launches <- results$launches[results$launches$collective == collective, ]
-  most <- results$medians$launches[results$medians$collective == collective]
+  judged <- results$judged
+  launches <- judged$launches[judged$launches$collective == collective, ]
+  most <- judged$medians$launches[judged$medians$collective == collective]
   tolerance <- paste0("within ", format_number(tie_tolerance(results, collective)), " % of the fastest")
   if (max(most, 0) < 3) {
     if (results$study$simulated) return(paste0("Algorithms ", tolerance, " count as tied."))

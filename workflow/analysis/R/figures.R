@@ -209,14 +209,14 @@ figures_wins <- function(results, collective) {
   c(
     if (nrow(winners) > 0) list(figure(
       collective, "decision-map", plot_decision(results, collective), paste0(
-        "Fastest algorithm of each cell. ", tie_rule(results, collective), excluded_note(results, collective),
+        "Fastest algorithm of each cell. ", tie_rule(results, collective), competing_note(results, collective),
         map_note(winners)
       ), 9.5, if (sized) map_height(winners) else 2.4 + 0.35 * n_distinct(winners$mapping), part = "wins"
     )),
     if (nrow(compared) > 0 && sized) list(figure(
       collective, "default-map", plot_default_map(results, collective), paste0(
         "Latency of the default relative to the best other algorithm (%): orange where the default is slower, blue ",
-        "where it is faster; the colour saturates at the ends of the scale.", excluded_note(results, collective),
+        "where it is faster; the colour saturates at the ends of the scale.", competing_note(results, collective),
         map_note(compared)
       ), 9.5, map_height(compared), part = "wins"
     )),
@@ -224,7 +224,7 @@ figures_wins <- function(results, collective) {
       collective, "default-minus-best", plot_difference(results, collective), paste0(
         "Latency of the default minus that of the best other algorithm (\u00b5s).",
         boundary_note(results, collective, unique(compared$mapping), max(compared$processes)),
-        excluded_note(results, collective)
+        competing_note(results, collective)
       ), 9, 3.8, part = "wins"
     ))
   )
@@ -240,7 +240,7 @@ figures_slowdown <- function(results, collective) {
     collective, "slowdown", plot_slowdown(results, collective, rows), paste0(
       "Slow-down of each algorithm against the fastest one of the same cell, geometric mean over the process counts ",
       "above two at which it was ", found, ". White: not ", found, ", or the only algorithm.",
-      empty_note(results, collective), excluded_note(results, collective)
+      empty_note(results, collective), competing_note(results, collective)
     ), 9.5, 1.9 + 0.23 * n_distinct(rows$algorithm) * ceiling(n_distinct(rows$mapping) / 3), part = "wins"
   ))
 }

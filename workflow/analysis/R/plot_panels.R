@@ -50,7 +50,8 @@ rows_of_bandwidth <- function(results, collective) {
 #' @noRd
 rows_of_slowdown <- function(results, collective) {
   excludes <- results$study$analysis$best_excludes
-  rows <- filter(rows_to_fit(results, collective), !.data$algorithm_name %in% excludes, .data$processes > 2)
+  judged <- c(results["study"], results$judged)
+  rows <- filter(find_rows_to_fit(judged, collective), !.data$algorithm_name %in% excludes, .data$processes > 2)
   rows$size_bytes <- drawn_sizes(rows)
   rows |>
     group_by(.data$mapping, .data$processes, .data$size_bytes) |>

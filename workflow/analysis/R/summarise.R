@@ -87,7 +87,7 @@ summarise_differences <- function(results, collective) {
 
 find_differences <- function(results, collective) {
   excludes <- results$study$analysis$best_excludes
-  rows <- filter(results$medians, .data$collective == .env$collective, !.data$algorithm_name %in% excludes)
+  rows <- filter(results$judged$medians, .data$collective == .env$collective, !.data$algorithm_name %in% excludes)
   others <- rows |>
     filter(.data$algorithm != "default") |>
     arrange(.data$latency_us) |>

@@ -187,13 +187,18 @@ within_text <- function(label) {
 #' @noRd
 simulated_note <- function(study) if (study$simulated) " (simulated)" else ""
 
-excluded_note <- function(results, collective) {
+#' Which algorithms compete ([competing()]), for captions; empty where all do
+#' @noRd
+competing_note <- function(results, collective) {
   here <- results$study$algorithms$algorithm[results$study$algorithms$collective == collective]
   left_out <- intersect(results$study$analysis$best_excludes, here)
-  if (length(left_out) == 0) return("")
+  pooled <- pooling_note(results)
   paste0(
-    " ", and_list(label_algorithm(left_out, results$study, collective)), if (length(left_out) == 1) " is" else " are",
-    " excluded from the comparison."
+    if (length(left_out) > 0) paste0(
+      " ", and_list(label_algorithm(left_out, results$study, collective)),
+      if (length(left_out) == 1) " is" else " are", " excluded from the comparison."
+    ),
+    if (!is.null(pooled)) paste0(" ", pooled)
   )
 }
 
@@ -217,7 +222,7 @@ caption_default_vs_best <- function(results, collective) {
     "processes. A cell is one mapping, number of processes and message size. Optimal: cells in which the default is ",
     "at least as fast as every other algorithm. Differences are default minus best (\u00b5s); positive: the default ",
     "is slower.", class_note("Message size", results$study$analysis$size_classes, label_bytes),
-    class_note("Processes", results$study$analysis$process_classes, format_count), excluded_note(results, collective)
+    class_note("Processes", results$study$analysis$process_classes, format_count), competing_note(results, collective)
   )
 }
 
@@ -235,14 +240,14 @@ class_note <- function(what, classes, label) {
 caption_optimal <- function(results, collective) {
   caption_in(
     results, collective, "number of process counts at which the default is faster than the best other algorithm ",
-    "(optimal), slower (not optimal) or exactly as fast (zero difference).", excluded_note(results, collective)
+    "(optimal), slower (not optimal) or exactly as fast (zero difference).", competing_note(results, collective)
   )
 }
 
 caption_winners <- function(results, collective) {
   caption_in(
-    results, collective, "fastest algorithm of each cell and latencies (\u00b5s). ", pooling_note(results),
-    if (!is.null(pooling_note(results))) " ", tie_rule(results, collective), excluded_note(results, collective)
+    results, collective, "fastest algorithm of each cell and latencies (\u00b5s). ", tie_rule(results, collective),
+    competing_note(results, collective)
   )
 }
 

@@ -14,6 +14,8 @@ test_that("the default and the algorithm that it runs have one latency in decisi
   expect_equal(unique(winners$winner_us), 11)
   expect_true(all(winners$default_is %in% c("best", "tied")))
   expect_equal(unique(winners$default_regret_pct), 0)
+  expect_equal(unique(summarise_differences(results, "bcast")$difference_us), 0)
+  expect_equal(unique(rows_of_slowdown(results, "bcast")$slowdown), c(1, 11.5 / 11))
   expect_equal(unique(decide_all(results)$algorithm), "default")
   expect_equal(unique(results$medians$latency_us), c(12.1, 10, 11.5))
   expect_match(caption_winners(results, "bcast"), "count as one")
