@@ -90,6 +90,9 @@ if "snakemake_executor_plugin_slurm" in sys.modules:
 
     slurm.Executor.cancel_jobs = cancel_jobs
 
+# Seconds to wait for files that jobs have written. No parameter of the rules that use it, for which another value would be a change.
+LATENCY_WAIT = str(getattr(workflow.execution_settings, "latency_wait", 0))
+
 # Jobs use the same Python as Snakemake.
 os.environ.update(
     PATH=os.pathsep.join(

@@ -178,7 +178,8 @@ rule collect_measurements:
         results=RESULTS,
     shell:
         "python -m collstudy --results {params.results:q} collect {wildcards.study:q}"
-        " --latency {workflow.execution_settings.latency_wait} > {log:q} 2>&1 "
+        f" --latency {LATENCY_WAIT}"
+        " > {log:q} 2>&1 "
         "|| {{ tail -n 1 {log:q} >&2; exit 1; }}"
 
 

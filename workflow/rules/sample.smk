@@ -42,5 +42,6 @@ rule collect_round:
         results=RESULTS,
     shell:
         "python -m collstudy --results {params.results:q} collect {wildcards.study:q} --round {wildcards.round}"
-        " --latency {workflow.execution_settings.latency_wait} > {log:q} 2>&1"
+        f" --latency {LATENCY_WAIT}"
+        " > {log:q} 2>&1"
         " || {{ tail -n 1 {log:q} >&2; exit 1; }}"
