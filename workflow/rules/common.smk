@@ -1,10 +1,7 @@
 # Definitions that all rules share: the studies of this run, their missing work, and the environment of every job.
-import asyncio
 import functools
-import getpass
 import os
 import re
-import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -12,13 +9,11 @@ from pathlib import Path
 from snakemake.logging import logger
 from snakemake.settings.enums import Quietness
 from snakemake.settings.types import DeploymentMethod
-from snakemake_interface_executor_plugins.executors.real import RealExecutor
 
 # The checkout that contains this file, also if another workflow uses it as a module.
 BASE = Path(workflow.current_basedir.get_path_or_uri(secret_free=False)).parents[1]
 sys.path.insert(0, str(BASE / "workflow"))
 
-from collstudy.base.commands import ask
 from collstudy.base.digests import digest_of
 from collstudy.base.errors import StudyError
 from collstudy.base.files import read_csv
@@ -31,6 +26,7 @@ from collstudy.plan.blocks import (
     read_pending,
     slurm_resources,
 )
+from collstudy.plan.executors import correct as correct_executors
 from collstudy.project import made, needs
 from collstudy.project.stage import Stage
 from collstudy.project.status import (
@@ -45,50 +41,7 @@ from collstudy.store.store import Store
 from collstudy.study.document import read_yaml
 from snakemake_logger_plugin_collstudy import SlurmErrors
 
-# Snakemake does not quote the path of its Python in the command of a job, and the path of the checkout may have a blank.
-unquoted = RealExecutor.format_job_exec
-RealExecutor.format_job_exec = lambda *of: unquoted(*of).replace(
-    f"{sys.executable} -m snakemake", f"{shlex.quote(sys.executable)} -m snakemake"
-)
-
-# The plugin for Slurm would exclude all nodes of a job from later jobs if one of them died. Slurm itself avoids nodes that are down.
-if "snakemake_executor_plugin_slurm" in sys.modules:
-    import snakemake_executor_plugin_slurm as slurm
-
-    submitting = slurm.get_submit_command
-    slurm.get_submit_command = lambda *of, **how: submitting(
-        *of, **{**how, "failed_nodes": None}
-    )
-    querying = slurm.query_job_status
-
-    async def query_job_status(*of):
-        """Return the states of jobs. A preempted job has ended, unless Slurm may requeue it: the plugin would wait for it for ever."""
-        states, seconds = await querying(*of)
-        if states and not workflow.executor_settings.requeue:
-            ended = {"PREEMPTED": "CANCELLED"}
-            states = {job: ended.get(state, state) for job, state in states.items()}
-        return states, seconds
-
-    slurm.query_job_status = query_job_status
-    sleeping = slurm.Executor.sleep
-
-    async def sleep(executor):
-        """Sleep until the next query of the jobs, or until the run ends: after Ctrl-C the plugin would sleep on for up to three minutes."""
-        rest = asyncio.ensure_future(sleeping(executor))
-        while executor.wait and not rest.done():
-            await asyncio.wait([rest], timeout=1)
-        rest.cancel()
-
-    slurm.Executor.sleep = sleep
-    cancelling = slurm.Executor.cancel_jobs
-
-    def cancel_jobs(executor, jobs):
-        """Cancel all jobs of the run: the plugin's list lacks those that are being submitted, or whose state is being queried."""
-        cancelling(executor, jobs)
-        executor._job_submission_executor.shutdown(cancel_futures=True)
-        ask(["scancel", f"--user={getpass.getuser()}", f"--name={executor.run_uuid}"])
-
-    slurm.Executor.cancel_jobs = cancel_jobs
+correct_executors(workflow)
 
 # Seconds to wait for files that jobs have written. No parameter of the rules that use it, for which another value would be a change.
 LATENCY_WAIT = str(getattr(workflow.execution_settings, "latency_wait", 0))

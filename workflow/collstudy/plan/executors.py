@@ -1,0 +1,61 @@
+"""Corrections of Snakemake's executors for the pinned versions (envs/): how jobs are started, awaited and cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+import shlex
+import sys
+from typing import Any
+
+from collstudy.base.commands import ask
+
+
+def correct(workflow: Any) -> None:
+    """Correct the executors of a Snakemake *workflow*, before it runs jobs."""
+    from snakemake_interface_executor_plugins.executors.real import RealExecutor
+
+    # Snakemake does not quote the path of its Python in the command of a job, and the path of the checkout may have a blank.
+    unquoted = RealExecutor.format_job_exec
+    RealExecutor.format_job_exec = lambda *of: unquoted(*of).replace(
+        f"{sys.executable} -m snakemake", f"{shlex.quote(sys.executable)} -m snakemake"
+    )
+    slurm = sys.modules.get("snakemake_executor_plugin_slurm")
+    if slurm is not None:
+        _correct_slurm(slurm, workflow)
+
+
+def _correct_slurm(slurm: Any, workflow: Any) -> None:
+    # The plugin would exclude all nodes of a job from later jobs if one of them died. Slurm itself avoids nodes that are down.
+    submitting = slurm.get_submit_command
+    slurm.get_submit_command = lambda *of, **how: submitting(*of, **{**how, "failed_nodes": None})
+    querying = slurm.query_job_status
+
+    async def query_job_status(*of: Any) -> tuple[Any, Any]:
+        """Return the states of jobs. A preempted job has ended, unless Slurm may requeue it: the plugin would wait for it for ever."""
+        states, seconds = await querying(*of)
+        if states and not workflow.executor_settings.requeue:
+            ended = {"PREEMPTED": "CANCELLED"}
+            states = {job: ended.get(state, state) for job, state in states.items()}
+        return states, seconds
+
+    slurm.query_job_status = query_job_status
+    sleeping = slurm.Executor.sleep
+
+    async def sleep(executor: Any) -> None:
+        """Sleep until the next query of the jobs, or until the run ends: after Ctrl-C the plugin would sleep on for up to three minutes."""
+        rest = asyncio.ensure_future(sleeping(executor))
+        while executor.wait and not rest.done():
+            await asyncio.wait([rest], timeout=1)
+        rest.cancel()
+
+    slurm.Executor.sleep = sleep
+    cancelling = slurm.Executor.cancel_jobs
+
+    def cancel_jobs(executor: Any, jobs: Any) -> None:
+        """Cancel all jobs of the run: the plugin's list lacks those that are being submitted, or whose state is being queried."""
+        cancelling(executor, jobs)
+        executor._job_submission_executor.shutdown(cancel_futures=True)
+        ask(["scancel", f"--user={getpass.getuser()}", f"--name={executor.run_uuid}"])
+
+    slurm.Executor.cancel_jobs = cancel_jobs
