@@ -5,6 +5,7 @@ The original plugin polls after 3 s and then 13 s, 23 s, 33 s later, and has no 
 
 import asyncio
 import os
+import signal
 
 from snakemake.cli import main
 from snakemake_interface_executor_plugins.executors.remote import RemoteExecutor
@@ -15,4 +16,6 @@ async def sleep(_: RemoteExecutor) -> None:
 
 
 RemoteExecutor.sleep = sleep
+# Tests in the background ignore SIGINT.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 main()
