@@ -83,7 +83,7 @@ def gained(user: Checkout, folder: Path) -> str:
     return done.stdout
 
 
-@pytest.mark.long
+@pytest.mark.timed
 def test_a_program_with_a_wrong_default_gets_a_file(user: Checkout, folder: Path, gained: str) -> None:
     said, line = gained.strip().splitlines()[-2:]
     assert said.startswith("With the tuning file the program is ") and "over 5 pairs of runs" in said
@@ -107,7 +107,7 @@ def test_a_program_with_a_wrong_default_gets_a_file(user: Checkout, folder: Path
     assert (row["component"], row["algorithm"]) == (ran["tuned"]["component"], ran["tuned"]["algorithm"])
 
 
-@pytest.mark.long
+@pytest.mark.timed
 def test_the_report_has_the_four_pictures(user: Checkout, gained: str) -> None:
     results = user.folder / "results" / "tune-gained"
     drawn = [results / "figures" / f"{name}.svg" for name in ("account-cells", "cells-measured", "decided-gain")]
@@ -117,14 +117,14 @@ def test_the_report_has_the_four_pictures(user: Checkout, gained: str) -> None:
     assert "Tracing changes the run time by" in text and "Time of the program with and without the tuning file" in text
 
 
-@pytest.mark.long
+@pytest.mark.timed
 def test_only_the_cells_of_the_program_are_measured(user: Checkout, gained: str) -> None:
     points = table(user, "gained", "sampling/grid.csv")
     assert {(row["collective"], row["processes"], row["size_bytes"]) for row in points} == {("bcast", "2", "65536")}
     assert sum(float(row["weight"]) for row in points if row["algorithm"] == "default") <= 100
 
 
-@pytest.mark.long
+@pytest.mark.timed
 def test_the_command_says_the_same_as_the_study(user: Checkout, folder: Path, gained: str) -> None:
     study = user.folder / "config" / "studies" / "tune-gained.yaml"
     assert f'folder: "{folder}"' in study.read_text() and "runs: 5" in study.read_text()
@@ -134,7 +134,7 @@ def test_the_command_says_the_same_as_the_study(user: Checkout, folder: Path, ga
     assert done.returncode == 2 and "tune-gained.yaml already exists with different content" in done.stderr
 
 
-@pytest.mark.long
+@pytest.mark.timed
 def test_a_file_that_does_not_make_the_program_faster_is_not_kept(user: Checkout, folder: Path, gained: str) -> None:
     before = len(list((user.folder / "results" / "cells").rglob("*.json")))
     done = must(tune(user, "slower", folder, "./tuned", "slower", BYTES, CALLS))
