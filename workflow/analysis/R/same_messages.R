@@ -6,15 +6,16 @@
 #' the two is faster is then noise, and the smaller time would favour it by chance.
 #'
 #' @param rows Tibble named by [name_rows()] or [name_variants()].
-#' @return `rows`, in which all algorithms of a cell with the same messages have one row for each launch of any of them;
+#' @return `rows`, in which all algorithms of a cell with the same messages have one row for each launch of any of them
+#'   (of several authors' data, the nth launch of an author);
 #'   twice_sd: standard deviation of the logarithms of the latencies of one launch (NA where it has only one).
 #' @noRd
 pool_same_messages <- function(rows) {
   if (all(is.na(rows$runs))) return(rows)
   names <- c("algorithm", cell_names)
-  rows$messages <- id_of_messages(rows)
+  rows <- with_messages(rows)
   named <- distinct(rows[c("messages", names)])
-  shared <- rows$messages %in% named$messages[duplicated(named$messages)] & rows$latency_us > 0
+  shared <- rows$messages %in% named$messages[duplicated(named$messages)]
   part <- rows[shared, ]
   launch <- vctrs::vec_group_id(part[launch_keys])
   logs <- rowsum(log(part$latency_us), launch)
@@ -22,18 +23,23 @@ pool_same_messages <- function(rows) {
   squares <- rowsum((log(part$latency_us) - (as.vector(logs) / n)[launch])^2, launch)
   part <- part[!duplicated(launch), setdiff(names(part), names)]
   part$latency_us <- exp(as.vector(logs) / n)
+  part$launch <- rank_within(part$messages, seq_along(part$messages))
   part$twice_sd <- ifelse(n > 1, sqrt(as.vector(squares) / (n - 1)), NA)
   bind_rows(rows[!shared, ], inner_join(part, named, by = "messages", relationship = "many-to-many"))
 }
 
-launch_keys <- c("messages", "source", "launch", "round")
+launch_keys <- c("messages", "source", "own_launch", "round")
 
-#' Number of the cell and messages of each row
+#' Add the number of the cell and messages of each row, and of its launch
+#'
+#' Imported launches of one algorithm are numbered over all authors, so those of one author are numbered here.
 #' @noRd
-id_of_messages <- function(rows) {
+with_messages <- function(rows) {
   ran <- ifelse(is.na(rows$runs), paste(rows$algorithm_name, rows$parameters), paste0(rows$runs, " "))
   cell <- c("machine", "mpi", "collective", "mapping", "nodes", "processes", "size_bytes")
-  vctrs::vec_group_id(mutate(rows[cell], ran = ran))
+  rows$messages <- vctrs::vec_group_id(mutate(rows[cell], ran = ran))
+  of_author <- rank_within(vctrs::vec_group_id(rows[c("messages", "algorithm", "source")]), rows$launch)
+  mutate(rows, own_launch = ifelse(is.na(.data$source), .data$launch, of_author))
 }
 
 #' Difference between the default and the algorithm that it runs, measured by name in the same launch
@@ -44,8 +50,7 @@ id_of_messages <- function(rows) {
 #' @noRd
 summarise_same_messages <- function(results) {
   rows <- rows_in_place(results$rows)
-  rows <- rows[!rows$collective %in% point_to_point, ]
-  rows$messages <- id_of_messages(rows)
+  rows <- with_messages(rows[!rows$collective %in% point_to_point, ])
   place <- c("machine", "collective", "mapping", launch_keys)
   default <- rows[rows$algorithm == "default" & !is.na(rows$runs), c(place, "latency_us")]
   inner_join(default, rows[rows$algorithm != "default", c(place, "latency_us")],
@@ -54,7 +59,8 @@ summarise_same_messages <- function(results) {
     mutate(ratio = .data$latency_us / .data$latency_us_named - 1) |>
     group_by(.data$machine, .data$source, .data$collective, .data$mapping) |>
     summarise(
-      cells = n(), bias_pct = 100 * median(.data$ratio), median_abs_difference_pct = 100 * median(abs(.data$ratio)),
+      cells = n_distinct(.data$messages), bias_pct = 100 * median(.data$ratio),
+      median_abs_difference_pct = 100 * median(abs(.data$ratio)),
       p90_abs_difference_pct = 100 * unname(quantile(abs(.data$ratio), 0.9)), .groups = "drop"
     )
 }

@@ -69,3 +69,36 @@ test_that("the difference between two runs of one algorithm is a table and a sen
   expect_match(describe_same_messages(same), "In 4 cells .* differ by 21 %, although")
   expect_length(tables_of_same_messages(read_results(make_study(dplyr::mutate(rows, runs = NA)))), 0)
 })
+
+test_that("launches are numbered over all authors of a cell, and pooled for each author", {
+  one <- dplyr::filter(twice(source = "one"), .data$algorithm != "binomial")
+  two <- twice(source = "two")
+  two$launch <- ifelse(two$algorithm == "binomial", 1, 2)
+  results <- read_results(make_study(dplyr::bind_rows(one, two)))
+  medians <- dplyr::filter(results$judged$medians, .data$algorithm != "chain")
+  expect_equal(unique(medians$launches), 2)
+  expect_equal(unique(medians$latency_us), (12.1 + 11) / 2)
+  same <- summarise_same_messages(results)
+  expect_equal(c(same$source, same$cells, same$bias_pct), c("two", 4, 21))
+})
+
+test_that("a cell with several names of the same messages is one cell", {
+  rows <- toy_rows("bcast", c("default", "linear", "chain", "binomial"), 2, 64, c(1.1, 1, 1, 1))
+  rows$source <- "one"
+  rows$runs <- ifelse(rows$algorithm == "linear", NA, "linear")
+  expect_equal(summarise_same_messages(read_results(make_study(rows)))$cells, 1)
+})
+
+test_that("latencies of 0 do not give an algorithm more launches", {
+  rows <- twice()
+  rows$latency_us[rows$algorithm == "default" & rows$processes == 8] <- 0
+  medians <- read_results(make_study(rows))$judged$medians
+  expect_equal(unique(medians$launches), 1)
+  expect_equal(medians$latency_us[medians$algorithm == "default"], medians$latency_us[medians$algorithm == "binomial"])
+})
+
+test_that("a default may run an algorithm that nobody measured", {
+  results <- read_results(make_study(dplyr::filter(twice(), .data$algorithm != "binomial")))
+  expect_equal(results$judged$medians$latency_us, results$medians$latency_us)
+  expect_length(tables_of_same_messages(results), 0)
+})
