@@ -79,9 +79,10 @@ def add_what_ran(said: Imported, rows: list[dict[str, Any]]) -> None:
 
 
 def _place(row: dict[str, Any], algorithm: str) -> tuple:
+    # Without the launch: those of one algorithm are numbered over all authors.
     return (
         algorithm,
-        *(row.get(name) for name in ("collective", "mapping", "nodes", "processes", "size_bytes", "source", "launch")),
+        *(row.get(name) for name in ("collective", "mapping", "nodes", "processes", "size_bytes", "source")),
     )
 
 
