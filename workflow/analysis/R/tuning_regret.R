@@ -220,7 +220,7 @@ best_single <- function(cells, use = TRUE) {
 #' @noRd
 summarise_shared <- function(results) {
   call <- c("collective", "processes", "size_bytes")
-  rows <- filter(results$medians, .data$latency_us > 0) |>
+  rows <- filter(results$judged$medians, .data$latency_us > 0) |>
     mutate(mapping = as.character(.data$mapping), algorithm = as.character(.data$algorithm)) |>
     group_by(across(all_of(call))) |>
     mutate(shapes = n_distinct(.data$mapping)) |>

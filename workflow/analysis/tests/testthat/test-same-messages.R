@@ -102,3 +102,12 @@ test_that("a default may run an algorithm that nobody measured", {
   expect_equal(results$judged$medians$latency_us, results$medians$latency_us)
   expect_length(tables_of_same_messages(results), 0)
 })
+
+test_that("one decision for all placements loses nothing by the noise between two runs of one algorithm", {
+  here <- dplyr::mutate(twice(), nodes = 1)
+  # By node, the default was the faster run.
+  there <- dplyr::mutate(here, mapping = "node")
+  there$latency_us <- c(default = 10, binomial = 12.1, chain = 11.5)[there$algorithm]
+  shared <- summarise_shared(read_results(make_study(dplyr::bind_rows(here, there))))
+  expect_equal(unique(shared$max_pct), 0)
+})
