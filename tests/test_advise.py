@@ -362,6 +362,7 @@ def test_the_default_and_the_algorithm_that_it_runs_are_one_in_the_atlas():
     assert "3 algorithms in this cell; at least 1 launch each" in lines[2]
     _, lines = atlas_answer(replace(measured, rows=ran[:2]), question)
     assert lines[1] == "  use: default (the fastest there)"
+    assert "2 algorithms in this cell; at least 1 launch each" in lines[2]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -90,6 +91,7 @@ def atlas_answer(measured: Measured, question: Question) -> tuple[bool, list[str
     per_node = math.prod(count for name, count in measured.levels if name not in ("group", "node"))
     cells: dict[tuple, dict[str, list[float]]] = {}
     messages: dict[tuple, dict[str, str]] = {}
+    launches: Counter[tuple] = Counter()
     for row in measured.rows:
         if row.collective == question.collective:
             spread = (row.mapping, row.nodes, row.processes) in measured.spread
@@ -97,6 +99,7 @@ def atlas_answer(measured: Measured, question: Question) -> tuple[bool, list[str
             name = row.runs or row.name
             messages.setdefault(key, {})[row.name] = name
             cells.setdefault(key, {}).setdefault(name, []).append(row.value)
+            launches[key, row.name] += 1
     near = {
         key: distance for key, names in messages.items()
         if "default" in names and len(names) > 1 and (distance := _distance(question, key)) <= FARTHEST
@@ -121,12 +124,12 @@ def atlas_answer(measured: Measured, question: Question) -> tuple[bool, list[str
         use = f"default (within {100 * (slower - 1):.1f} % of the fastest, {best})"
     else:
         use = f"{best}, {latency[best]:.4g} us; the default takes {default:.4g} us ({100 * (slower - 1):.0f} % more)"
-    launches = min(len(values) for values in cells[key].values())
+    least = min(launches[key, name] for name in messages[key])
     return True, [
         f"Atlas: {measured.label}, measured (study {measured.study}):",
         f"  use: {use}",
         f"  based on: {len(messages[key])} algorithms {'in this cell' if exact else 'in the nearest measured cell: ' + where}; "
-        f"at least {launches} launch{'es' * (launches != 1)} each",
+        f"at least {least} launch{'es' * (least != 1)} each",
     ]
 
 
