@@ -86,7 +86,9 @@ test_that("a cell with several names of the same messages is one cell", {
   rows <- toy_rows("bcast", c("default", "linear", "chain", "binomial"), 2, 64, c(1.1, 1, 1, 1))
   rows$source <- "one"
   rows$runs <- ifelse(rows$algorithm == "linear", NA, "linear")
-  expect_equal(summarise_same_messages(read_results(make_study(rows)))$cells, 1)
+  same <- summarise_same_messages(read_results(make_study(rows)))
+  expect_equal(same$cells, 1)
+  expect_match(describe_same_messages(same), "^In 1 cell the default runs")
 })
 
 test_that("latencies of 0 do not give an algorithm more launches", {
