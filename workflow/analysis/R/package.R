@@ -15,3 +15,8 @@
 #' @importFrom rlang .data .env %||%
 #' @importFrom utils head tail
 "_PACKAGE"
+
+# readr (vroom 1.6.1, vroom_write_out) writes a table in about 100 parts and copies the list of columns for each part. A
+# thread of its own releases the copy of a written part while R makes the next one; both change R's list of protected
+# objects, and a garbage collection at that moment ends in a segmentation fault. A table in one part is not affected.
+.onLoad <- function(libname, pkgname) Sys.setenv(VROOM_WRITE_BUFFER_LINES = .Machine$integer.max)
