@@ -68,7 +68,7 @@ def test_the_picture_of_the_rooms_is_true() -> None:
 
 #: Code that checks the kind of a study instead of asking its source.
 KIND = re.compile(
-    r"study\.(applications|imports|sampling|program|gather)\b|isinstance\((\w+\.)*source,"
+    r"study\.(applications|imports|sampling|program|gather)\b|(isinstance|getattr|hasattr)\((\w+\.)*source,"
     r"|import .*\b(Swept|Sampled|Imported|Traced|Gathered|Program)Source"
 )
 

@@ -74,9 +74,7 @@ def check_data(path: Path, configuration: Configuration, block: dict[str, Any], 
         return
     study = configuration.study(block["study"])
     collectives = {collective for collective, _ in lacking}
-    files = [
-        entry["path"] for entry in getattr(study.source, "files", ()) if entry.get("collective") in collectives
-    ]  # fmt: skip
+    files = [entry["path"] for entry in study.imported_files if entry.get("collective") in collectives]
     where = (
         f"; it reads {' and '.join(dict.fromkeys(files))} (set STUDY_REFERENCE_DATA, or ./study fetch)" if files else ""
     )

@@ -12,7 +12,7 @@ from collstudy.base.files import read_csv, write_atomically
 from collstudy.cli.commands import add
 from collstudy.project.studies import Project
 from collstudy.sources.program import sweeps_of, worth_measuring
-from collstudy.study.config import Application, Study
+from collstudy.study.description import Application
 from collstudy.study.machines import Machine
 from collstudy.study.names import check_name
 
@@ -131,16 +131,16 @@ def new(arguments: argparse.Namespace) -> None:
 
 def cells_of(project: Project, name: str, application: str | None, budget: float | None) -> str:
     """Return the YAML for a study of a traced application's cells. Raises StudyError if its account is missing or nothing can be gained."""
-    study = project.study(name)
-    described = {entry.name: entry for entry in getattr(study.source, "applications", ())}
+    source = project.source(name)
+    described = {entry.name: entry for entry in source.applications}
     if not described:
         raise StudyError(f"study {name} traces no applications")
     if application is not None and application not in described:
         raise StudyError(f"study {name} has no application {application!r}" + allowed(described))
-    replay = getattr(study.source, "replay", None)
-    timed = [machine for machine in replay.machines if "fat_tree" not in machine.simulation] if replay else []
+    machines = source.replay.machines if source.replay else ()
+    timed = [machine for machine in machines if "fat_tree" not in machine.simulation]
     if timed:
-        return _cells_of_replays(project, study, timed[0], described, application, budget)
+        return _cells_of_replays(project, name, timed[0], described, application, budget)
     if application is None and len(described) > 1:
         raise StudyError(f"study {name} has several applications: choose one with --application" + allowed(described))
     label = described[application or next(iter(described))].label
@@ -148,7 +148,7 @@ def cells_of(project: Project, name: str, application: str | None, budget: float
     rows = [row for row in read_csv(path) if row["application"] == label]
     if not rows:
         raise StudyError(f"{label} was not analysed yet; ./study run {name} does it (each rank needs its own core)")
-    return _study_of_cells(project, label, name, path, rows, study.machine, budget)
+    return _study_of_cells(project, label, name, path, rows, source.study.machine, budget)
 
 
 def _study_of_cells(
@@ -182,17 +182,17 @@ def _study_of_cells(
 
 
 def _cells_of_replays(
-    project: Project, study: Study, machine: Machine, described: dict[str, Application], application: str | None,
+    project: Project, study: str, machine: Machine, described: dict[str, Application], application: str | None,
     budget: float | None,
 ) -> str:  # fmt: skip
     """Return the YAML for a study of the cells of replays: those of one application, or of all together."""
     labels = [entry.label for entry in described.values() if application in (None, entry.name)]
-    path = project.folder(study.name) / "tables" / "gain-cells.csv"
+    path = project.folder(study) / "tables" / "gain-cells.csv"
     rows = [row for row in read_csv(path) if row["application"] in labels]
     if not rows:
-        raise StudyError(f"{path}: no replays of {' or '.join(labels)}; ./study run {study.name} makes them")
+        raise StudyError(f"{path}: no replays of {' or '.join(labels)}; ./study run {study} makes them")
     return _study_of_cells(
-        project, labels[0] if len(labels) == 1 else f"study {study.name}", study.name, path, rows, machine, budget
+        project, labels[0] if len(labels) == 1 else f"study {study}", study, path, rows, machine, budget
     )
 
 

@@ -20,7 +20,7 @@ from collstudy.store.store import Store
 from collstudy.study.catalogue import Catalogue
 from collstudy.study.cells import Versions
 from collstudy.study.config import Configuration
-from collstudy.study.description import Policy, Study
+from collstudy.study.description import Application, Policy, ReplayPlan, Study
 from collstudy.study.machines import Machine
 from collstudy.study.work import Work
 
@@ -107,6 +107,9 @@ class Source(ABC):
     known_after_trace = False
     #: The study whose decisions a part of the work uses; that part is known once they exist. Empty if there is none.
     decided_by = ""
+    #: The traced applications, and the plan of the replays of their traces.
+    applications: tuple[Application, ...] = ()
+    replay: ReplayPlan | None = None
     #: Whether runs of a program, instead of cells, judge the tuning files.
     judged_by_runs = False
     #: The displayed words for the states of cells.

@@ -42,7 +42,8 @@ class TracedSource(Source):
         super().__init__(study, context)
         assert isinstance(study.source, Traced)
         self.traced = study.source
-        self.decided_by = self.traced.replay.decisions if self.traced.replay else ""
+        self.applications, self.replay = study.source.applications, study.source.replay
+        self.decided_by = self.replay.decisions if self.replay else ""
 
     @functools.cached_property
     def found(self) -> tuple[list[Trace | Replay], list[dict[str, str]]]:
@@ -60,11 +61,11 @@ class TracedSource(Source):
 
     def needs(self) -> set[str]:
         """Return the required parts: applications, the MPI library that starts them, and the simulator for replays."""
-        return {"compiler", "applications", self.study.machine.mpi, *(["simulator"] if self.traced.replay else [])}
+        return {"compiler", "applications", self.study.machine.mpi, *(["simulator"] if self.replay else [])}
 
     def remarks(self) -> list[str]:
         """Return a line if there are no decisions to replay yet."""
-        plan = self.traced.replay
+        plan = self.replay
         if not plan or not self.decided_by or decided(plan, self.context):
             return []
         return [
@@ -80,11 +81,11 @@ class TracedSource(Source):
 
     def programs(self) -> set[str]:
         """Return this project's applications, the trace library, and, for replays, their program and platform."""
-        return {"apps", "trace", *(["replay", "fattree"] if self.traced.replay else [])}
+        return {"apps", "trace", *(["replay", "fattree"] if self.replay else [])}
 
     def describe(self) -> dict[str, Any]:
         """Return the part of study.json about applications: folders of traces and replays, and settings of replays."""
-        plan, (found, left_out) = self.traced.replay, self.found
+        plan, (found, left_out) = self.replay, self.found
         traces = [job for job in found if isinstance(job, Trace)]
         replay: dict[str, Any] | None = None
         if plan:
@@ -113,9 +114,9 @@ class TracedSource(Source):
     def files(self) -> dict[str, bytes]:
         """Also return study.json without replays of decisions: a change of these replays does not run the rule that plans them again."""
         found = super().files()
-        if not self.traced.replay or not self.decided_by:
+        if not self.replay or not self.decided_by:
             return found
-        plain = replace(self.study, source=replace(self.traced, replay=replace(self.traced.replay, decisions="")))
+        plain = replace(self.study, source=replace(self.traced, replay=replace(self.replay, decisions="")))
         return found | {"undecided.json": TracedSource(plain, self.context).study_json()}
 
     def rows(self) -> Rows:

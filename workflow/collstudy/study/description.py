@@ -150,3 +150,8 @@ class Study:
     def sweeps(self) -> tuple[Sweep, ...]:
         """Return the sweeps of the study; empty if its source has none."""
         return self.source.sweeps if isinstance(self.source, Swept) else ()
+
+    @property
+    def imported_files(self) -> tuple[dict[str, Any], ...]:
+        """Return the entries of the imported files; empty if the study imports nothing."""
+        return self.source.files if isinstance(self.source, Imported) else ()
