@@ -416,6 +416,22 @@ def test_a_part_does_not_say_again_what_its_chapter_begins_with(tmp_path):
     assert "See @fig-x-gained." in shown
 
 
+def test_the_table_of_the_answer_has_the_caption_that_the_analysis_wrote(tmp_path):
+    columns = "collective,mapping,cells,default_best_pct,slower,default_geometric_mean_pct,default_p90_pct,best_single"
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "tables" / "answer.csv").write_text(
+        f"{columns},best_single_geometric_mean_pct\nbcast,core,9,50,,2,3,chain,1\n"
+    )
+    (tmp_path / "tables" / "index.csv").write_text(
+        "id,section,file,caption\nanswer,answer,tables/answer.csv,How often\n"
+    )
+    code = f"""source("R/report.R")
+    study <- read_shown(list(results = "{tmp_path.parent}", build = "."), "{tmp_path.name}")
+    show_study_answer(study)"""
+    shown = must(finish(["Rscript", "-e", code], cwd=ROOT / "report")).stdout
+    assert "\nHow often\n" in shown
+
+
 def test_broken_study_file_is_named_not_fatal(made, tmp_path):
     results = tmp_path / "results"
     shutil.copytree(made["results"] / "measured-one", results / "measured-one")

@@ -120,16 +120,15 @@ show_study_answer <- function(study) {
   found <- prose(without_title(study, text_of(study, "answer")))
   if (length(found) == 1) paragraph(found)
   if (length(found) > 1) emit(paste0("- ", found, collapse = "\n"))
-  if (NROW(study$answer) == 0) return(invisible(NULL))
-  table <- study$answer[c(
+  row <- study$answer
+  table <- if (nrow(row) > 0) read_table(file.path(study$folder, row$file))
+  if (NROW(table) == 0) return(invisible(NULL))
+  table <- table[c(
     "collective", "mapping", "cells", "default_best_pct", "slower", "default_geometric_mean_pct", "default_p90_pct",
     "best_single", "best_single_geometric_mean_pct"
   )]
   table$collective <- vapply(as.character(table$collective), collective_title, "")
-  emit_table(label_of("tbl", study, "answer"), table, caption_of(study, paste(
-    "How often the library's default is the fastest algorithm or tied with it, and its regret: slow-down against the fastest",
-    "algorithm of the cell. Best single algorithm: of those measured in most cells, the one with the smallest regret."
-  )))
+  emit_table(label_of("tbl", study, "answer"), table, caption_of(study, row$caption))
 }
 
 #' Sentences without the study's title at their beginning, for places that already show the title; `begin` changes their

@@ -70,7 +70,7 @@ read_shown <- function(report, name) {
     simulated = isTRUE(about$simulated), cells = read_table(file.path(folder, "cells.csv")),
     figures = read_index(folder, "figures/index.csv", figure_columns), tables = tables[!answer, ],
     tuning = read_index(folder, "tuning/index.csv", figure_columns),
-    answer = if ("answer" %in% tables$id) read_table(file.path(folder, tables$file[tables$id %in% "answer"])),
+    answer = tables[tables$id %in% "answer", ],
     sentences = rbind(
       read_index(folder, "sentences.csv", sentence_columns), read_index(folder, "tuning/sentences.csv", sentence_columns)
     )

@@ -68,8 +68,8 @@ summarise_single <- function(results, collective, winners) {
 tables_of_answer <- function(results) {
   list(listed("answer", NULL, summarise_answer(results), paste(
     "How often the library's default is the fastest algorithm or tied with it, and its regret over all cells (ties",
-    "included).", slowdown_note, "Best single: of the algorithms measured in most cells, the one with the smallest",
-    "regret."
+    "included): slow-down against the fastest algorithm of the cell. Best single algorithm: of those measured in most",
+    "cells, the one with the smallest regret."
   )), listed("answer", "collectives", summarise_by_collective(results), paste(
     "Regret of the default by collective, in cells of more than two processes. Slower: the share of the cells in which",
     "the default is more than 5 % slower than the best measured algorithm.", slowdown_note
