@@ -13,6 +13,7 @@ from collstudy.base.files import to_csv
 from collstudy.sources import edges
 from collstudy.sources.source import Context
 from collstudy.sources.swept import SweptSource
+from collstudy.study import names
 from collstudy.study.cells import expand
 from collstudy.study.exchanges import EXCHANGES, messages, steps_of
 from collstudy.study.patterns import PATTERNS
@@ -156,6 +157,11 @@ def test_the_analysis_finds_the_same_messages_in_a_step(tmp_path: Path) -> None:
         if step.partner != "call"
     }  # fmt: skip
     assert found == expected and len(found) > 100
+
+
+@pytest.mark.parametrize("kind", ["POINT_TO_POINT", "APPLICATIONS", "ROOTED"])
+def test_the_analysis_knows_the_same_kinds_of_collectives(kind: str) -> None:
+    assert tuple(rscript("-e", f"cat(collanalysis:::{kind.lower()})").split()) == getattr(names, kind)
 
 
 def test_exports_are_up_to_date_and_the_examples_of_their_manual_pages_run(tmp_path: Path) -> None:

@@ -1,9 +1,8 @@
 # Labels of collectives and of the status of cells.
 
 shown_titles <- c(
-  collanalysis::collective_titles(), latency = "Point-to-point latency",
-  bandwidth = "Point-to-point bandwidth", bw = "Point-to-point bandwidth", multi_lat = "Ping-pong in pairs",
-  pairs = "Ping-pong of every pair", svd = "SVD"
+  collanalysis::collective_titles(), latency = "Point-to-point latency", bw = "Point-to-point bandwidth",
+  multi_lat = "Ping-pong in pairs", pairs = "Ping-pong of every pair", svd = "SVD"
 )
 
 collective_title <- function(name) {

@@ -1,6 +1,7 @@
 # Point-to-point ladders: the cost of a message between two cores, by the outermost level that separates them.
 
-point_to_point <- c("latency", "bw", "bandwidth", "multi_lat", "pairs")
+# As POINT_TO_POINT in collstudy/study/names.py
+point_to_point <- c("latency", "bw", "multi_lat", "pairs")
 
 #' The level that each mapping of a ladder measures; NA for other mappings
 #' @noRd

@@ -36,7 +36,7 @@ pairs_note <- function(results) {
 }
 
 ladder_collective <- function(results) {
-  intersect(c("latency", "multi_lat", "pairs", "bw", "bandwidth"), names(results$study$collectives))[1]
+  intersect(c("latency", "multi_lat", "pairs", "bw"), names(results$study$collectives))[1]
 }
 
 summarise_contention <- function(levels) {
@@ -249,7 +249,7 @@ describe_ladder <- function(results) {
 #' One point-to-point test in sentences: the bandwidths of a bandwidth test, else the ladder
 #' @noRd
 describe_ladder_of <- function(results, collective) {
-  if (!collective %in% c("bw", "bandwidth")) return(describe_ladder(results))
+  if (collective != "bw") return(describe_ladder(results))
   rows <- filter(read_ladder(results), !is.na(.data$bandwidth_mb_s))
   if (nrow(rows) == 0) return("There is no bandwidth measurement.")
   best <- rows |>

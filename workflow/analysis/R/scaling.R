@@ -1,5 +1,6 @@
 # Strong scaling of applications: time to solution against the number of processes, and a model of that time.
 
+# As APPLICATIONS in collstudy/study/names.py
 applications <- "svd"
 
 #' The runs of a study's applications

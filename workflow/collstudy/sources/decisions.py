@@ -9,6 +9,7 @@ from typing import Any
 from collstudy.base.files import read_csv
 from collstudy.base.paths import ROOT
 from collstudy.store.measurements import whole
+from collstudy.study.names import REDUCTIONS
 
 #: Names of the decision tables that differ from those of the catalogue.
 OF_TABLE = {("bcast", "binary"): "binary_tree", ("bcast", "split_binary"): "split_binary_tree"}
@@ -33,7 +34,7 @@ def decisions(collective: str) -> list[dict[str, Any]]:
     ranks and bytes both exceed those of the call applies; None means no limit. A chain always has fan-out 1 there.
     """
     # Benchmarks of reductions use a sum, which is a commutative operation.
-    table = collective + ("_commuting" if collective in ("reduce", "allreduce", "reduce_scatter") else "")
+    table = collective + ("_commuting" if collective in REDUCTIONS else "")
     rows = read_csv(ROOT / "workflow" / "native" / "coll" / "algorithms" / "ompi_decisions.csv")
     return [
         {

@@ -32,7 +32,7 @@ from collstudy.study.cells import Cell, machine_identity
 from collstudy.study.description import Policy, Study, Tuned
 from collstudy.study.document import Place
 from collstudy.study.machines import Machine
-from collstudy.study.names import IMPORTED_ONLY
+from collstudy.study.names import IMPORTED_ONLY, REDUCTIONS, ROOTED
 from collstudy.study.sweeps import Sweep, can_share_start, read_sweeps
 from collstudy.study.traces import RUN_IDENTITY, TRACE_IDENTITY, Run, Trace, nodes_of
 from collstudy.study.work import Work
@@ -46,10 +46,6 @@ SEGMENTED, SEGMENTS = ("pipeline", "chain", "binary_tree", "split_binary_tree"),
 FOR_TWO = "two_proc"
 #: Algorithms of the collectives library to try, each with the level of which it needs several units.
 TOPOLOGY_AWARE = {"node": "node", "node_group_chain": "node", "group": "group", "node_group": "group"}
-#: Rooted collectives: the arrival of ranks depends on when the previous call released them, and therefore on the algorithm.
-ROOTED = ("bcast", "reduce", "gather", "scatter")
-#: Collectives whose algorithms may depend on whether the operation commutes.
-REDUCTIONS = ("reduce", "allreduce", "reduce_scatter")
 #: Numbers of timed and untimed calls of each size.
 CALLS = {"iterations": 200, "warmup": 20}
 #: If arrivals are spread, timed calls of each size need to last only this long (us) in total; FEWEST_CALLS is the minimum number.

@@ -18,6 +18,10 @@ UNSIZED = ("barrier",)
 NON_BLOCKING = ("ibcast", "iallreduce", "ireduce_scatter")
 #: Benchmarks between two ranks; only this project's suite has `pairs`, which measures every pair of ranks in turn.
 POINT_TO_POINT = ("latency", "bw", "multi_lat", "pairs")
+#: Collectives with a root: when a call releases each rank depends on the algorithm.
+ROOTED = ("bcast", "reduce", "gather", "scatter")
+#: Collectives whose algorithms may depend on whether the operation commutes.
+REDUCTIONS = ("reduce", "allreduce", "reduce_scatter")
 #: Programs of `workflow/native/apps/` whose time to solution is measured for each number of processes and problem size.
 APPLICATIONS = ("svd",)
 

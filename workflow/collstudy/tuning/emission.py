@@ -14,6 +14,7 @@ from collstudy.launch import mpich
 from collstudy.launch.rulesfile import rules_arguments
 from collstudy.launch.toolchain import collectives_library, preloaded
 from collstudy.study.catalogue import Catalogue
+from collstudy.study.names import REDUCTIONS
 from collstudy.study.openmpi_numbers import NUMBERS
 from collstudy.tuning import nccl, trees
 from collstudy.tuning.mpirun_tuned import CYCLES
@@ -298,7 +299,7 @@ def _on_order(study: dict[str, Any], placement: Placement) -> list[str]:
     """Return a warning if a file may change the results of reductions; MPICH's file and Intel MPI check the operation."""
     changed = [
         name
-        for name in ("reduce", "allreduce", "reduce_scatter")
+        for name in REDUCTIONS
         if any(rule.algorithm != "default" for rules in placement.tables.get(name, {}).values() for rule in rules)
     ]
     if not changed or study["provenance"]["mpi"] in ("mpich", "impi"):

@@ -14,6 +14,7 @@ from collstudy.base.lazy import lazy
 from collstudy.sources.importing.findings import Finding, difference_between, named, percent
 from collstudy.sources.importing.outliers import between, neighbours, usual
 from collstudy.sources.importing.series import Series, Table
+from collstudy.study.names import ROOTED
 
 np = lazy("numpy")
 
@@ -32,7 +33,6 @@ MEANING = {
 ONE_MESSAGE = {
     "default", "linear", "linear_nb", "chain", "pipeline", "binary", "binary_tree", "binomial", "knomial", "in_order_binary",
 }  # fmt: skip
-ROOTED = ("bcast", "reduce", "scatter", "gather")
 TWO_RANKS, TWO_AGREE, LEAST_SIZES = 0.35, 0.15, 5
 #: From this size on, times grow with the size.
 GROWING = 1024
