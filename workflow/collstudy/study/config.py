@@ -32,7 +32,8 @@ from collstudy.study.description import (
 from collstudy.study.document import Place, read_document, read_yaml, shown
 from collstudy.study.machines import Machine, read_machine
 from collstudy.study.names import APPLICATIONS, POINT_TO_POINT, check_name
-from collstudy.study.sweeps import Sweep, check_repeated, component_of, read_sweeps, swept
+from collstudy.study.repeated import check_repeated
+from collstudy.study.sweeps import Sweep, component_of, read_sweeps, swept
 
 #: A program is tuned only if ideal (zero-cost) collectives would save at least this percentage of its run time.
 WORTH_PCT = 1
