@@ -11,7 +11,8 @@ from collstudy.base.errors import StudyError
 from collstudy.tuning import emission, trees
 from collstudy.tuning.readers.dispatch import read
 from collstudy.tuning.rules import Placement, Rule, selected
-from test_tuning import STUDY, decisions, placements
+from test_tuning import decisions, placements
+from test_tuning_emitted import STUDY
 from test_tuning_files import CATALOGUE, converted, explained, faults, known, written
 
 #: Subtrees of MPICH itself that these files call.

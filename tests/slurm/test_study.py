@@ -22,7 +22,7 @@ from collstudy.tuning import emission
 from conftest import ROOT, compiled, csv_rows
 from slurm_study import MACHINE, MEASURED, SlurmStudy, cluster, hosts_only, tiny, two  # noqa: F401
 from test_program import WRONG
-from test_tuning import emitted, pasted
+from test_tuning_emitted import emitted, pasted
 
 
 def test_only_what_changed(two, cluster) -> None:
