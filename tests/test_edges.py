@@ -164,6 +164,11 @@ def test_the_analysis_knows_the_same_kinds_of_collectives(kind: str) -> None:
     assert tuple(rscript("-e", f"cat(collanalysis:::{kind.lower()})").split()) == getattr(names, kind)
 
 
+def test_the_analysis_has_the_same_labels_of_mpi_libraries() -> None:
+    said = rscript("-e", 'l <- collanalysis::mpi_labels(); cat(paste0(names(l), "=", l), sep = "\\n")').splitlines()
+    assert names.LIBRARIES.items() <= dict(line.split("=") for line in said).items()
+
+
 def test_exports_are_up_to_date_and_the_examples_of_their_manual_pages_run(tmp_path: Path) -> None:
     package = tmp_path / "analysis"
     shutil.copytree(ROOT / "workflow" / "analysis", package)

@@ -48,16 +48,6 @@ way_words <- function(name, segments, bytes) {
   )
 }
 
-#' Labels of MPI libraries
-#'
-#' @return Character vector, named by the names of the libraries in studies.
-#' @examples
-#' mpi_labels()[["mpich"]]
-#' @export
-mpi_labels <- function() {
-  c(openmpi = "Open MPI", mpich = "MPICH", impi = "Intel MPI", "smpi-openmpi" = "Open MPI, simulated")
-}
-
 mpi_label <- function(mpi) factor(coalesce(unname(mpi_labels()[mpi]), mpi), unique(c(unname(mpi_labels()), mpi)))
 
 #' Gain from pipelining: the best pipelined variant against the best single call

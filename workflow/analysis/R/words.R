@@ -101,10 +101,18 @@ count_range <- function(values, singular, plural = paste0(singular, "s")) {
   paste(format_count(values[1]), "to", format_count(values[2]), plural)
 }
 
+#' Labels of MPI libraries, as LIBRARIES in collstudy/study/names.py
+#'
+#' @return Character vector, named by the names of the libraries in studies.
+#' @examples
+#' mpi_labels()[["mpich"]]
+#' @export
+mpi_labels <- function() {
+  c(openmpi = "Open MPI", mpich = "MPICH", impi = "Intel MPI", "smpi-openmpi" = "Open MPI, simulated")
+}
+
 # Labels of the names in machine and suite files.
-product_names <- c(
-  openmpi = "Open MPI", mpich = "MPICH", impi = "Intel MPI", osu = "OSU Micro-Benchmarks", "smpi-openmpi" = "SMPI"
-)
+product_names <- c("smpi-openmpi" = "SMPI", osu = "OSU Micro-Benchmarks", mpi_labels())
 product_notes <- c(collbench = "the embedded benchmark", "smpi-openmpi" = "algorithms selected as Open MPI does")
 
 #' Name and version of a benchmark suite, an MPI library or a simulator
