@@ -19,7 +19,7 @@ from collstudy.launch.ran import launcher_of
 from collstudy.launch.toolchain import identify, mpi_environment, versions
 from collstudy.project import trial
 from collstudy.project.studies import Project
-from collstudy.sources.program import sweeps_of, worth_measuring
+from collstudy.sources.account import sweeps_of, worth_measuring
 from collstudy.study.machines import Machine
 from conftest import ROOT, Checkout, compiled, csv_rows, finish, must, write_mpi4py
 

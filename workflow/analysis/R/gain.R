@@ -76,7 +76,7 @@ read_decided <- function(study) {
     arrange(.data$from_bytes)
 }
 
-# As ROOTED in collstudy/study/names.py; cells of these have ranks that arrive together (collstudy/sources/program.py).
+# As ROOTED in collstudy/study/names.py; cells of these have ranks that arrive together (collstudy/sources/account.py).
 rooted <- c("bcast", "reduce", "gather", "scatter")
 
 #' Add the time of each operation (`took_us`) and the time that is predicted with the decisions (`predicted_us`)

@@ -11,7 +11,7 @@ from collstudy.base.errors import StudyError, allowed
 from collstudy.base.files import read_csv, write_atomically
 from collstudy.cli.commands import add
 from collstudy.project.studies import Project
-from collstudy.sources.program import sweeps_of, worth_measuring
+from collstudy.sources.account import sweeps_of, worth_measuring
 from collstudy.study.description import Application
 from collstudy.study.machines import Machine
 from collstudy.study.names import check_name

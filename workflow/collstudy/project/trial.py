@@ -8,7 +8,7 @@ from typing import Any
 from collstudy.base.files import read_csv, to_csv, write_atomically
 from collstudy.launch import ran
 from collstudy.project.tuner import Tuner
-from collstudy.sources.program import LITTLE_PCT, gains_of
+from collstudy.sources.account import LITTLE_PCT, gains_of
 from collstudy.sources.trial import TrialSource, variables
 from collstudy.sources.verifying import WITHDRAWN_COLUMNS, ratio_of_pairs, verdict_of
 from collstudy.study.names import REDUCTIONS

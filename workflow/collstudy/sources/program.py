@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import itertools
 import json
-import math
 import re
 import shlex
 from collections.abc import Iterable
@@ -23,33 +22,19 @@ from collstudy.base.files import read_csv, to_csv, write_if_changed
 from collstudy.launch import tracefile
 from collstudy.launch.ran import Launcher, launcher_of, programs_in, with_benchmarks_launcher
 from collstudy.launch.toolchain import chosen, installed
+from collstudy.sources.account import CALLS, sweeps_of, typical, worth_measuring
 from collstudy.sources.sampled import SampledSource, grid
 from collstudy.sources.source import MEASUREMENT_COLUMNS, Context, Rows
 from collstudy.sources.verifying import ratio_of_pairs
 from collstudy.store.records import Record
-from collstudy.study.catalogue import Catalogue
 from collstudy.study.cells import Cell, machine_identity
 from collstudy.study.description import Policy, Study, Tuned
 from collstudy.study.document import Place
-from collstudy.study.machines import Machine
-from collstudy.study.names import IMPORTED_ONLY, REDUCTIONS, ROOTED
+from collstudy.study.names import REDUCTIONS
 from collstudy.study.sweeps import Sweep, can_share_start, read_sweeps
 from collstudy.study.traces import RUN_IDENTITY, TRACE_IDENTITY, Run, Trace, nodes_of
 from collstudy.study.work import Work
 
-#: Collectives with less than this percentage of the total possible gain are omitted, as are classes of sizes that together have less
-#: than this percentage of their collective's gain.
-LITTLE_PCT = 1
-#: Algorithms that forward messages in segments (useful for more than two ranks only), and the segment sizes (bytes) to try.
-SEGMENTED, SEGMENTS = ("pipeline", "chain", "binary_tree", "split_binary_tree"), (8192, 65536)
-#: Algorithm that exists for two ranks only.
-FOR_TWO = "two_proc"
-#: Algorithms of the collectives library to try, each with the level of which it needs several units.
-TOPOLOGY_AWARE = {"node": "node", "node_group_chain": "node", "group": "group", "node_group": "group"}
-#: Numbers of timed and untimed calls of each size.
-CALLS = {"iterations": 200, "warmup": 20}
-#: If arrivals are spread, timed calls of each size need to last only this long (us) in total; FEWEST_CALLS is the minimum number.
-ARRIVING_US, FEWEST_CALLS = 5000, 20
 #: Options of launchers that set a parameter or variable, or name a file of parameters; and what changes how the library communicates.
 FILES = ("--tune", "-tune", "--am", "-am")
 SETTING = ("--mca", "-mca", "--gmca", "-gmca", "-x", "-genv", "-env")
@@ -290,115 +275,3 @@ def statuses(study: Study, works: Iterable[Work], context: Context) -> list[dict
 def seconds(record: Record, column: str = "latency_us") -> list[float]:
     """Return the times (s) of a run's launches, in their order."""
     return [launch["samples"][0][column] / 1e6 for launch in record.launches]
-
-
-def gains_of(rows: Iterable[dict[str, str]]) -> dict[str, float]:
-    """Return the largest possible gain (percent of the run time) of each collective of an account, in descending order."""
-    gains: dict[str, float] = {}
-    for row in rows:
-        gains[row["operation"]] = gains.get(row["operation"], 0) + float(row["gain_pct"])
-    return dict(sorted(gains.items(), key=lambda item: -item[1]))
-
-
-def worth_measuring(
-    rows: Iterable[dict[str, str]], catalogue: Catalogue, mpi: str = "openmpi"
-) -> list[tuple[str, float, list[str], list[dict[str, str]]]]:
-    """Return the collectives of an account that have algorithms to choose from and are worth measuring, by descending gain: each with
-    its gain (percent of the run time), the algorithms of *mpi* that a tuning file can select, and its rows.
-    """
-    by_collective: dict[str, list[dict[str, str]]] = {}
-    for row in rows:
-        by_collective.setdefault(row["operation"], []).append(row)
-    gains = gains_of(itertools.chain(*by_collective.values()))
-    found = []
-    for collective in gains:
-        entries = catalogue.algorithms.get(collective, {})
-        algorithms = ["default", *(key for key, entry in entries.items() if _can_be_chosen(key, entry, mpi))]
-        mine = [row for row in by_collective[collective] if collective == "barrier" or int(row["size_bytes"]) > 0]
-        if (
-            len(algorithms) > 1
-            and mine
-            and collective not in IMPORTED_ONLY
-            and gains[collective] >= LITTLE_PCT / 100 * sum(gains.values())
-        ):
-            found.append((collective, gains[collective], algorithms, _most_of(mine)))
-    return found
-
-
-def _most_of(rows: list[dict[str, str]]) -> list[dict[str, str]]:
-    """Return the rows without those of the smallest gain that together have less than LITTLE_PCT of the total."""
-    left = sum(float(row["gain_pct"]) for row in rows) * LITTLE_PCT / 100
-    kept = sorted(rows, key=lambda row: float(row["gain_pct"]))
-    while len(kept) > 1 and (left := left - float(kept[0]["gain_pct"])) > 0:
-        del kept[0]
-    return kept
-
-
-def _can_be_chosen(name: str, entry: dict[str, Any], mpi: str) -> bool:
-    """Return whether a tuning file can select an algorithm: it is no component; simulated ones exist in Open MPI or are by topology."""
-    simulated = mpi == "smpi-openmpi"
-    if simulated and "simulated" not in entry:
-        return name in TOPOLOGY_AWARE
-    return "component" not in entry.get("openmpi" if simulated else mpi, {"component": ""})
-
-
-def _applies(name: str, ranks: int, machine: Machine | None) -> bool:
-    """Return whether an algorithm differs from others for ranks on the first cores of a simulated *machine* (None: a real one)."""
-    if name == FOR_TWO:
-        return ranks == 2
-    if not machine or name not in TOPOLOGY_AWARE:
-        return True
-    nodes = -(-ranks // machine.cores_per_node)
-    groups = math.prod(level.count for level in machine.levels if level.name == "group")
-    return nodes > (machine.nodes // groups if TOPOLOGY_AWARE[name] == "group" else 1)
-
-
-def spread_of(row: dict[str, str], simulated: bool) -> float | None:
-    """Return the time (us) over which a program's ranks would arrive at a collective if they left the one before together, for a class
-    of sizes. None for rooted collectives, and on a real machine if that is less than the transfer takes, as windows take longer.
-
-    Arrivals are drawn uniformly from that time, so the spread of P ranks is (P - 1) / (P + 1) of it in the mean. It is rounded to a
-    power of two, because it differs with every trace.
-    """
-    if row["operation"] in ROOTED:
-        return None
-    ranks, spread, transfer = int(row["ranks"]), float(row["spread_us"]), float(row["transfer_us"])
-    least = 0 if simulated else transfer
-    return 2.0 ** round(math.log2(spread * (ranks + 1) / (ranks - 1))) if spread > least else None
-
-
-def sweeps_of(
-    collective: str, algorithms: list[str], rows: Iterable[dict[str, str]], machine: Machine | None = None
-) -> list[dict[str, Any]]:
-    """Return the sweeps of one collective, as in a study's YAML: for each rank count and spread of the program's arrivals, the typical
-    sizes of the classes; long messages also in segments. *machine*: that of a simulation.
-    """
-    # A size of several classes has the spread of the one with most to gain.
-    spreads = {
-        (int(row["ranks"]), typical(row)): spread_of(row, machine is not None) or 0
-        for row in sorted(rows, key=lambda row: float(row["gain_pct"]))
-    }
-    grouped: dict[tuple[int, float], list[int]] = {}
-    for (ranks, size), spread in sorted(spreads.items()):
-        grouped.setdefault((ranks, spread), []).append(size)
-    found = []
-    for (ranks, spread), sizes in sorted(grouped.items()):
-        names = [name for name in algorithms if _applies(name, ranks, machine)]
-        entry = {"collective": collective, "algorithms": names, "mappings": ["core"], "processes": [ranks], **CALLS}
-        if spread:
-            calls = max(FEWEST_CALLS, min(CALLS["iterations"], round(ARRIVING_US / spread)))
-            entry |= {"spread_us": spread, "iterations": calls}
-        if collective == "barrier":
-            found.append(entry)
-            continue
-        found.append({**entry, "sizes": sizes})
-        for segment in SEGMENTS if ranks > 2 else ():
-            variants = [{"name": name, "segment_bytes": segment} for name in names if name in SEGMENTED]
-            long = [size for size in sizes if size >= 2 * segment]
-            found += [{**entry, "algorithms": variants, "sizes": long}] if variants and long else []
-    return found
-
-
-def typical(row: dict[str, str]) -> int:
-    """Return the message size (bytes) that represents a class: half of the transfer time is spent on sizes up to it."""
-    return round(float(row["typical_bytes"]))
