@@ -10,7 +10,6 @@ import glob
 import hashlib
 import json
 import re
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -29,6 +28,7 @@ from collstudy.sources.importing.files import (
     missing_files,
     resolve,
 )
+from collstudy.sources.importing.launches import cell_of, number_launches
 from collstudy.sources.importing.series import Values
 from collstudy.sources.importing.strict import Problems, Refused, read_text
 from collstudy.sources.importing.words import collective_in
@@ -38,9 +38,6 @@ from collstudy.study.names import POINT_TO_POINT, SIZED
 from collstudy.study.openmpi_numbers import algorithm_of
 
 np = lazy("numpy")
-
-#: Minimum number of equal cells, and of different times among them, for rows to be those of the same launch.
-COPIED, DIFFERENT = 8, 6
 
 
 def used_of(
@@ -139,7 +136,7 @@ def _read(study: Study, catalogue: Catalogue, cache: Path | None) -> tuple[list[
     if not rows:
         given = "; ".join(f"{count} {text}" for text, count in problems.counted().items()) or "the files have none"
         raise StudyError(f"config/studies/{study.name}.yaml: import: none of {read} rows can be used: {given}")
-    distinct, duplicates = _number_launches(rows)
+    distinct, duplicates = number_launches(rows)
     _check_statistics(distinct, study)
     left_out = _leave_out(distinct, study)
     used = [row for row in distinct if "left_out" not in row]
@@ -264,7 +261,7 @@ def _summarised(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Combine rows of single calls to one row per cell, size and launch: median, quartiles and number of calls."""
     grouped: dict[tuple, list[dict[str, Any]]] = {}
     for row in rows:
-        grouped.setdefault((*_key(row), row["launch"]), []).append(row)
+        grouped.setdefault((*cell_of(row), row["launch"]), []).append(row)
     found = []
     for mine in grouped.values():
         low, middle, high = np.percentile([row["latency_us"] for row in mine], [25, 50, 75])
@@ -337,73 +334,3 @@ def _leave_out(rows: list[dict[str, Any]], study: Study) -> list[dict[str, Any]]
             raise StudyError(f"config/studies/{study.name}.yaml: analysis.leave_out: no row has {what}")
         given.append({**entry, "rows": count})
     return given
-
-
-def _duplicates(rows: list[dict[str, Any]]) -> set[int]:
-    """Return the numbers of the rows that repeat others exactly.
-
-    Single launches of a cell may have equal times. Rows are therefore compared by *block*, rows in which each cell occurs once: the
-    k-th occurrence of each cell in a file. A block's rows are duplicates if all cells that it shares with an earlier block have
-    equal values, at least COPIED cells with DIFFERENT times. Blocks are the rows of an algorithm and mapping, then those of a number
-    of processes, as a launch sweeps them.
-    """
-    # A missing field counts as None.
-    given = sorted({name for row in rows for name in row} - {"file", "line", "path"})
-    content = [tuple(map(row.get, given)) for row in rows]
-    series = [(row["path"], row["collective"], row["algorithm"], row.get("parameters"), row["mapping"]) for row in rows]
-    launches = [(*name, row["nodes"], row["processes"]) for name, row in zip(series, rows, strict=True)]
-    twice = _repeated(rows, content, series, set())
-    return twice | _repeated(rows, content, launches, twice)
-
-
-def _repeated(rows: list[dict[str, Any]], content: list[tuple], names: list[tuple], without: set[int]) -> set[int]:
-    """Return the numbers of the rows, other than *without*, in blocks that repeat an earlier one; the rows of a block have the same
-    name, which begins with their file.
-    """
-    occurrences: Counter = Counter()
-    blocks: dict[tuple, dict[tuple, int]] = {}
-    for index, row in enumerate(rows):
-        if index in without:
-            continue
-        cell = (*_key(row), row["launch"])
-        occurrences[row["path"], cell] += 1
-        blocks.setdefault((*names[index], occurrences[row["path"], cell]), {})[cell] = index
-    having: dict[tuple, list[tuple]] = {}
-    twice: set[int] = set()
-    for name, block in blocks.items():
-        if len(block) < COPIED:
-            continue
-        for earlier in dict.fromkeys(of for index in block.values() for of in having.get(content[index], ())):
-            common = [(index, blocks[earlier][cell]) for cell, index in block.items() if cell in blocks[earlier]]
-            enough = len(common) >= COPIED and len({rows[index]["latency_us"] for index, _ in common}) >= DIFFERENT
-            if enough and all(content[one] == content[two] for one, two in common):
-                twice.update(one for one, _ in common)
-                break
-        for index in block.values():
-            having.setdefault(content[index], []).append(name)
-    return twice
-
-
-def _key(row: dict[str, Any]) -> tuple:
-    get = row.get
-    return (
-        row["collective"], row["algorithm"], get("parameters"), row["mapping"], row["nodes"], row["processes"],
-        row["size_bytes"], get("from_rank"), get("to_rank"),
-    )  # fmt: skip
-
-
-def _number_launches(rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], int]:
-    """Drop exact duplicates and number the remaining launches of each cell and size from 1, in the order of the sources."""
-    twice = _duplicates(rows)
-    count: Counter = Counter()
-    distinct = []
-    shared = any("source" in row for row in rows)
-    for index, row in enumerate(rows):
-        if index in twice:
-            continue
-        if row["launch"] is None or shared:
-            key = _key(row)
-            count[key] += 1
-            row["launch"] = count[key]
-        distinct.append(row)
-    return distinct, len(rows) - len(distinct)
