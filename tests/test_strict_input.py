@@ -163,6 +163,13 @@ def second_sweep(config: Path, **other: Any) -> None:
     path.write_text(yaml.safe_dump(study))
 
 
+def test_of_a_mistake_in_two_sweeps_the_first_is_reported(config: Path) -> None:
+    second_sweep(config, sizes=[2048])
+    path = config / "studies" / "tiny.yaml"
+    path.write_text(path.read_text().replace("algorithms:", "algoritms:"))
+    assert "unknown key 'algoritms' in sweeps.0" in refusal(config)
+
+
 def edit_first_sweep(config: Path, **other: Any) -> None:
     """Change values of the first sweep."""
     path = config / "studies" / "tiny.yaml"

@@ -231,7 +231,11 @@ def _relevance(error: jsonschema.ValidationError) -> tuple:
     """Return the key by which the error to report is selected: the largest, and of a value with alternatives the smallest."""
     other = error.parent is not None and error.validator in ("type", "const", "enum") and not error.relative_path
     # A misspelt key is both an unknown and a missing one: the first says more.
-    return other, jsonschema.exceptions.by_relevance(strong=frozenset(("additionalProperties", "propertyNames")))(error)
+    depth, _, *rest = jsonschema.exceptions.by_relevance(strong=frozenset(("additionalProperties", "propertyNames")))(
+        error
+    )
+    # Not by its path: the last of the entries of a list that have the same mistake would be reported.
+    return other, depth, *rest
 
 
 def _is_integer(_: Any, value: Any) -> bool:
