@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import shutil
 from pathlib import Path
 
 import pytest
 from collstudy.base.errors import StudyError
 from collstudy.launch import openmpi
-from collstudy.launch.openmpi import AS_NODE
+from collstudy.launch.openmpi import AS_NODE, UNBOUND
 from collstudy.study.cells import Cell
 from collstudy.study.patterns import PATTERNS
 from collstudy.study.selection import Default, Switch
@@ -140,3 +141,15 @@ def test_the_launch_agent_of_a_checkout_whose_path_has_blanks(tmp_path: Path) ->
     command = [linked, "nodeb", f"PREFIX={root};export PREFIX;", f"{root}/program", "started"]
     done = finish(command)
     assert done.stdout == f"{root}: started on nodeb\n", done.stderr
+
+
+def test_emulated_nodes_without_root() -> None:
+    """Only root may set a host's name: each daemon becomes root of a namespace, and Open MPI would refuse to run as root."""
+    mpi = openmpi.library()
+    user = ["unshare", "--user", "--map-user=1000", "--map-group=1000"]
+    if not openmpi.emulates_nodes(mpi) or finish([*user, AS_NODE, "node", "true"]).returncode:
+        pytest.skip("namespaces are not permitted, or no Open MPI 5")
+    environment = {name: value for name, value in os.environ.items() if "ALLOW_RUN_AS_ROOT" not in name}
+    arguments = ["--prtemca", "plm_ssh_agent", AS_NODE, "--host", "nodea:1,nodeb:1", "--map-by", "slot", *UNBOUND]
+    done = finish([*user, mpi.mpirun, "-n", "2", *arguments, "hostname"], env=environment, timeout=60)
+    assert sorted(done.stdout.split()) == ["nodea", "nodeb"], done.stderr

@@ -4,7 +4,11 @@
 host=$1
 shift
 own=
-[ "$(id -u)" = 0 ] || own='--user --map-root-user'
+if [ "$(id -u)" != 0 ]; then
+  own='--user --map-root-user'
+  # Open MPI's daemon is root of this namespace only.
+  export PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1
+fi
 # The library passes names of files in this checkout without quoting blanks.
 root=$(readlink -f -- "$0")
 root=${root%/workflow/scripts/*}
