@@ -212,10 +212,28 @@ def test_a_run_goes_on_when_its_output_is_cut(checkout: Checkout) -> None:
     assert len(rows(checkout)) == 4 * 11
 
 
-def test_a_wrong_argument_of_snakemake_is_one_line(checkout: Checkout) -> None:
-    done = checkout.collstudy("run", "--", "--nosuch")
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        ("--nosuch", "unrecognized arguments: --nosuch"),
+        ("--cores x", "Error parsing number of cores (--cores, -c): must be integer or 'all'."),
+        ("--set-threads x", "Invalid threads definition: entries have to be"),
+        ("--config x", "Invalid config definition: Config entries have to be defined as name=value pairs."),
+        ("--configfile nosuch.yaml", "[Errno 2] No such file or directory: 'nosuch.yaml'"),
+        ("--profile nosuch", "profile directory given (nosuch), but no profile.yaml (or config.yaml) found."),
+    ],
+)
+def test_a_wrong_argument_of_snakemake_is_one_line(words: str, said: str, checkout: Checkout) -> None:
+    done = checkout.collstudy("run", "--", *words.split())
     assert done.returncode == 2
-    assert done.stderr == "error: arguments after -- (snakemake): unrecognized arguments: --nosuch\n"
+    assert done.stderr.startswith(f"error: arguments after -- (snakemake): {said}") and done.stderr.count("\n") == 1
+
+
+def test_a_target_that_no_rule_makes_is_one_line(checkout: Checkout) -> None:
+    done = checkout.collstudy("run", "--", "results/tiny/nosuch.csv")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == "error: No rule to produce results/tiny/nosuch.csv", done.stderr
+    assert "Exception" not in done.stderr
 
 
 RUN = (sys.executable, "-m", "collstudy", "run", "--")

@@ -86,7 +86,7 @@ try:
         config.setdefault(key, value)
 except StudyError as error:
     refuse(error)
-RESULTS = Path(config["results"] if "results" in config else "results")
+RESULTS = Path(config.get("results") or "results")
 # Environment modules that jobs load if a profile enables them.
 MODULES = split_names(config.get("modules", []))
 # The image in which analysis and report run with --sdm apptainer: this project's (Containerfile, apptainer.def). R and Python are those

@@ -152,6 +152,9 @@ class LogHandler(LogHandlerBase):
             return ""
         if text.startswith("Error: Directory cannot be locked"):
             return "error: another run has just started in this folder; ./study status --watch shows its progress"
+        if text.startswith("MissingRuleException:"):
+            # It adds what only an author of rules could do.
+            return "error: " + " ".join(text.splitlines()[1:]).partition(" (if you use input functions")[0]
         if text.startswith("WorkflowError:"):
             lines = [line.strip() for line in text.splitlines()[1:] if not line.strip().startswith(ITS_OWN)]
             return "error: " + " ".join(lines) if lines else ""

@@ -9,6 +9,7 @@ import argparse
 import contextlib
 import io
 import os
+import re
 import signal
 import sys
 import threading
@@ -133,13 +134,23 @@ def _note_nothing_to_do(project: Project, names: str, left_out: list[str]) -> No
 
 def _parsed(parse_args: Callable[[list[str]], tuple[Any, Any]], words: list[str]) -> tuple[Any, Any]:
     """Return Snakemake's parser and options without its message about the profile in use; its errors are shown."""
+    from snakemake.cli import parse_config
+    from snakemake.exceptions import CliException, WorkflowError
+
     printed = io.StringIO()
     try:
         with contextlib.redirect_stderr(printed):
-            return parse_args(words)
+            parser, options = parse_args(words)
+        # What Snakemake reads later.
+        parse_config(options.config)
+        for path in options.configfile or []:
+            path.read_bytes()
+        return parser, options
+    except (CliException, WorkflowError, ValueError, OSError) as error:
+        raise StudyError(f"arguments after -- (snakemake): {error}") from None
     except SystemExit as end:
         # Its usage is a hundred lines before the error.
-        _, _, error = printed.getvalue().rpartition("error: ")
+        error = re.split("[Ee]rror: ", printed.getvalue())[-1]
         if end.code and error:
             raise StudyError(f"arguments after -- (snakemake): {error.strip()}") from None
         raise
