@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from pathlib import Path
 
+import pytest
 from conftest import ROOT, TINY, Checkout, finish, must
 from made_runs import study
 
@@ -128,6 +130,18 @@ def test_a_home_folder_that_cannot_be_written_is_not_needed(checkout: Checkout) 
         checkout.folder, "run", "tiny", "--", "--dry-run", environment={"HOME": "/dev/null", "XDG_CACHE_HOME": ""}
     )
     assert "tiny: 0 of 4 cells are stored" in must(done).stderr
+
+
+def test_neither_home_nor_user_need_be_known(checkout: Checkout) -> None:
+    """As in a service and in a container with a user without a name: Open MPI wants the folder, Snakemake the name."""
+    environment = {key: value for key, value in os.environ.items() if key not in ("HOME", "USER", "LOGNAME")}
+    done = must(finish([checkout.folder / "study", "info"], env=environment))
+    assert "\nmpirun_version=Open MPI" in done.stdout, done.stdout
+    nameless = ["unshare", "--user", "--map-user=4321"]
+    if finish([*nameless, "true"]).returncode:
+        pytest.skip("namespaces are not permitted")
+    done = must(finish([*nameless, checkout.folder / "study", "run", "tiny", "--", "--dry-run"], env=environment))
+    assert "tiny: 0 of 4 cells are stored" in done.stderr
 
 
 def test_settings_of_ones_own_do_not_replace_the_named_studies(checkout: Checkout) -> None:
