@@ -376,6 +376,22 @@ def test_interrupted_and_started_again(checkout: Checkout, interrupt: Callable[[
     assert kept.items() <= after.items() and len(after) == 24
 
 
+INTERRUPTED_R = """
+setHook(packageEvent("collanalysis", "attach"), function(...) {
+  assign("read_results", function(folder) { tools::pskill(Sys.getpid(), tools::SIGINT); Sys.sleep(60) }, globalenv())
+})
+"""
+
+
+def test_an_interrupted_analysis_prints_nothing(tmp_path: Path) -> None:
+    """R would print "Execution halted", which the rules show as the reason of a failure."""
+    (tmp_path / "profile.R").write_text(INTERRUPTED_R)
+    command = ["Rscript", ROOT / "workflow" / "scripts" / "analyse.R", "study", tmp_path]
+    environment = {**os.environ, "R_PROFILE_USER": str(tmp_path / "profile.R")}
+    done = finish(command, env=environment, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+    assert (done.returncode, done.stdout + done.stderr) == (130, "")
+
+
 def test_a_forced_algorithm_that_another_component_ran_is_marked(checkout: Checkout) -> None:
     """The system's environment excludes coll/tuned: the forced algorithm does not run, and the cell reports it."""
     study = local_study("collective: barrier, algorithms: [linear], iterations: 20, warmup: 2")

@@ -25,4 +25,8 @@ if (!arguments[1] %in% names(stages) || length(arguments) != 1 + length(formals(
   )
   quit(status = 2)
 }
-invisible(do.call(stages[[arguments[1]]], as.list(arguments[-1])))
+tryCatch(
+  invisible(do.call(stages[[arguments[1]]], as.list(arguments[-1]))),
+  # R would print "Execution halted".
+  interrupt = function(condition) quit(status = 130)
+)
