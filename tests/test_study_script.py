@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,15 @@ def test_a_results_folder_that_cannot_be_written_is_one_message(checkout: Checko
     taken.write_text("")
     done = checkout.collstudy("--results", str(taken), "check", "orfeo-epyc-ladder")
     assert done.returncode == 2 and done.stderr == f"error: {taken}/imports: Not a directory\n"
+
+
+def test_a_file_that_the_disk_refuses_is_one_message(checkout: Checkout) -> None:
+    """Like a full disk, with the limit of a file's size as the example."""
+    words = [sys.executable, "-m", "collstudy", "--results", "results", "check", "orfeo-epyc-ladder"]
+    environment = {**os.environ, "PYTHONPATH": str(checkout.folder / "workflow")}
+    done = finish(["prlimit", "--fsize=1000", *words], cwd=checkout.folder, env=environment)
+    assert done.returncode == 2
+    assert done.stderr == "error: results/imports/orfeo-epyc-ladder.json: File too large\n"
 
 
 def test_info_prints_one_key_a_line(checkout: Checkout) -> None:

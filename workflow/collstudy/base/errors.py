@@ -1,6 +1,13 @@
 """The exception for problems that the user can correct."""
 
 import difflib
+import errno
+
+#: What is wrong with a disk or with permissions, not with this project.
+UNWRITABLE = (
+    errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ESTALE, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR,
+    errno.EISDIR, errno.EEXIST,
+)  # fmt: skip
 
 
 class StudyError(Exception):

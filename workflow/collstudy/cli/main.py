@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import errno
 import os
 import sys
 from pathlib import Path
 
-from collstudy.base.errors import StudyError
+from collstudy.base.errors import UNWRITABLE, StudyError
 from collstudy.cli import applications, draft, imports, measuring, running, sharing, studies, system, tuning
 
 #: The modules with the groups of commands.
 GROUPS = (studies, draft, running, measuring, tuning, applications, sharing, imports, system)
-
-#: What is wrong with a disk or with permissions, not with this project.
-UNWRITABLE = (
-    errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EISDIR, errno.EEXIST,
-)  # fmt: skip
 
 
 def parser() -> argparse.ArgumentParser:

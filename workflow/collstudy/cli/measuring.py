@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import errno
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
-from collstudy.base.errors import StudyError
+from collstudy.base.errors import UNWRITABLE, StudyError
 from collstudy.base.files import write_atomically
 from collstudy.cli.commands import add
 from collstudy.launch.runner import run_block
@@ -52,7 +51,7 @@ def measure(arguments: argparse.Namespace) -> int:
     try:
         run_block(read_block(arguments.block), arguments.results, arguments.log)
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES):
+        if error.errno not in UNWRITABLE:
             raise
         print(
             f"error: {arguments.block.stem}: {error.strerror}: {error.filename or arguments.results}\n"
