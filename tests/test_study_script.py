@@ -104,6 +104,8 @@ def test_without_a_command_it_says_what_is_next(checkout: Checkout, tmp_path: Pa
     failed.unlink()
     checkout.write("config/studies/tiny.yaml", TINY.replace("[2, 4]", "[2, 4, 6]"))
     assert "tiny: 2 of 6 cells are not simulated" in study(checkout.folder).stdout
+    checkout.write("config/studies/tiny.yaml", TINY.replace("iterations: 3", "iterations: 4"))
+    assert "tiny: 4 of 4 cells are not simulated (new, changed or interrupted)" in study(checkout.folder).stdout
     checkout.write("config/studies/tiny.yaml", TINY.replace("linear", "linaer"))
     done = study(checkout.folder)
     assert done.returncode == 2 and done.stderr.startswith("error: ") and "linaer" in done.stderr
@@ -120,12 +122,20 @@ def test_completion(checkout: Checkout) -> None:
     def complete(*words: str) -> list[str]:
         script = f"""source <("{checkout.folder}/study" completion bash); cd "{checkout.folder}"
         COMP_WORDS=(./study {" ".join(f"'{word}'" for word in words)}); COMP_CWORD={len(words)}; _study; echo "${{COMPREPLY[@]}}" """
-        return must(finish(["bash", "-c", script])).stdout.split()
+        done = must(finish(["bash", "-c", script]))
+        assert done.stderr == ""
+        return done.stdout.split()
 
     assert complete("cal") == ["calibrate"]
     assert complete("run", "ti") == ["tiny"]
     assert complete("calibrate", "thin") == ["thin-fat-tree", "thin"]
     assert complete("test", "sl") == ["slurm"]
+    assert complete("bench", "pi") == ["pipeline"]
+    assert complete("status", "--w") == ["--watch"]
+    assert complete("setup", "--t") == ["--tests"]
+    # The program's checkout may be gone.
+    (checkout.folder / "config" / "studies").rename(checkout.folder / "gone")
+    assert complete("run", "ti") == []
     assert study(ROOT, "completion", "fish").returncode == 2
 
 

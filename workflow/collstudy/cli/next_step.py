@@ -63,7 +63,7 @@ def _describe_missing(state: StudyState) -> str:
         why = f"why: results/{name}/cells.csv, logs/measure/"
         return f"{name}: {state.failed} of {total} {state.noun} failed ({why}); the next run retries them"
     failed = f", of which {state.failed} failed" if state.failed else ""
-    if lacking == total:
+    if lacking == total and not (state.source.folder / "measurements.csv").exists():
         return f"{name}: nothing is {done} yet ({total} {state.noun})"
     return f"{name}: {lacking} of {total} {state.noun} are not {done}{failed} (new, changed or interrupted)"
 
