@@ -284,7 +284,7 @@ def test_a_path_that_cannot_work_is_refused_before_anything_is_done(tmp_path: Pa
     (folder / "envs").mkdir(parents=True)
     shutil.copy2(ROOT / "study", folder / "study")
     shutil.copy2(ROOT / "envs" / "setup.sh", folder / "envs" / "setup.sh")
-    for command in (["run"], ["setup"], ["status"]):
+    for command in ([], ["run"], ["setup"], ["status"]):
         done = study(folder, *command)
         assert done.returncode == 2 and not (folder / ".study").exists()
         assert "error: the path of this checkout has characters" in done.stderr and done.stderr.count("\n") == 1, (
