@@ -322,12 +322,12 @@ def test_jobs_load_the_modules_of_a_profile(checkout: Checkout, tmp_path: Path) 
     profile = (checkout.folder / "profiles" / "default" / "profile.yaml").read_text()
     checkout.write("profiles/site/profile.yaml", profile + "software-deployment-method: env-modules\n")
     checkout.write("config/config.yaml", "studies: [tiny]\nresults: results\nmodules: [gcc/13.2.0, openmpi/5.0.5]\n")
+    words = ("--workflow-profile", "profiles/site", "--", "results/tiny/measurements.csv")
+    done = checkout.snakemake(*words, environment={"BASH_ENV": ""})
+    assert done.returncode == 2 and "a job's shell (bash -c) has no command `module`" in done.stderr, done.stderr
     # As Lmod and Environment Modules define the command in every shell.
     (tmp_path / "init").write_text(f'module() {{ echo "$@" >> {said}; }}\n')
-    must(checkout.snakemake(
-        "--workflow-profile", "profiles/site", "--", "results/tiny/measurements.csv",
-        environment={"BASH_ENV": str(tmp_path / "init")},
-    ))  # fmt: skip
+    must(checkout.snakemake(*words, environment={"BASH_ENV": str(tmp_path / "init")}))
     assert said.read_text().splitlines()[:2] == ["purge", "load gcc/13.2.0 openmpi/5.0.5"]
 
 

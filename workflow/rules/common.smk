@@ -14,6 +14,7 @@ from snakemake.settings.types import DeploymentMethod
 BASE = Path(workflow.current_basedir.get_path_or_uri(secret_free=False)).parents[1]
 sys.path.insert(0, str(BASE / "workflow"))
 
+from collstudy.base.commands import ask
 from collstudy.base.digests import digest_of
 from collstudy.base.errors import StudyError
 from collstudy.base.files import read_csv
@@ -89,6 +90,16 @@ except StudyError as error:
 RESULTS = Path(config.get("results") or "results")
 # Environment modules that jobs load if a profile enables them.
 MODULES = split_names(config.get("modules", []))
+if (
+    MODULES
+    and DeploymentMethod.ENV_MODULES in workflow.deployment_settings.deployment_method
+    and ask(["bash", "-c", "command -v module"]).returncode
+):
+    # The job would print `module: command not found` and measure with what it finds.
+    refuse(
+        f"modules are to be loaded ({', '.join(MODULES)}), but a job's shell (bash -c) has no command `module`: set BASH_ENV to "
+        "the bash initialization file of Lmod or Environment Modules (such as $LMOD_PKG/init/bash or $MODULESHOME/init/bash)"
+    )
 # The image in which analysis and report run with --sdm apptainer: this project's (Containerfile, apptainer.def). R and Python are those
 # of the image, the code is that of this checkout.
 IMAGE = config.get("image")
