@@ -118,6 +118,30 @@ def test_status_again_and_again(checkout: Checkout) -> None:
     assert done.returncode == 0 and "tiny: 4 of 4 cells done, 0 failed" in done.stdout
 
 
+@pytest.mark.parametrize(
+    "file, parts",
+    [
+        ("workflow/native/coll/core/own.h", "c lint"),
+        ("workflow/analysis/R/fit.R", "lint r report"),
+        ("tests/test_report.py", "lint report"),
+        ("tests/test_coll_layers.py", "c lint"),
+        # tests/test_docs.py is in this part.
+        ("docs/files.md", "lint python"),
+    ],
+)
+def test_the_parts_that_test_a_change(file: str, parts: str, tmp_path: Path) -> None:
+    (tmp_path / "tests").mkdir()
+    for path in (ROOT / "tests").glob("test_*.py"):
+        (tmp_path / "tests" / path.name).touch()
+    shutil.copy(ROOT / "tests" / "run", tmp_path / "tests" / "run")
+    for words in ("init -q", "add .", "-c user.name=a -c user.email=b commit -qm c"):
+        must(finish(["git", *words.split()], cwd=tmp_path))
+    changed = tmp_path / file
+    changed.parent.mkdir(parents=True, exist_ok=True)
+    changed.write_text("changed")
+    assert must(finish([tmp_path / "tests" / "run", "which"])).stdout == f"./study test {parts}\n"
+
+
 def test_completion(checkout: Checkout) -> None:
     def complete(*words: str) -> list[str]:
         script = f"""source <("{checkout.folder}/study" completion bash); cd "{checkout.folder}"
