@@ -236,6 +236,28 @@ def test_a_target_that_no_rule_makes_is_one_line(checkout: Checkout) -> None:
     assert "Exception" not in done.stderr
 
 
+def test_files_that_cannot_be_written_are_one_line(checkout: Checkout) -> None:
+    """Without root, also if the tests run as root."""
+    user = ["unshare", "--user", "--map-user=4321", "--map-group=4321"]
+    if finish([*user, "true"]).returncode:
+        pytest.skip("namespaces are not permitted")
+    environment = {**os.environ, "PYTHONPATH": str(checkout.folder / "workflow"), "USER": "somebody"}
+
+    def said() -> str:
+        command = [*user, sys.executable, "-m", "collstudy", "run", "--studies", "tiny", "--", MEASURED]
+        done = finish(command, cwd=checkout.folder, env=environment)
+        assert done.returncode != 0
+        return "".join(line + "\n" for line in done.stderr.splitlines() if not line.startswith("tiny: "))
+
+    must(checkout.snakemake("--", MEASURED))
+    next((checkout.folder / "results" / "cells").rglob("*.json")).unlink()
+    (checkout.folder / "logs" / "plan").chmod(0o555)
+    assert said() == "error: Permission denied: 'logs/plan/tiny.log'\n"
+    (checkout.folder / "logs" / "plan").chmod(0o755)
+    (checkout.folder / MEASURED).chmod(0o444)
+    assert said() == f"error: write-protected: {MEASURED}\n"
+
+
 RUN = (sys.executable, "-m", "collstudy", "run", "--")
 
 

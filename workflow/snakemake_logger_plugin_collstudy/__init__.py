@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from collstudy.base.clock import clock
+from collstudy.base.errors import UNWRITABLE
 from collstudy.base.progress import tell
 from collstudy.plan.blocks import read_block
 from collstudy.study.work import verb
@@ -155,6 +156,13 @@ class LogHandler(LogHandlerBase):
         if text.startswith("MissingRuleException:"):
             # It adds what only an author of rules could do.
             return "error: " + " ".join(text.splitlines()[1:]).partition(" (if you use input functions")[0]
+        if text.startswith("ProtectedOutputException"):
+            files = text.partition("affected files:")[2].splitlines()
+            return "error: write-protected: " + ", ".join(filter(None, map(str.strip, files)))
+        # The end of a traceback through Snakemake.
+        denied = re.search(r"\n\w*Error: \[Errno (\d+)\] (.*)\s*\Z", text)
+        if denied and int(denied[1]) in UNWRITABLE:
+            return f"error: {denied[2]}"
         if text.startswith("WorkflowError:"):
             lines = [line.strip() for line in text.splitlines()[1:] if not line.strip().startswith(ITS_OWN)]
             return "error: " + " ".join(lines) if lines else ""
