@@ -48,11 +48,11 @@ def prepared(cell: Cell, folder: Path, *arguments: str) -> tuple[list[str | Path
 
 
 def test_the_memory_is_in_mb(starter: Starter, tmp_path: Path) -> None:
-    """The program fills 300 MB, far more than loading SimGrid takes."""
+    """The program fills 1500 MB (1430 MiB). Loading SimGrid takes 25 to 65 MB, of which the kernel may have reclaimed a part."""
     source = tmp_path / "fill.c"
     source.write_text(
         "#include <mpi.h>\n#include <stdlib.h>\n#include <string.h>\nint main(int argc, char **argv) {\n"
-        "MPI_Init(&argc, &argv);\nchar *filled = malloc(300000000);\nmemset(filled, 1, 300000000);\n"
+        "MPI_Init(&argc, &argv);\nchar *filled = malloc(1500000000);\nmemset(filled, 1, 1500000000);\n"
         "int end = filled[MPI_Wtime() > 1e9];\nMPI_Finalize();\nreturn end - 1;\n}\n"
     )
     must(finish(["smpicc", source, "-o", tmp_path / "fill"]))
@@ -63,7 +63,10 @@ def test_the_memory_is_in_mb(starter: Starter, tmp_path: Path) -> None:
     command = [*command[:program], tmp_path / "fill"]
     alone = execute(command, 60, io.StringIO(), environment, tmp_path)
     shared = execute(command, 60, io.StringIO(), environment, tmp_path, starter.start)
-    assert shared.peak_memory_mb == pytest.approx(alone.peak_memory_mb, rel=0.035)
+    assert all(1500 <= run.peak_memory_mb < 1600 for run in (alone, shared)), (
+        alone.peak_memory_mb,
+        shared.peak_memory_mb,
+    )
 
 
 @pytest.mark.parametrize(
