@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from collstudy.project import made
 from collstudy.project.status import run_summary
-from conftest import IMPORTED, TINY, Checkout
-from made_runs import MEASURED, run
+from conftest import IMPORTED, TINY, Checkout, local_study
+from made_runs import MEASURED, measured, run
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -280,6 +280,15 @@ def test_the_run_summary_counts_from_the_store(checkout: Checkout) -> None:
     assert run_summary([project.source("tiny")], succeeded=False)[0] == "tiny: 4 simulated"
     next((checkout.folder / "results" / "cells").rglob("*.json")).unlink()
     assert run_summary([project.source("tiny")], succeeded=False)[0] == "tiny: 3 simulated, 1 missing"
+
+
+def test_cells_that_lack_launches_are_incomplete_in_the_run_summary(checkout: Checkout) -> None:
+    """As after an interruption; each cell of a block is launched once before any is launched again."""
+    text = local_study("collective: barrier, algorithms: [default, linear], iterations: 20, warmup: 2")
+    measured(checkout, "mine", text)
+    assert run_summary([checkout.project.source("mine")], succeeded=False)[0] == "mine: 2 measured"
+    checkout.write("config/studies/mine.yaml", text.replace("{min: 1, max: 1}", "{min: 2, max: 2}"))
+    assert run_summary([checkout.project.source("mine")], succeeded=False)[0] == "mine: 2 incomplete"
 
 
 def test_the_run_summary_of_imported_data(checkout: Checkout) -> None:

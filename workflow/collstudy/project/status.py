@@ -21,7 +21,7 @@ from collstudy.base.commands import ask
 from collstudy.base.errors import StudyError
 from collstudy.base.files import read_csv
 from collstudy.base.progress import tell
-from collstudy.plan.blocks import Block, left, read_block, read_pending, still_lacking
+from collstudy.plan.blocks import Block, lacking, left, read_block, read_pending, still_lacking
 from collstudy.project.studies import StudyState
 from collstudy.sources import source_of
 from collstudy.sources.source import Source
@@ -253,9 +253,11 @@ def run_summary(sources: Iterable[Source], succeeded: bool) -> list[str]:
         late = source.known_after_trace or source.decided_by
         anew = source_of(source.study, source.context) if late else source
         work = anew.work()
+        found = source.context.store.summaries(work)
+        rest = {task.work.digest for task in lacking(work, found, anew.policy_of)}
         status = [
-            verb([item], "ed") if have.status == "measured" else have.status
-            for item, (have, _) in zip(work, source.context.store.summaries(work), strict=True)
+            have.status if have.status != "measured" else "incomplete" if item.digest in rest else verb([item], "ed")
+            for item, (have, _) in zip(work, found, strict=True)
         ]
         # Imported data is not in the store.
         count = Counter(status if work else [row["status"] for row in read_csv(source.folder / "cells.csv")])
@@ -264,7 +266,7 @@ def run_summary(sources: Iterable[Source], succeeded: bool) -> list[str]:
         # A study that gathers others has no cells of its own.
         lines.append(f"{source.study.name}: {text or ('collected' if collected else 'not collected')}")
         failed += count["failed"] + len(source.unverified())
-        missing += count["missing"] if work else not collected
+        missing += count["missing"] + count["incomplete"] if work else not collected
     if succeeded:
         return lines
     if failed and not missing:

@@ -114,7 +114,7 @@ class Source(ABC):
     judged_by_runs = False
     #: The displayed words for the states of cells.
     words: ClassVar[dict[str, str]] = {
-        word: word for word in ("measured", "simulated", "unproved", "failed", "missing")
+        word: word for word in ("measured", "simulated", "unproved", "failed", "incomplete", "missing")
     }
 
     def __init__(self, study: Study, context: Context):
