@@ -47,7 +47,9 @@ read_sampled <- function(study, rounds = study$sampling$rounds,
   rows <- rows[!is.na(at), ]
   at <- at[!is.na(at)]
   launched <- bind_cols(points[at, cell_keys], rows[c("launch", "latency_us", "min_latency_us", "max_latency_us")])
-  medians <- select(summarise_launches(launched), all_of(cell_keys), "launches", "latency_us", "low_us", "high_us")
+  medians <- select(
+    summarise_launches(launched), all_of(cell_keys), "launches", "latency_us", "low_us", "high_us", "series_error"
+  )
   points <- left_join(points, medians, by = cell_keys) |>
     mutate(usable = is.na(.data$selected) | !is.na(.data$latency_us))
   launches <- summarise_cost(bind_cols(

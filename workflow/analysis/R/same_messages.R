@@ -8,7 +8,8 @@
 #' @param rows Tibble named by [name_rows()] or [name_variants()].
 #' @return `rows`, in which all algorithms of a cell with the same messages have one row for each launch of any of them
 #'   (of several authors' data, the nth launch of an author);
-#'   twice_sd: standard deviation of the logarithms of the latencies of one launch (NA where it has only one).
+#'   twice: the logarithm of the default over that mean, scaled to the standard deviation of the logarithm of one
+#'   latency (NA where a launch has only one).
 #' @noRd
 pool_same_messages <- function(rows) {
   if (all(is.na(rows$runs))) return(rows)
@@ -20,11 +21,11 @@ pool_same_messages <- function(rows) {
   launch <- vctrs::vec_group_id(part[launch_keys])
   logs <- rowsum(log(part$latency_us), launch)
   n <- tabulate(launch, nrow(logs))
-  squares <- rowsum((log(part$latency_us) - (as.vector(logs) / n)[launch])^2, launch)
+  default <- match(seq_along(n), launch[part$algorithm == "default"])
+  default <- log(part$latency_us[part$algorithm == "default"])[default]
   part <- part[!duplicated(launch), setdiff(names(part), names)]
   part$latency_us <- exp(as.vector(logs) / n)
-  part$launch <- rank_within(part$messages, seq_along(part$messages))
-  part$twice_sd <- ifelse(n > 1, sqrt(as.vector(squares) / (n - 1)), NA)
+  part$twice <- ifelse(n > 1, (default - as.vector(logs) / n) / sqrt(1 - 1 / n), NA)
   bind_rows(rows[!shared, ], inner_join(part, named, by = "messages", relationship = "many-to-many"))
 }
 
@@ -37,9 +38,11 @@ launch_keys <- c("messages", "source", "own_launch", "round")
 with_messages <- function(rows) {
   ran <- ifelse(is.na(rows$runs), paste(rows$algorithm_name, rows$parameters), paste0(rows$runs, " "))
   cell <- c("machine", "mpi", "collective", "mapping", "nodes", "processes", "size_bytes")
-  rows$messages <- vctrs::vec_group_id(mutate(rows[cell], ran = ran))
+  rows$ran <- ran
+  rows$messages <- vctrs::vec_group_id(rows[c(cell, "ran")])
   of_author <- rank_within(vctrs::vec_group_id(rows[c("messages", "algorithm", "source")]), rows$launch)
-  mutate(rows, own_launch = ifelse(is.na(.data$source), .data$launch, of_author))
+  rows$own_launch <- ifelse(is.na(rows$source), rows$launch, of_author)
+  mutate(rows, launch = as.integer(vctrs::vec_group_id(rows[c("source", "own_launch")])))
 }
 
 #' Difference between the default and the algorithm that it runs, measured by name in the same launch

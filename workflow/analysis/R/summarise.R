@@ -10,23 +10,23 @@ cell_names <- c("algorithm_name", "parameters")
 #'
 #' @param measurements Tibble, one row per cell x message size x launch, named by [name_rows()].
 #' @return Tibble, one row per cell and size: collective, algorithm, mapping, processes, size_bytes, launches,
-#'   latency_us (median), low_us and high_us (interval of the median; equal to it with one launch), min_latency_us and
-#'   max_latency_us (medians over launches of the extremes over ranks); for measurements of several authors also source,
-#'   see [main_source()].
+#'   latency_us (median), low_us and high_us (interval of the median; equal to it with one launch), series_error
+#'   ([series_error()]), min_latency_us and max_latency_us (medians over launches of the extremes over ranks); for
+#'   measurements of several authors also source, see [main_source()].
 #' @noRd
 summarise_launches <- function(measurements) {
   id <- vctrs::vec_group_id(measurements[cell_keys])
   groups <- max(0L, attr(id, "n"))
   keys <- measurements[!duplicated(id), c(cell_keys, intersect(cell_names, names(measurements)))]
-  n <- tabulate(id, groups)
-  start <- cumsum(n) - n
-  k <- pmax(1, qbinom(0.025, n, 0.5))
-  sorted <- measurements$latency_us[order(id, measurements$latency_us)]
+  found <- median_interval(measurements$latency_us, id, groups)
   keys$source <- main_source(measurements[["source"]], id)
-  if ("twice_sd" %in% names(measurements)) keys$twice_sd <- group_median(measurements$twice_sd, id, groups)
+  if ("twice" %in% names(measurements)) {
+    keys$twice <- group_median(measurements$twice, id, groups)
+    keys$ran <- measurements$ran[!duplicated(id)]
+  }
   mutate(keys,
-    launches = n, latency_us = middle(sorted, start, n), low_us = sorted[start + k],
-    high_us = sorted[start + n + 1 - k],
+    launches = found$n, latency_us = found$median, low_us = found$low, high_us = found$high,
+    series_error = series_error(measurements, found$median[id]),
     min_latency_us = group_median(measurements$min_latency_us, id, groups),
     max_latency_us = group_median(measurements$max_latency_us, id, groups)
   )
@@ -35,6 +35,39 @@ summarise_launches <- function(measurements) {
 #' [summarise_launches()] for decisions and regret: algorithms that send the same messages have the same launches
 #' @noRd
 summarise_judged <- function(measurements) summarise_launches(pool_same_messages(measurements))
+
+#' The median of each group, its interval and the number of values
+#' @noRd
+median_interval <- function(values, id, groups) {
+  n <- tabulate(id, groups)
+  start <- cumsum(n) - n
+  k <- pmax(1, qbinom(0.025, n, 0.5))
+  sorted <- values[order(id, values)]
+  list(n = n, median = middle(sorted, start, n), low = sorted[start + k], high = sorted[start + n + 1 - k])
+}
+
+#' Standard error of a median, from its interval; NA with one value
+#'
+#' Of few values, the interval, their range, is no 95 % interval, and has fewer standard errors.
+#' @noRd
+median_error <- function(low, high, n) {
+  beyond <- stats::pbinom(pmax(1, qbinom(0.025, n, 0.5)) - 1, n, 0.5)
+  ifelse(n > 1, (high - low) / (-2 * stats::qnorm(beyond)), NA)
+}
+
+#' Relative standard error of the mean over the sizes of each cell: a launch may be slower at all sizes
+#'
+#' @param medians Median latency of the cell and size of each row of `measurements`.
+#' @return Vector, one value for each cell and size, equal for all sizes of a cell; NA with one launch.
+#' @noRd
+series_error <- function(measurements, medians) {
+  of_sizes <- vctrs::vec_group_id(measurements[cell_keys])
+  series <- vctrs::vec_group_id(measurements[setdiff(cell_keys, "size_bytes")])
+  launch <- vctrs::vec_group_id(tibble(series = as.integer(series), launch = measurements$launch))
+  effect <- as.vector(rowsum(log(measurements$latency_us / medians), launch)) / tabulate(launch)
+  found <- median_interval(effect, series[!duplicated(launch)], max(0L, attr(series, "n")))
+  median_error(found$low, found$high, found$n)[series[!duplicated(of_sizes)]]
+}
 
 #' The author of each group of rows (of several, the one with the most rows in total); NULL if all rows have one author
 #' @noRd

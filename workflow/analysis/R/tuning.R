@@ -33,13 +33,13 @@ tuning_counts <- function(medians, collective) {
 #' 3. Over the sizes of one process count, dynamic programming chooses the sequence of algorithms with the smallest
 #'    predicted regret, where each change of algorithm costs the tie width (`analysis.tie_pct`) and the default gets a
 #'    bonus of the same width.
-#' 4. A run of sizes keeps the default unless the mean gain of the run exceeds its noise (95 %, one-sided). The noise is
-#'    estimated from the launches or, with single launches, from the roughness of latency over neighbouring sizes or
-#'    process counts (the smoother of the two); with too few neighbours, the default is kept. A run of one or two sizes
-#'    must also show a gain at a neighbouring process count ([supported()]). A count without measurements needs several
-#'    sizes, and measured counts on both sides or one below it in the same range of the default ([reached()]).
-#'    Neighbours are counts at which the algorithm was measured. If a run is not significant, the next best algorithm is
-#'    tried ([pick_sure()]).
+#' 4. A run of sizes keeps the default unless the mean gain of the run exceeds its noise ([drop_unsure()],
+#'    [noise_of_mean()]). The noise is estimated from the launches or, with single launches, from the roughness of latency
+#'    over neighbouring sizes or process counts (the smoother of the two) and from algorithms that were measured twice;
+#'    with too few neighbours, the default is kept. A run of one or two sizes must also show a gain at a neighbouring
+#'    process count. A count without measurements needs several sizes, and measured counts on both sides or one below it
+#'    in the same range of the default ([reached()]). Neighbours are counts at which the algorithm was measured. If a run
+#'    is not significant, the next best algorithm is tried ([pick_sure()]).
 #' 5. The choice of the next lower process count is kept if it is predicted to cost less than a quarter of the tie width
 #'    more.
 #'
@@ -50,8 +50,9 @@ tuning_counts <- function(medians, collective) {
 #' @return Tibble, one row per mapping x count x size: collective, mapping, processes, size_bytes, from_bytes
 #'   ([first_faster()]), algorithm, reason, basis (measured: the choice and the default were, at that cell;
 #'   interpolated, extrapolated; NA without measurements of the default), expected_us, default_us (both at that cell, in
-#'   us), gain_pct (default over chosen), noise_pct (standard deviation of one latency), noise_from (launches,
-#'   neighbours, same messages, simulated, unknown).
+#'   us), gain_pct (default over chosen), noise_pct (standard deviation of one latency), series_noise_pct (that of the
+#'   mean over all sizes of a process count; 0: that of independent latencies), noise_from (launches, neighbours, same
+#'   messages, simulated, unknown).
 #' @noRd
 decide_tuning <- function(results, collective, counts = NULL, at = NULL) {
   medians <- results$judged$medians
@@ -67,7 +68,8 @@ no_decisions <- function() {
   tibble(
     collective = character(), mapping = character(), processes = numeric(), size_bytes = numeric(),
     from_bytes = numeric(), algorithm = character(), reason = character(), basis = character(), expected_us = numeric(),
-    default_us = numeric(), gain_pct = numeric(), noise_pct = numeric(), noise_from = character()
+    default_us = numeric(), gain_pct = numeric(), noise_pct = numeric(), series_noise_pct = numeric(),
+    noise_from = character()
   )
 }
 
@@ -116,7 +118,7 @@ decide_mapping <- function(grid, collective, mapping, at, study, predicted = NUL
     basis = if (known) ifelse(measured(choice) & measured(1L), "measured", otherwise) else NA_character_,
     expected_us = if (known) pick(choice) else NA_real_, default_us = if (known) pick(1L) else NA_real_,
     gain_pct = 100 * (.data$default_us / .data$expected_us - 1), noise_pct = 100 * decided$noise$sd,
-    noise_from = decided$noise$from
+    series_noise_pct = 100 * decided$noise$series, noise_from = decided$noise$from
   )
   arrange(found, .data$processes, .data$size_bytes)
 }
@@ -162,7 +164,7 @@ decide_cells <- function(grid, at, study, predicted = NULL) {
   near <- if (is.null(predicted)) map(at, function(p) neighbours(grid, p, default_bounds(study)))
   if (is.null(predicted)) predicted <- interpolate(grid, at, study)
   chosen <- if (is.null(why)) {
-    choose_algorithms(predicted$relative, grid, noise$sd, study$analysis$tie_pct / 100, near)
+    choose_algorithms(predicted$relative, grid, noise, study$analysis$tie_pct / 100, near)
   } else {
     shape <- c(length(at), length(grid$sizes))
     list(choice = array(1L, shape), reason = array(why, shape))

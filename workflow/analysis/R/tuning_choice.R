@@ -86,19 +86,31 @@ keep_previous <- function(picked, previous, excess, tie) {
 
 #' Set runs whose gain is not significant back to the default
 #'
+#' A gain is significant at its own process count, or together with those at the neighbouring counts. The level (5 %,
+#' one-sided) is divided by the number of algorithms, because the best of several seems to gain by chance more often.
 #' @param near List from [neighbours()]; NULL: neighbours are not compared.
 #' @param gain Array algorithm x measured count x size: log latency of the default minus that of the algorithm.
 #' @noRd
 drop_unsure <- function(picked, excess, noise, near, gain) {
   runs <- rle(picked)
   end <- cumsum(runs$lengths)
+  level <- qnorm(1 - 0.05 / (nrow(excess) - 1))
   for (i in which(runs$values > 1)) {
     at <- seq(end[i] - runs$lengths[i] + 1, end[i])
     own <- mean(excess[1, at] - excess[cbind(picked[at], at)])
     beside <- gain_beside(gain[picked[at[1]], , at, drop = FALSE], near)
-    sure <- own > 1.645 * noise * sqrt(2 / length(at)) && (
-      is.null(near) || (if (near$measured) supported(own, beside, noise, length(at)) else reached(beside, near))
-    )
+    clear <- function(gains) {
+      length(gains) > 0 && mean(gains) > level * noise_of_mean(noise, length(at)) * sqrt(2 / length(gains))
+    }
+    sure <- if (is.null(near)) {
+      clear(own)
+    } else if (near$measured) {
+      together <- own > 0 && clear(c(own, beside))
+      # A gain in a short run must be seen at a neighbouring count, too, so that a single outlier makes no rule.
+      if (length(at) > 2 || length(beside) == 0) clear(own) || together else clear(own) && max(beside) > 0 && together
+    } else {
+      own > 0 && (clear(own) || clear(beside)) && reached(beside, near)
+    }
     if (!sure) picked[at] <- 1L
   }
   picked
@@ -116,12 +128,13 @@ gain_beside <- function(gain, near) {
   rowMeans(ifelse(is.finite(gain), gain, NA), na.rm = TRUE)
 }
 
-#' TRUE if neighbouring process counts confirm the gain of a short run, so that a single outlier makes no rule
+#' Standard deviation of the mean of an algorithm's log latencies over some sizes of a process count
+#'
+#' More sizes make it smaller only down to the noise of whole series, because a launch or a job may be slower at all
+#' sizes.
+#' @param noise List from [tuning_noise()].
 #' @noRd
-supported <- function(own, beside, noise, sizes) {
-  if (sizes > 2 || length(beside) == 0) return(TRUE)
-  max(beside) > 0 && mean(c(own, beside)) > 1.645 * noise * sqrt(2 / (sizes * (1 + length(beside))))
-}
+noise_of_mean <- function(noise, sizes) max(noise$sd / sqrt(sizes), noise$series)
 
 #' TRUE if a count without measurements may be decided: between two measured counts, or above one in the same range of
 #' communicator sizes of the default's table, because the behaviour of the default beyond that range is not known.

@@ -12,14 +12,13 @@ tuning_grid <- function(rows) {
   at <- match(names, rows$algorithm)
   variants <- pmap(list(name = rows$algorithm_name[at], parameters = rows$parameters[at]), list)
   grid <- list(names = names, counts = counts, sizes = sizes, variants = variants)
-  # The interval ([summarise_launches()]) has fewer standard errors of few launches: their range is no 95 % interval.
-  launches <- as.numeric(rows$launches)
-  beyond <- stats::pbinom(pmax(1, qbinom(0.025, launches, 0.5)) - 1, launches, 0.5)
-  error <- ifelse(launches > 1, (rows$high_us - rows$low_us) / (-2 * stats::qnorm(beyond) * rows$latency_us), NA)
+  error <- median_error(rows$low_us, rows$high_us, as.numeric(rows$launches)) / rows$latency_us
   latency <- put_on_grid(grid, rows, log(rows$latency_us))
   c(grid, list(
     latency = fill_sizes(latency, sizes), raw = latency, error = put_on_grid(grid, rows, error),
-    twice = rows[["twice_sd"]][rows$algorithm == "default"]
+    series_error = rows[["series_error"]], twice = if ("twice" %in% names(rows)) {
+      rows[rows$algorithm == "default" & !is.na(rows$twice), c("processes", "ran", "twice")]
+    }
   ))
 }
 
@@ -64,7 +63,8 @@ grid_without <- function(grid, count) {
   part <- function(values) values[names, counts, sizes, drop = FALSE]
   others <- list(
     names = grid$names[names], counts = grid$counts[counts], sizes = grid$sizes[sizes], variants = grid$variants[names],
-    latency = part(grid$latency), raw = part(grid$raw), error = part(grid$error), twice = grid$twice
+    latency = part(grid$latency), raw = part(grid$raw), error = part(grid$error), series_error = grid$series_error,
+    twice = grid$twice
   )
   if (all(names) && all(sizes) && !is.null(grid$whole)) {
     others$whole <- list(names = grid$whole$names, middle = grid$whole$middle[counts, , drop = FALSE])
@@ -77,25 +77,33 @@ grid_without <- function(grid, count) {
 #'
 #' Real changes between neighbours (of the protocol, a further step of a tree) add to the roughness. The noise is
 #' therefore taken from the smoother direction, message sizes or process counts.
+#'
+#' @return List: sd (of one latency), series (of the mean over the sizes of a process count, in which a whole launch or
+#'   job may be slower; 0 where this is not known) and from.
 #' @noRd
 tuning_noise <- function(grid, simulated) {
-  if (isTRUE(simulated)) return(list(sd = 0, from = "simulated"))
+  if (isTRUE(simulated)) return(list(sd = 0, series = 0, from = "simulated"))
   noise <- noise_between(grid)
-  twice <- grid$twice[!is.na(grid$twice)]
-  sd <- 1.4826 * median(twice)
-  if (length(twice) < 10 || isTRUE(sd <= noise$sd)) return(noise)
-  list(sd = sd, from = "same messages")
+  twice <- grid$twice
+  if (is.null(twice) || nrow(twice) < 10) return(noise)
+  sd <- 1.4826 * median(abs(twice$twice))
+  if (isFALSE(sd <= noise$sd)) noise[c("sd", "from")] <- list(sd, "same messages")
+  series <- vctrs::vec_group_id(twice[c("processes", "ran")])
+  sizes <- tabulate(series)
+  means <- (as.vector(rowsum(twice$twice, series)) / sizes)[sizes > 2]
+  if (length(means) > 4) noise$series <- max(noise$series, 1.4826 * median(abs(means)))
+  noise
 }
 
 noise_between <- function(grid) {
   known <- grid$error[is.finite(grid$error)]
   if (length(known) > 0 && length(known) >= sum(is.finite(grid$latency)) / 2) {
-    return(list(sd = max(median(known), 1e-4), from = "launches"))
+    return(list(sd = max(median(known), 1e-4), series = median(grid$series_error, na.rm = TRUE), from = "launches"))
   }
   bends <- list(roughness(grid, 3), roughness(grid, 2))
   bends <- bends[lengths(bends) >= 10]
-  if (length(bends) == 0) return(list(sd = NA_real_, from = "unknown"))
-  list(sd = min(map_dbl(bends, function(bend) 1.4826 * median(abs(bend)))), from = "neighbours")
+  if (length(bends) == 0) return(list(sd = NA_real_, series = 0, from = "unknown"))
+  list(sd = min(map_dbl(bends, function(bend) 1.4826 * median(abs(bend)))), series = 0, from = "neighbours")
 }
 
 #' Distance of each relative latency from the line between its neighbours in size (`along` 3) or process count (2),

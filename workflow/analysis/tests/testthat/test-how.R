@@ -63,7 +63,7 @@ test_that("iterations, launches and the barrier are stated", {
     warmup = list(1), launches = list(min = 1, max = 5), ci_width_pct = 5
   ), machine = list(label = "M", levels = list(list(name = "node", count = 2), list(name = "numa"))))
   study$collectives <- list(bcast = list())
-  cells <- tibble::tibble(stop = c("narrow", "limit", "limit"))
+  cells <- tibble::tibble(stop = c("narrow", "limit", "limit"), bound = NA)
   expect_equal(describe_how(study, cells), c(
     "Measured with collbench 1.0 (the embedded benchmark) and Open MPI 5.0.11.",
     "Machine: M (2 nodes \u00d7 1 NUMA domain).",
@@ -104,7 +104,7 @@ test_that("sweeps in which calls start in another way are not said to be all of 
   expect_match(describe_spreads(50), "^Each rank enters a call at its own instant, drawn from a range of 50 \u00b5s")
   expect_match(describe_spreads(c(0, 50)), "^In some of the sweeps, each rank enters")
   study <- list(simulated = FALSE, provenance = list(iterations = 1, barriers = "window", spreads_us = 50))
-  said <- paste(describe_repeats(study, tibble::tibble(stop = character())), collapse = " ")
+  said <- paste(describe_repeats(study, tibble::tibble(stop = character(), bound = logical())), collapse = " ")
   expect_match(said, "synchronised clocks.*Each rank enters")
 })
 

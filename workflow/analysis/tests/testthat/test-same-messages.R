@@ -53,6 +53,28 @@ test_that("two times of one algorithm show the noise of decisions", {
   expect_equal(noise(rows), list("same messages", 100 * 1.4826 * log(1.3) / sqrt(2), "default"))
 })
 
+test_that("runs that are slower at all sizes of a process count make no rule", {
+  grid <- expand.grid(
+    algorithm = c("default", "binomial", "chain"), processes = seq(4, 24, 4), size_bytes = 2^(0:5),
+    stringsAsFactors = FALSE
+  )
+  rows <- toy_rows("bcast", grid$algorithm, grid$processes, grid$size_bytes, ifelse(grid$algorithm == "chain", 0.89, 1))
+  # The default is as fast as the algorithm that it runs: 10 % faster and slower in turn, as whole runs or by size.
+  differing <- function(by) {
+    rows$runs <- ifelse(rows$algorithm == "default", "binomial", NA)
+    rows$latency_us <- rows$latency_us * ifelse(rows$algorithm == "default", 1.1^((-1)^by), 1)
+    decide_all(read_results(make_study(rows)))
+  }
+  noise <- 100 * 1.4826 * log(1.1) / sqrt(2)
+  by_run <- differing(rows$processes / 4)
+  expect_equal(range(by_run$noise_pct, by_run$series_noise_pct), c(noise, noise))
+  expect_equal(unique(by_run$algorithm), "default")
+  by_size <- differing(log2(rows$size_bytes))
+  expect_equal(unique(by_size$noise_pct), noise)
+  expect_equal(unique(by_size$series_noise_pct), 0)
+  expect_equal(unique(by_size$algorithm), "chain")
+})
+
 test_that("regret on other data does not contain the noise between two runs of one algorithm", {
   rows <- dplyr::bind_rows(twice(source = "one"), twice(source = "two", latency_us = latency_us * 2, launch = 2))
   found <- summarise_regret_across(read_results(make_study(rows)))

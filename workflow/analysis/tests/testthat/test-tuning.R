@@ -67,6 +67,28 @@ test_that("the default stays within noise, from the launches", {
   expect_gt(mean(found$algorithm == "default"), 0.8)
 })
 
+test_that("launches that are slower at all sizes make no rule", {
+  rows <- lawful(c(default = 1, linear = 1), sizes = 2^(0:13))
+  launched <- function(default, linear) purrr::map_dfr(1:3, function(n) {
+    dplyr::mutate(rows, launch = n, latency_us = latency_us * ifelse(algorithm == "default", default[n], linear[n]))
+  })
+  # The medians of all sizes differ by 3 %, those of the launches by up to 8 %.
+  found <- decide_tuning(with_rows(launched(c(0.96, 1, 1.04), c(0.95, 0.97, 1.02))), "bcast")
+  expect_equal(unique(found$algorithm), "default")
+  expect_equal(unique(found$noise_from), "launches")
+  expect_gt(min(found$series_noise_pct), 0.9 * min(found$noise_pct))
+  # Launches that differ by 0.2 % are clear.
+  found <- decide_tuning(with_rows(launched(c(0.998, 1, 1.002), c(0.968, 0.97, 0.972))), "bcast")
+  expect_equal(unique(found$algorithm[found$processes > 2]), "linear")
+  # Differences between single sizes cancel in the mean over all sizes.
+  sizes <- exp(0.04 * (-1)^log2(pmax(rows$size_bytes, 1)))
+  found <- decide_tuning(with_rows(purrr::map_dfr(1:3, function(n) {
+    dplyr::mutate(rows, launch = n, latency_us = latency_us * sizes^(n - 2) * ifelse(algorithm == "linear", 0.97, 1))
+  })), "bcast")
+  expect_lt(max(found$series_noise_pct), 0.1)
+  expect_equal(unique(found$algorithm[found$processes > 2]), "linear")
+})
+
 test_that("the noise of a cell is that of its median, also of few launches", {
   set.seed(5)
   for (launches in c(2, 3, 5, 10)) {
