@@ -69,9 +69,11 @@ test_that("the default stays within noise, from the launches", {
 
 test_that("launches that are slower at all sizes make no rule", {
   rows <- lawful(c(default = 1, linear = 1), sizes = 2^(0:13))
-  launched <- function(default, linear) purrr::map_dfr(1:3, function(n) {
-    dplyr::mutate(rows, launch = n, latency_us = latency_us * ifelse(algorithm == "default", default[n], linear[n]))
-  })
+  launched <- function(default, linear) {
+    purrr::map_dfr(1:3, function(n) {
+      dplyr::mutate(rows, launch = n, latency_us = latency_us * ifelse(algorithm == "default", default[n], linear[n]))
+    })
+  }
   # The medians of all sizes differ by 3 %, those of the launches by up to 8 %.
   found <- decide_tuning(with_rows(launched(c(0.96, 1, 1.04), c(0.95, 0.97, 1.02))), "bcast")
   expect_equal(unique(found$algorithm), "default")
