@@ -34,12 +34,12 @@ tuning_counts <- function(medians, collective) {
 #'    predicted regret, where each change of algorithm costs the tie width (`analysis.tie_pct`) and the default gets a
 #'    bonus of the same width.
 #' 4. A run of sizes keeps the default unless the mean gain of the run exceeds its noise ([drop_unsure()],
-#'    [noise_of_mean()]). The noise is estimated from the launches or, with single launches, from the roughness of latency
-#'    over neighbouring sizes or process counts (the smoother of the two) and from algorithms that were measured twice;
-#'    with too few neighbours, the default is kept. A run of one or two sizes must also show a gain at a neighbouring
-#'    process count. A count without measurements needs several sizes, and measured counts on both sides or one below it
-#'    in the same range of the default ([reached()]). Neighbours are counts at which the algorithm was measured. If a
-#'    run is not significant, the next best algorithm is tried ([pick_sure()]).
+#'    [noise_of_mean()]). The noise is estimated from the launches or, with single launches, from the roughness of
+#'    latency over neighbouring sizes or process counts (the smoother of the two) and from algorithms that were measured
+#'    twice; with too few neighbours, the default is kept. A run of one or two sizes must also show a gain at a
+#'    neighbouring process count. A count without measurements needs several sizes, and measured counts on both sides or
+#'    one below it in the same range of the default ([reached()]). Neighbours are counts at which the algorithm was
+#'    measured. If a run is not significant, the next best algorithm is tried ([pick_sure()]).
 #' 5. The choice of the next lower process count is kept if it is predicted to cost less than a quarter of the tie width
 #'    more.
 #'
