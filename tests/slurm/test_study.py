@@ -135,6 +135,12 @@ def test_from_the_question_to_the_report(two, cluster) -> None:
     assert (results / "report" / "report.pdf").read_bytes().startswith(b"%PDF")
     # Nothing is left to do.
     assert "Nothing to be done" in study.run_all() and len(study.jobs()) == len(jobs), output
+    # A verification that is not visible yet is not judged as missing.
+    late = next((results / "cells").rglob("*_tuned_*.json"))
+    shutil.move(late, study.folder)
+    judged = study.collstudy("tuning", "keep", "two", "--latency", "1")
+    assert judged.returncode == 1 and "of two: the file of 1 cell is not visible here after 1 s" in judged.stderr
+    assert csv_rows(results / "two" / "tables" / "tuning-verification.csv") == verified
 
 
 def use_open_mpi_5(study) -> Mpi:

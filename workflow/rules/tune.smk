@@ -99,7 +99,9 @@ rule keep_tuning:
     params:
         results=RESULTS,
     shell:
-        "python -m collstudy --results {params.results:q} tuning keep {wildcards.study:q} 2>&1 | tee {log:q}"
+        "python -m collstudy --results {params.results:q} tuning keep {wildcards.study:q}"
+        f" --latency {LATENCY_WAIT}"
+        " 2>&1 | tee {log:q}"
 
 
 rule tell_tuning:

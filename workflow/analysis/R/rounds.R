@@ -46,7 +46,8 @@ read_sampled <- function(study, rounds = study$sampling$rounds,
   at <- vctrs::vec_match(rows[point_keys], grid[point_keys])
   rows <- rows[!is.na(at), ]
   at <- at[!is.na(at)]
-  launched <- bind_cols(points[at, cell_keys], rows[c("launch", "latency_us", "min_latency_us", "max_latency_us")])
+  launched <- c("cell", "launch", "latency_us", "min_latency_us", "max_latency_us")
+  launched <- bind_cols(points[at, cell_keys], rows[launched])
   medians <- select(
     summarise_launches(launched), all_of(cell_keys), "launches", "latency_us", "low_us", "high_us", "series_error"
   )

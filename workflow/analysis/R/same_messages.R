@@ -25,6 +25,7 @@ pool_same_messages <- function(rows) {
   default <- log(part$latency_us[part$algorithm == "default"])[default]
   part <- part[!duplicated(launch), setdiff(names(part), names)]
   part$latency_us <- exp(as.vector(logs) / n)
+  part$cell <- NA_character_
   part$twice <- ifelse(n > 1, (default - as.vector(logs) / n) / sqrt(1 - 1 / n), NA)
   bind_rows(rows[!shared, ], inner_join(part, named, by = "messages", relationship = "many-to-many"))
 }

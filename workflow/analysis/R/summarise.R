@@ -57,13 +57,16 @@ median_error <- function(low, high, n) {
 
 #' Relative standard error of the mean over the sizes of each cell: a launch may be slower at all sizes
 #'
+#' @param measurements As for [summarise_launches()]; an optional column `cell` tells launches of one number apart, as
+#'   of a sampled study, whose rounds measure sizes of the same processes as cells of their own.
 #' @param medians Median latency of the cell and size of each row of `measurements`.
 #' @return Vector, one value for each cell and size, equal for all sizes of a cell; NA with one launch.
 #' @noRd
 series_error <- function(measurements, medians) {
   of_sizes <- vctrs::vec_group_id(measurements[cell_keys])
   series <- vctrs::vec_group_id(measurements[setdiff(cell_keys, "size_bytes")])
-  launch <- vctrs::vec_group_id(tibble(series = as.integer(series), launch = measurements$launch))
+  own <- measurements[intersect(c("cell", "launch"), names(measurements))]
+  launch <- vctrs::vec_group_id(mutate(own, series = as.integer(series)))
   effect <- as.vector(rowsum(log(measurements$latency_us / medians), launch)) / tabulate(launch)
   found <- median_interval(effect, series[!duplicated(launch)], max(0L, attr(series, "n")))
   median_error(found$low, found$high, found$n)[series[!duplicated(of_sizes)]]

@@ -86,8 +86,9 @@ keep_previous <- function(picked, previous, excess, tie) {
 
 #' Set runs whose gain is not significant back to the default
 #'
-#' A gain is significant at its own process count, or together with those at the neighbouring counts. The level (5 %,
-#' one-sided) is divided by the number of algorithms, because the best of several seems to gain by chance more often.
+#' The level (5 %, one-sided) is divided by the number of algorithms, because the best of several seems to gain by
+#' chance more often.
+#'
 #' @param near List from [neighbours()]; NULL: neighbours are not compared.
 #' @param gain Array algorithm x measured count x size: log latency of the default minus that of the algorithm.
 #' @noRd
@@ -99,21 +100,25 @@ drop_unsure <- function(picked, excess, noise, near, gain) {
     at <- seq(end[i] - runs$lengths[i] + 1, end[i])
     own <- mean(excess[1, at] - excess[cbind(picked[at], at)])
     beside <- gain_beside(gain[picked[at[1]], , at, drop = FALSE], near)
-    clear <- function(gains) {
-      length(gains) > 0 && mean(gains) > level * noise_of_mean(noise, length(at)) * sqrt(2 / length(gains))
-    }
-    sure <- if (is.null(near)) {
-      clear(own)
-    } else if (near$measured) {
-      together <- own > 0 && clear(c(own, beside))
-      # A gain in a short run must be seen at a neighbouring count, too, so that a single outlier makes no rule.
-      if (length(at) > 2 || length(beside) == 0) clear(own) || together else clear(own) && max(beside) > 0 && together
-    } else {
-      own > 0 && (clear(own) || clear(beside)) && reached(beside, near)
-    }
-    if (!sure) picked[at] <- 1L
+    least <- level * sqrt(2) * noise_of_mean(noise, length(at))
+    if (own <= 0 || !sure_of(own, beside, near, least, length(at))) picked[at] <- 1L
   }
   picked
+}
+
+#' TRUE if the gain of a run is significant at its own process count, or together with those at the neighbouring counts
+#'
+#' The gain of a run of one or two sizes must also be seen at a neighbouring count, so that a single outlier makes no
+#' rule.
+#' @param least Gain that is significant at one count; the mean of n counts may be smaller by the square root of n.
+#' @noRd
+sure_of <- function(own, beside, near, least, sizes) {
+  clear <- function(gains) length(gains) > 0 && mean(gains) > least / sqrt(length(gains))
+  alone <- clear(own)
+  if (is.null(near)) return(alone)
+  if (!near$measured) return(any(alone, clear(beside)) && reached(beside, near))
+  found <- c(alone, clear(c(own, beside)))
+  if (sizes < 3 && length(beside) > 0) all(found, max(beside) > 0) else any(found)
 }
 
 #' The mean gain of an algorithm over some sizes at the nearest counts below and above at which it was measured

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
-from collstudy.base.errors import UNWRITABLE, StudyError
+from collstudy.base.errors import UNWRITABLE
 from collstudy.base.files import write_atomically
 from collstudy.cli.commands import add
 from collstudy.launch.runner import run_block
 from collstudy.plan.blocks import read_block
 from collstudy.project import made, needs
 from collstudy.project.studies import Project
-from collstudy.sources.source import Source
 
 
 def add_commands(commands: Any) -> None:
@@ -38,12 +36,17 @@ def add_commands(commands: Any) -> None:
     collecting = add(commands, "collect", collect, "write a study's cells.csv and measurements.csv")
     collecting.add_argument("study")
     collecting.add_argument("--round", type=int, help="up to and including this round of a sampled study")
-    collecting.add_argument(
-        "--latency", type=float, default=0, metavar="SECONDS", help="wait for files that Slurm jobs have written"
-    )
+    add_latency(collecting)
     making = add(commands, "made", note_made, "store digests of the files that a rule made for a study")
     making.add_argument("study")
     making.add_argument("part", choices=sorted(made.PARTS.keys() - {"report"}))
+
+
+def add_latency(parser: argparse.ArgumentParser) -> None:
+    """Add the option of commands that read what jobs have stored."""
+    parser.add_argument(
+        "--latency", type=float, default=0, metavar="SECONDS", help="wait for files that Slurm jobs have written"
+    )
 
 
 def measure(arguments: argparse.Namespace) -> int:
@@ -89,31 +92,12 @@ def collect(arguments: argparse.Namespace) -> None:
     """Write cells.csv and measurements.csv of a study (of a sampled one, up to the end of a round)."""
     project = Project(results=arguments.results)
     source = project.source(arguments.study)
-    if source.study.machine.kind == "slurm":
-        await_files(project, source, arguments.latency)
+    project.await_files(source, arguments.latency)
     if arguments.round:
         source.rows_until(arguments.round).write(source.folder_of(arguments.round))
     else:
         source.collect()
         made.note(project.results, arguments.study, "collect")
-
-
-def await_files(project: Project, source: Source, latency_s: float) -> None:
-    """Wait until all that blocks on other nodes have stored is visible here. Raises StudyError after *latency_s*: if it were collected as
-    missing, no later run would collect it again.
-    """
-    until = time.monotonic() + latency_s
-    while True:
-        works = [task.work for task in project.state(source).lacking]
-        late = sum(not have.failed for have, _ in project.store.summaries(works))
-        if not late:
-            return
-        if time.monotonic() >= until:
-            raise StudyError(
-                f"results of {source.study.name}: the file of {late} cell{'s' * (late != 1)} is not visible here after {latency_s:g} s, "
-                "although the jobs have ended: run again (option --latency-wait of snakemake: seconds to wait)"
-            )
-        time.sleep(1)
 
 
 def note_made(arguments: argparse.Namespace) -> None:

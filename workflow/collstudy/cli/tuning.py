@@ -11,6 +11,7 @@ from collstudy.base.errors import StudyError, allowed
 from collstudy.base.files import write_atomically
 from collstudy.calibration.calibrate import calibrate as fit
 from collstudy.cli.commands import add, typed_path
+from collstudy.cli.measuring import add_latency
 from collstudy.launch.mpich import device_file
 from collstudy.launch.toolchain import installed, mpis
 from collstudy.project import judging, made
@@ -38,6 +39,7 @@ def add_commands(commands: Any) -> None:
         help="emit: write and check the files; keep: judge them after the verification",
     )
     steps.add_argument("study")
+    add_latency(steps)
     asking = add(commands, "advise", advise, "recommend an algorithm from the results at hand")
     asking.add_argument("--collective", required=True, help="such as bcast (config/algorithms.yaml)")
     asking.add_argument("--nodes", type=_ranks, required=True, help="number of nodes")
@@ -77,7 +79,10 @@ def add_commands(commands: Any) -> None:
 def tuning(arguments: argparse.Namespace) -> None:
     """Run one step on a study's tuning files: emit writes and checks them, keep judges the verification and withdraws slower rules."""
     project = Project(results=arguments.results)
-    {"emit": judging.emit, "keep": judging.keep}[arguments.step](project, arguments.study)
+    if arguments.step == "emit":
+        judging.emit(project, arguments.study)
+    else:
+        judging.keep(project, arguments.study, arguments.latency)
     made.note(project.results, arguments.study, arguments.step)
 
 

@@ -28,12 +28,14 @@ def emit(project: Project, name: str) -> None:
         write_pending(pending, [])
 
 
-def keep(project: Project, name: str) -> None:
-    """Judge the verified files, withdraw slower rules, and write and check the files again."""
+def keep(project: Project, name: str, latency_s: float = 0) -> None:
+    """Judge the verified files, withdraw slower rules, and write and check the files again. *latency_s*: Project.await_files."""
     tuner = Tuner(project, name)
     # Write the files again, because a killed `keep` may have left others.
     found = tuner.emit()
     verifier = verifier_of(tuner.source, found)
+    if verifier:
+        project.await_files(verifier, latency_s)
     if tuner.source.judged_by_runs:
         trial.keep(tuner, verifier, found[0] if found else None)
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -88,6 +89,25 @@ class Project:
         newest = max(((found[work.digest][1], work.path_text) for work in works if found[work.digest][1]), default=None)
         failed = sum(have.failed for have, _ in found.values())
         return StudyState(source, tuple(works), tasks, failed, self.results / newest[1] if newest else None)
+
+    def await_files(self, source: Source, latency_s: float) -> None:
+        """Wait until all that Slurm jobs on other nodes have stored is visible here. Raises StudyError after *latency_s*: taken as
+        missing, it would be collected, or judged, by no later run.
+        """
+        if source.study.machine.kind != "slurm":
+            return
+        until = time.monotonic() + latency_s
+        while True:
+            works = [task.work for task in self.state(source).lacking]
+            late = sum(not have.failed for have, _ in self.store.summaries(works))
+            if not late:
+                return
+            if time.monotonic() >= until:
+                raise StudyError(
+                    f"results of {source.study.name}: the file of {late} cell{'s' * (late != 1)} is not visible here after "
+                    f"{latency_s:g} s, although the jobs have ended: run again (option --latency-wait of snakemake: seconds to wait)"
+                )
+            time.sleep(1)
 
     def available(
         self, names: list[str], explicit: bool, whatever_is_here: bool = False

@@ -91,6 +91,16 @@ test_that("launches that are slower at all sizes make no rule", {
   expect_equal(unique(found$algorithm[found$processes > 2]), "linear")
 })
 
+test_that("launches of one number in cells of two rounds are two launches", {
+  rows <- lawful(c(default = 1.1, linear = 1), sizes = 2^(0:6))
+  rows$cell <- "a"
+  again <- dplyr::mutate(rows, latency_us = .data$latency_us * 1.04, launch = 2)
+  found <- decide_tuning(with_rows(dplyr::bind_rows(rows, again)), "bcast")
+  expect_gt(min(found$series_noise_pct), 1)
+  in_rounds <- decide_tuning(with_rows(dplyr::bind_rows(rows, dplyr::mutate(again, cell = "b", launch = 1))), "bcast")
+  expect_equal(in_rounds$series_noise_pct, found$series_noise_pct)
+})
+
 test_that("the noise of a cell is that of its median, also of few launches", {
   set.seed(5)
   for (launches in c(2, 3, 5, 10)) {
