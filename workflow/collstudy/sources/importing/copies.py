@@ -184,7 +184,7 @@ def _equal(ours: np.ndarray, theirs: np.ndarray) -> Equal:
     if cells < LEAST_COPIED:
         return Equal(0, cells, 0)
     a, b = ours[:, both], theirs[:, both]
-    printed = np.maximum(_resolution(a), _resolution(b))
+    printed = np.maximum(resolution_of(a), resolution_of(b))
     limit = 0.5 * printed * (1 + 1e-6) + 1e-9 * a[0]
     equal = (np.abs(a - b[0]) <= limit).any(axis=0) | (np.abs(a[0] - b) <= limit).any(axis=0)
     chance = np.minimum(1, printed / (CHANCE * a[0]))
@@ -206,7 +206,7 @@ def _equal_at_ranks(ours: np.ndarray, theirs: np.ndarray, ranks: np.ndarray) -> 
     return replace(found, where=f", at {shown} ranks")
 
 
-def _resolution(values: np.ndarray) -> np.ndarray:
+def resolution_of(values: np.ndarray) -> np.ndarray:
     """Return the unit of the last printed digit of each cell's smallest value, from the decimals and digits of all values."""
     exponent = np.floor(np.log10(values))
 

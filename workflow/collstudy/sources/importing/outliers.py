@@ -187,7 +187,7 @@ def outliers(launches: Launches) -> Iterator[Finding]:
         yield _far_launches(series, mine, np.log(mine.us / np.median(timed.us[timed.pairs])), True)
     for mine, above, alone, quiet, agreed in _beside_neighbours(timed):
         out = flagged[mine.at]
-        strange = (np.abs(above) > np.log(STRANGE)) | (above > np.log(ISOLATED)) & agreed
+        strange = (np.abs(above) > np.log(STRANGE)) | (np.abs(above) > np.log(ISOLATED)) & agreed
         strange &= ~out & alone & quiet
         for chosen, certain in ((out, True), (strange, False)):
             if chosen.any():
