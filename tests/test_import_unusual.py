@@ -50,6 +50,8 @@ def test_times_in_seconds_that_are_read_as_microseconds() -> None:
     rows = changed(sound(), lambda row: True, lambda row: {"latency_us": row["latency_us"] / 1e6})
     findings = found(rows)
     assert "unit of the times" in findings and "timer resolution" not in findings
+    stayed = found([row for row in rows if row["mapping"] == "node"])
+    assert "unit of the times" in stayed and "placed on a single node" not in stayed
 
 
 def test_a_linear_broadcast_on_a_network_of_long_latency() -> None:

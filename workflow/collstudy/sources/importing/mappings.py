@@ -8,6 +8,7 @@ from collstudy.base.lazy import lazy
 from collstudy.sources.importing.findings import Finding, common, percent
 from collstudy.sources.importing.labels import SAME_MEDIAN
 from collstudy.sources.importing.series import Launches, Table
+from collstudy.sources.importing.units import CACHE_LINE
 from collstudy.study.machines import Machine
 
 np = lazy("numpy")
@@ -60,7 +61,7 @@ def stayed_on_the_node(table: Table, machine: Machine) -> Iterator[Finding]:
             evidence.append(
                 f"two ranks take {np.median(small):.2f} us; in other series across nodes {np.median(peers):.2f} us"
             )
-        if not evidence and len(small) and inside not in table.number and np.median(small) < 0.35:
+        if not evidence and len(small) and inside not in table.number and CACHE_LINE < np.median(small) < 0.35:
             evidence.append(f"two ranks take {np.median(small):.2f} us, less than the latency of any network")
             sure = "possible"
         if evidence:
