@@ -127,6 +127,18 @@ def test_a_tree_on_a_slow_network() -> None:
     assert accused(rows, "times do not depend on ranks").keys() == {"bcast binomial, by core"}
 
 
+def test_the_first_ranks_on_a_second_node() -> None:
+    """A message over slow Ethernet takes some hundred times as long as one within a node, and so does the last number of ranks."""
+    rows = made(
+        "binomial", lambda ranks, size: (0.2 if ranks <= 24 else 60) * (1 + size / 500), [12, 24, 48], [1, 32, 1024]
+    )
+    assert "unit of the times" not in found(rows)
+    rows = made(
+        "binomial", lambda ranks, size: (0.2 if ranks <= 12 else 60) * (1 + size / 500), [6, 12, 24], [1, 32, 1024]
+    )
+    assert "unit of the times" in found(rows)
+
+
 def test_an_algorithm_that_the_default_mostly_runs() -> None:
     """Reductions by the default are binomial up to some size: only the others show whether binomial ones were forced."""
 

@@ -95,7 +95,7 @@ def check(
             *out_of_order(table), *slow_jobs(table), *files_disagree(timed),
             *launches_disagree(timed), *limits(timed), *resolution(timed), *_outside(timed), *_flat(table), *_capped(table),
             *even, *multiples(table),
-            *units(table, machine, {series for finding in even for series in finding.about}), *far_from_neighbours(table),
+            *units(table, machine, {series for finding in even for series in finding.about}), *far_from_neighbours(table, machine),
             *_sizes(timed), *_ends_early(timed), *_steep(table), *_falling(table), *_first(table), *noise(table),
         ]  # fmt: skip
         found += copies(mine, theirs)
