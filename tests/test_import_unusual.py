@@ -64,6 +64,11 @@ def test_a_linear_broadcast_on_a_network_of_long_latency() -> None:
         "linear", lambda ranks, size: 1.6 * math.log2(ranks) + size / 1e4, sizes=[8, 1024, 2**20], mapping="node"
     )
     assert accused(tree, "wrong algorithm").keys() == {"bcast linear"}
+    # Within a node, barriers of 0.5 us messages and 0.1 us sends.
+    barrier = given(
+        made("linear", lambda ranks, size: 1 + 0.1 * ranks, range(2, 17, 2), [0]), collective="barrier", size_bytes=None
+    )
+    assert "wrong algorithm" not in found(barrier)
 
 
 @pytest.mark.parametrize(("ranks", "confidence"), [([32], "possible"), (RANKS, "likely")])

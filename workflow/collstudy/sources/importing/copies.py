@@ -140,10 +140,11 @@ def _copied(pairs: list[tuple[Series, Series, Equal]], name: str) -> Iterator[Fi
         )
     for (one_name, two_name), where in found.items():
         mappings = ", ".join(text for text, _ in where)
+        least, cells = min(equal.share for _, equal in where), sum(equal.cells for _, equal in where)
         yield Finding(
             "equal digit by digit", one_name + ("" if name else f" and {two_name}"),
-            f"at least {percent(min(equal.share for _, equal in where))} of {sum(equal.cells for _, equal in where):,} values equal those "
-            f"of {two_name}" + (f" of study {name}" if name else "")
+            (f"all {cells:,}" if least == 1 else f"at least {percent(least)} of {cells:,}")
+            + f" values equal those of {two_name}" + (f" of study {name}" if name else "")
             + f" (by {mappings}); which of the two is the copy cannot be determined",
             "certain",
         )  # fmt: skip
