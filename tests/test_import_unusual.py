@@ -195,3 +195,25 @@ def test_a_launch_that_is_much_faster_than_its_neighbours() -> None:
     """A time that is too small makes its algorithm the best."""
     fast = changed(sound(), only(algorithm="chain", mapping="node", processes=16, size_bytes=4096), scaled(0.2))
     assert accused(fast, "outlier").keys() == {"bcast chain, by node"}
+
+
+def test_barriers_of_two_ranks() -> None:
+    """A double ring is four messages, two of them synchronous; recursive doubling is one (THIN: 4.86 and 1.06 us)."""
+    rows = made("double_ring", lambda ranks, size: 2.43 * ranks, range(2, 49, 2), [0], "node")
+    rows += made("recursive_doubling", lambda ranks, size: 1.06 * math.log2(ranks), range(2, 49, 2), [0], "node")
+    assert "placed on a single node" not in found(given(rows, collective="barrier", size_bytes=None))
+
+
+def test_a_default_that_runs_other_algorithms_on_more_ranks_or_for_the_smallest_size() -> None:
+    """Open MPI 4.1 runs alltoall of 16 to 31 ranks by linear_sync up to 3 B, and by bruck above."""
+    rows = made(
+        "default",
+        lambda ranks, size: (5 if size == 1 else 2) * (1 + size / 500) * ranks,
+        [16, 18, 20, 24],
+        [8**k for k in range(8)],
+    )
+    assert "noise" not in found(given(rows, collective="alltoall"))
+    assert "noise" in found(given(rows, collective="alltoall", algorithm="linear"))
+    falling = made("default", lambda ranks, size: (1 + size / 1e3) * 500 / ranks, range(4, 25, 2))
+    assert "processes" not in found(falling)
+    assert "processes" in found(given(falling, algorithm="linear"))

@@ -55,8 +55,9 @@ def stayed_on_the_node(table: Table, machine: Machine) -> Iterator[Finding]:
             if other != series and _leaves_at_two(other[4]) and other[1] == collective
             and len(of := values[here & ~np.isnan(values)])
         ]  # fmt: skip
-        # With no other evidence, compare only if there are no times by core: algorithms differ with two ranks, too.
-        comparable = evidence or inside not in table.number
+        # With no other evidence, compare only if there are no times by core: algorithms differ with two ranks, too, and barriers by
+        # up to 4.6 times.
+        comparable = evidence or (inside not in table.number and collective != "barrier")
         if len(small) and peers and comparable and np.median(small) < np.median(peers) / 3:
             evidence.append(
                 f"two ranks take {np.median(small):.2f} us; in other series across nodes {np.median(peers):.2f} us"
