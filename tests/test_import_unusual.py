@@ -217,3 +217,16 @@ def test_a_default_that_runs_other_algorithms_on_more_ranks_or_for_the_smallest_
     falling = made("default", lambda ranks, size: (1 + size / 1e3) * 500 / ranks, range(4, 25, 2))
     assert "processes" not in found(falling)
     assert "processes" in found(given(falling, algorithm="linear"))
+
+
+def test_a_slow_launch_in_a_series_with_steps() -> None:
+    """Where another protocol makes times jump, no series is quiet, but the neighbours of a small message agree."""
+    steps = made(
+        "pipeline",
+        lambda ranks, size: ranks * (1 + size / 1e4) * 2 ** (ranks * (size > 2**14) / 8),
+        [2, 4, 8, 16, 32],
+        noise=0.03,
+    )
+    assert "outlier" not in found(steps)
+    slow = changed(steps, only(processes=16, size_bytes=8), lambda row: {"latency_us": 60 * row["latency_us"]})
+    assert accused(slow, "outlier").keys() == {"bcast pipeline, by core"}
