@@ -132,6 +132,12 @@ def test_a_tree_on_a_slow_network() -> None:
     assert accused(rows, "times do not depend on ranks").keys() == {"bcast binomial, by core"}
 
 
+def test_two_of_three_numbers_of_ranks_that_are_near_each_other() -> None:
+    """Their median is then one of the two, from which the other one does not differ."""
+    rows = made("chain", lambda ranks, size: (1 + size / 9e3) * ranks, [2, 47, 48], noise=0.005)
+    assert "times do not depend on ranks" not in found(rows)
+
+
 def test_the_first_ranks_on_a_second_node() -> None:
     """A message over slow Ethernet takes some hundred times as long as one within a node, and so does the last number of ranks."""
     rows = made(

@@ -17,7 +17,7 @@ from collstudy.sources.decisions import run_by_default
 from collstudy.sources.importing.agreement import disagreement, files_disagree, launches_disagree, other_studies
 from collstudy.sources.importing.copies import copies, multiples, resolution_of
 from collstudy.sources.importing.displaced import at_two_ranks, displaced, exchanged, out_of_order, steps
-from collstudy.sources.importing.findings import Finding, percent
+from collstudy.sources.importing.findings import Finding, difference_between, percent
 from collstudy.sources.importing.labels import LARGE, SPREAD, growth, same_as_another
 from collstudy.sources.importing.mappings import SMALL, no_effect, pairs_on_one_node, stayed_on_the_node
 from collstudy.sources.importing.of_default import exchanged_labels, not_forced, other_units
@@ -263,6 +263,8 @@ def _even(table: Table, machine: Machine) -> Iterator[Finding]:
             within = series[4] == "core" and ranks[0] <= machine.cores_per_node
             small = apart[:, (sizes <= SMALL) & (within | (np.nanmin(times, axis=0) < SLOW_NETWORK))]
             middle = max(np.nanmedian(of) if (~np.isnan(of)).any() else np.inf for of in (apart, small))
+            # Two of three numbers may be near each other.
+            middle = middle if difference_between(times[0], times[-1])[1] < 2 * EVEN else np.inf
             found += [(series, len(ranks), int(ranks[0]), int(ranks[-1]), float(middle))] if middle < EVEN else []
     certain = {
         series for series, count, first, last, _ in found if count > 2 and last >= MORE_RANKS * first
