@@ -58,9 +58,10 @@ def units(table: Table, machine: Machine, even: set[Series | str]) -> Iterator[F
         if longer and series not in even and not _near_a_known_unit(series, table):
             slow = slow[fewest]
             worst = np.argmax(values[fewest] / slow)
+            messages = "one message" if ranks == 2 else f"{int(ranks - 1)} successive messages"
             evidence.append(
-                f"{int(ranks)} ranks take {values[fewest][worst]:.3g} us for {int(size[fewest][worst])} bytes, longer than "
-                f"{int(ranks - 1)} successive messages {words} ({slow[worst]:.3g} us)"
+                f"{int(ranks)} ranks take {values[fewest][worst]:.3g} us for {int(size[fewest][worst])} bytes, longer than {messages} "
+                f"{words} ({slow[worst]:.3g} us)"
             )
         large = (size >= 65536) & fewest
         if large.any() and (moved := float(np.median(size[large] / values[large] / 1e3))) > 1000:
