@@ -476,3 +476,11 @@ def test_algorithms_that_only_commands_name_are_told(tmp_path: Path, forced: tup
     asked = next(line for line in questions.splitlines() if "algorithm; it can be set" in line)
     assert f"Open MPI's numbers {'1, 6' if several else '6'} (`algorithms: numbers`)" in asked
     assert ("an entry of its own" in asked) == several
+
+
+def test_times_with_a_unit_in_each_cell_are_asked_about(tmp_path: Path) -> None:
+    table = "algorithm,mapping,processes,size,latency\nchain,core,2,1 B,{}\nchain,core,4,1 B,{}\n"
+    _, questions = drafted(write(tmp_path / "one", {"bcast.csv": table.format("0.3 us", "0.5 us")}))
+    assert "the times, such as '0.3 us': they must be numbers" in questions
+    _, questions = drafted(write(tmp_path / "two", {"bcast.csv": table.format("0.3", "n/a")}))
+    assert "they must be numbers" not in questions

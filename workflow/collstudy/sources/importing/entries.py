@@ -116,6 +116,8 @@ def _ask_for_unit(entry: dict[str, Any], times: set[str], group: Group) -> None:
     """Ask for the unit of the *times* if their header has none, or if they are too short for us; us is not written."""
     values = [value for text in times if (value := bare_tables.number(text.replace(",", "."))) is not None]
     middle = statistics.median(values or [1.0])
+    if (times := times - {""}) and not values:
+        group.ask(f"the times, such as {min(times)!r}: they must be numbers")
     if "latency_us" not in entry.get("columns", {}) and "bandwidth_mb_s" in entry.get("columns", {}):
         entry.pop("unit", None)
     if group.kind == "bare":
