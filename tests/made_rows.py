@@ -71,10 +71,11 @@ def found(
     problems: dict[str, int] | None = None,
     same_machine: tuple[str, ...] = (),
     mpi: str = "unknown",
+    version: str = "unknown",
 ) -> dict[str, list[Finding]]:
     """Return the findings by check."""
     by_check: dict[str, list[Finding]] = {}
-    for finding in checks.check(rows, problems or {}, MACHINE, others or {}, same_machine, mpi):
+    for finding in checks.check(rows, problems or {}, MACHINE, others or {}, same_machine, mpi, (version,)):
         by_check.setdefault(finding.check, []).append(finding)
     return by_check
 

@@ -51,6 +51,21 @@ def test_the_atlas_answers_from_the_nearest_measured_cell():
     assert lines[1] == "  use: default (within 4.0 % of the fastest, chain)"
 
 
+def test_mappings_that_place_processes_alike_are_one_in_the_atlas():
+    """With one process per node, and on one node by core and by node."""
+    spread = replace(
+        atlas_of(*pair(3, 2, mapping="node", processes=2)),
+        levels=[("node", 64), ("core", 16)],
+        spread=frozenset({("node", 2, 2)}),
+    )
+    _, lines = atlas_answer(spread, Question("bcast", "core", 2, 2, 1024))
+    assert "2 algorithms in this cell" in lines[2]
+    _, lines = atlas_answer(atlas_of(*pair(3, 2, processes=8)), Question("bcast", "node", 1, 8, 1024))
+    assert "2 algorithms in this cell" in lines[2]
+    _, lines = atlas_answer(atlas_of(*pair(3, 2, processes=8)), Question("bcast", "socket", 1, 8, 1024))
+    assert "nearest measured cell: 8 processes on 1 node, mapping core" in lines[2]
+
+
 def test_the_default_and_the_algorithm_that_it_runs_are_one_in_the_atlas():
     """Otherwise the faster one of two runs of the same messages would be advised."""
     question = Question("bcast", "core", 2, 32, 1024)

@@ -464,3 +464,23 @@ def test_ranks_of_a_node_need_the_number_of_nodes(tmp_path: Path) -> None:
     assert "bcast.csv (1 file): nodes; it can be set in `constants`" in questions
     with pytest.raises(StudyError, match="no column, constant or part of the file's name gives nodes"):
         read(folder)
+
+
+@pytest.mark.parametrize(("forced", "several"), [((1, 6), True), ((6, 6), False)])
+def test_algorithms_that_only_commands_name_are_told(tmp_path: Path, forced: tuple[int, ...], several: bool) -> None:
+    """Outputs of jobs, whose names are alike, would all be launches of one algorithm."""
+    command = "+ mpirun -np 4 --map-by core --mca coll_tuned_bcast_algorithm {} osu_bcast\n"
+    texts = [command.format(number) + output("Broadcast", 0.25, 0.5) for number in forced]
+    files = {f"slurm-{482 + job}.out": text for job, text in enumerate(texts)}
+    _, questions = drafted(write(tmp_path, files))
+    asked = next(line for line in questions.splitlines() if "algorithm; it can be set" in line)
+    assert f"Open MPI's numbers {'1, 6' if several else '6'} (`algorithms: numbers`)" in asked
+    assert ("an entry of its own" in asked) == several
+
+
+def test_times_with_a_unit_in_each_cell_are_asked_about(tmp_path: Path) -> None:
+    table = "algorithm,mapping,processes,size,latency\nchain,core,2,1 B,{}\nchain,core,4,1 B,{}\n"
+    _, questions = drafted(write(tmp_path / "one", {"bcast.csv": table.format("0.3 us", "0.5 us")}))
+    assert "the times, such as '0.3 us': they must be numbers" in questions
+    _, questions = drafted(write(tmp_path / "two", {"bcast.csv": table.format("0.3", "n/a")}))
+    assert "they must be numbers" not in questions

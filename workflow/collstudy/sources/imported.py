@@ -134,7 +134,8 @@ class ImportedSource(Source):
         rows, account = self.every
         same = {study.name for study in self.others() if study.machine.name == self.study.machine.name}
         compared = self._compared(rows)
-        findings = checks.check(rows, account["problems"], self.study.machine, compared, same, self.imported.mpi)
+        library = self.imported.mpi, self.imported.versions
+        findings = checks.check(rows, account["problems"], self.study.machine, compared, same, *library)
         used = [row for row in rows if "left_out" not in row]
         agreeing = [{"machine": self.study.machine.name, **row} for row in agreement.agreement_of(used)]
         return rows_of(findings), agreeing

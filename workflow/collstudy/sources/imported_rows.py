@@ -50,9 +50,9 @@ def add_what_ran(said: Imported, rows: list[dict[str, Any]]) -> None:
     """Add `runs` to the rows of Open MPI 4.1 that sent the messages of another algorithm than the one they name: to the default, by the
     decision tables, and to broadcasts between two ranks.
     """
-    versions = [str(entry.get("mpi_version", said.mpi_version)) for entry in said.files]
     # A publication's names are not what ran.
-    if said.printed or "".join(said.mpi.lower().split()) != "openmpi" or not all(v.startswith("4.1") for v in versions):
+    open_mpi = "".join(said.mpi.lower().split()) == "openmpi"
+    if said.printed or not open_mpi or not all(version.startswith("4.1") for version in said.versions):
         return
     times, defaults = {}, []
     for row in rows:

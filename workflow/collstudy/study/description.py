@@ -117,6 +117,11 @@ class Imported:
     #: By collective and algorithm: the name printed in the publication, if it differs from the true one.
     printed: dict[str, dict[str, str]] = field(default_factory=dict)
 
+    @property
+    def versions(self) -> tuple[str, ...]:
+        """Return the versions of the MPI library of the entries."""
+        return tuple(str(entry.get("mpi_version", self.mpi_version)) for entry in self.files)
+
 
 @dataclass(frozen=True)
 class Gathered:

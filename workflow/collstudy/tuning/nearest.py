@@ -86,7 +86,8 @@ def atlas_answer(measured: Measured, question: Question) -> tuple[bool, list[str
     """Answer from the nearest measured cell of one machine; return whether there is one, and the lines to print.
 
     The distance of a cell depends on its numbers of processes and nodes and on its size; another mapping counts like a doubling of
-    processes. A single node does not answer for several nodes, nor vice versa. The default and the algorithm that it runs are one.
+    processes, unless it places these alike. A single node does not answer for several nodes, nor vice versa. The default and the
+    algorithm that it runs are one.
     """
     per_node = math.prod(count for name, count in measured.levels if name not in ("group", "node"))
     cells: dict[tuple, dict[str, list[float]]] = {}
@@ -112,9 +113,7 @@ def atlas_answer(measured: Measured, question: Question) -> tuple[bool, list[str
     best = min(latency, key=lambda name: latency[name])
     default = latency[messages[key]["default"]]
     slower = default / latency[best]
-    exact = (mapping, nodes, processes, size) == (
-        question.mapping, question.nodes, question.processes, question.size,
-    )  # fmt: skip
+    exact = near[key] == 0 and size == question.size
     where = f"{processes} processes on {count_of_nodes(nodes)}, mapping {mapping}" + (
         "" if size is None else f", {size} B"
     )
@@ -147,4 +146,6 @@ def _distance(question: Question, cell: tuple) -> float:
     distance = abs(math.log2(processes / question.processes)) + abs(math.log2(used / question.nodes)) / 2
     if size is not None and question.size:
         distance += abs(math.log2(size / question.size)) / 2
-    return distance + (mapping != question.mapping)
+    alike = used == processes and question.nodes == question.processes  # one process per node
+    alike |= used == question.nodes == 1 and {mapping, question.mapping} == {"core", "node"}
+    return distance + (mapping != question.mapping and not alike)

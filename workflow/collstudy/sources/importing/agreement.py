@@ -17,7 +17,7 @@ from collstudy.study.machines import Machine
 np = lazy("numpy")
 
 #: Limit for the difference between sources of one machine (measured: 2 to 13 %).
-DISAGREE_MEDIAN = 0.2
+DISAGREE_MEDIAN, LEAST_CELLS = 0.2, 10
 #: Number of runs in a file that are compared.
 RUNS = 8
 #: Times differ by a constant factor if CONSTANT_PART of at least CONSTANT_CELLS cells are slower, by at least CONSTANT (median), with a
@@ -30,9 +30,12 @@ GROUPS, GROUPS_PART, GROUPS_CELLS = 3.0, 0.4, 10
 
 
 def disagreement(table: Table) -> Iterator[Finding]:
-    """Find series that differ strongly, or by a constant factor, from those of a second source."""
+    """Find series that differ strongly, or by a constant factor, from those of a second source; series with few common cells together."""
+    few: dict[tuple[str, str, str], list[tuple[np.ndarray, np.ndarray]]] = {}
     for one, two, cells, middle, high in _agreeing(table):
-        if cells >= 10 and middle / 100 > DISAGREE_MEDIAN:
+        if cells < LEAST_CELLS:
+            few.setdefault((one[0], two[0], one[1]), []).append((table[one], table[two]))
+        elif middle / 100 > DISAGREE_MEDIAN:
             yield Finding(
                 "sources disagree", (one, two),
                 f"the times differ by {percent(middle / 100)} (median; 90th percentile {high:.1f} %; {cells:,} cells)", "certain",
@@ -42,6 +45,14 @@ def disagreement(table: Table) -> Iterator[Finding]:
                 "sources disagree", (one, two),
                 f"almost all times of {one[0]} are {_times(factor)} times those of {two[0]} (median of {cells:,} cells), as on another "
                 "processor, at another clock frequency or with another library", "likely",
+            )  # fmt: skip
+    for (one, two, collective), series in few.items():
+        cells, middle, high = difference_between(*map(np.concatenate, zip(*series, strict=True)))
+        if cells >= LEAST_CELLS and middle > DISAGREE_MEDIAN:
+            yield Finding(
+                "sources disagree", f"{one} and {two}: {collective}",
+                f"the times differ by {percent(middle)} (median; 90th percentile {percent(high)}; {cells:,} cells of {len(series)} "
+                "algorithms and mappings)", "certain",
             )  # fmt: skip
 
 
@@ -129,7 +140,7 @@ def files_disagree(timed: Launches) -> Iterator[Finding]:
     for one, two, cells, middle, high in _agreeing(table) if table else ():
         (source, path, first), (other, second, last) = (series[0].split("\0") for series in (one, two))
         # Launches of a disturbed machine may differ strongly, but not by a constant factor.
-        strongly = path != second and cells >= 10 and middle / 100 > DISAGREE_MEDIAN
+        strongly = path != second and cells >= LEAST_CELLS and middle / 100 > DISAGREE_MEDIAN
         if source == other and (strongly or _constant_factor(table[one], table[two])):
             names = {_run_name(path, first, second), _run_name(second, last, path)}
             found.setdefault((source, *one[1:]), []).append((middle, high, cells, names))

@@ -8,17 +8,18 @@ errors and report no others.
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from collstudy.base.lazy import lazy
+from collstudy.sources.decisions import run_by_default
 from collstudy.sources.importing.agreement import disagreement, files_disagree, launches_disagree, other_studies
-from collstudy.sources.importing.copies import copies, multiples
+from collstudy.sources.importing.copies import copies, multiples, resolution_of
 from collstudy.sources.importing.displaced import at_two_ranks, displaced, exchanged, out_of_order, steps
-from collstudy.sources.importing.findings import Finding, percent
+from collstudy.sources.importing.findings import Finding, difference_between, percent
 from collstudy.sources.importing.labels import LARGE, SPREAD, growth, same_as_another
-from collstudy.sources.importing.mappings import no_effect, pairs_on_one_node, stayed_on_the_node
+from collstudy.sources.importing.mappings import SMALL, no_effect, pairs_on_one_node, stayed_on_the_node
 from collstudy.sources.importing.of_default import exchanged_labels, not_forced, other_units
 from collstudy.sources.importing.outliers import flag_outliers, nan_medians, noise, outliers, slow_jobs
 from collstudy.sources.importing.printed import limits, resolution
@@ -46,10 +47,13 @@ FIRST = 1.5
 #: All launches had the same number of ranks if the times at SEVERAL_SIZES or more sizes differ by less than EVEN (median) over rank
 #: counts whose largest is at least MORE_RANKS times the smallest (measured: at most 0.01 for such data, at least 0.05 for others).
 EVEN, MORE_RANKS, SEVERAL_SIZES = 0.03, 8, 5
+#: A message between nodes of a slow network takes longer than this (us), and may take longer than all messages within the nodes.
+SLOW_NETWORK = 20.0
 #: Eight times as large messages of at least this size (bytes) take over twice as long in all authors' data.
 LARGEST = 2**19
-#: Where most messages are small for their number of ranks, as in rings, times hardly depend on the size. They are judged for up to
-#: FEW_RANKS ranks, and where messages are faster than FASTEST (bytes per us); at one rank count, if they grow by GROWS beside it.
+#: Where most messages are small for their number of ranks, as in rings and pipelines, times hardly depend on the size. They are judged
+#: for up to FEW_RANKS ranks, and where messages are faster than FASTEST (bytes per us); at one rank count, if they grow by GROWS beside
+#: it.
 FASTEST, GROWS = 1e5, 4.0
 
 
@@ -60,9 +64,11 @@ def check(
     others: Mapping[str, list[dict[str, Any]] | Values],
     same_machine: Container[str] = (),
     mpi: str = "unknown",
+    versions: Iterable[str] = ("unknown",),
 ) -> list[Finding]:
     """Run all checks and return their findings. *rows* include those that the study leaves out; *others* has the rows, or the
-    values to compare, of other imported studies by name; those in *same_machine* are of the study's machine. *mpi* is the library.
+    values to compare, of other imported studies by name; those in *same_machine* are of the study's machine. *mpi* is the library;
+    *versions* are those of the files.
 
     Sets `flag` in rows that are outliers.
     """
@@ -74,12 +80,14 @@ def check(
     timed = unflagged.timed()
     if len(timed):
         table = timed.medians()
-        even = list(_even(table))
+        even = list(_even(table, machine))
         mine = Values.of(timed, timed)
         theirs = {name: Values.of_rows(of) if isinstance(of, list) else of for name, of in others.items()}
         studies = {name: values.reference_for(mine) for name, values in theirs.items() if name in same_machine}
-        # The decision tables are those of Open MPI.
-        known = "".join(mpi.lower().split()) in ("openmpi", "unknown")
+        # The decision tables are those of Open MPI 4.1.
+        known = "".join(mpi.lower().split()) in ("openmpi", "unknown") and all(
+            version.startswith("4.1") or version == "unknown" for version in versions
+        )
         of_open_mpi = [*exchanged_labels(table), *other_units(table)] if known else []
         found += [
             *same_as_another(table), *not_forced(table), *of_open_mpi, *growth(table, machine),
@@ -88,7 +96,7 @@ def check(
             *out_of_order(table), *slow_jobs(table), *files_disagree(timed),
             *launches_disagree(timed), *limits(timed), *resolution(timed), *_outside(timed), *_flat(table), *_capped(table),
             *even, *multiples(table),
-            *units(table, machine, {series for finding in even for series in finding.about}), *far_from_neighbours(table),
+            *units(table, machine, {series for finding in even for series in finding.about}), *far_from_neighbours(table, machine),
             *_sizes(timed), *_ends_early(timed), *_steep(table), *_falling(table), *_first(table), *noise(table),
         ]  # fmt: skip
         found += copies(mine, theirs)
@@ -145,8 +153,11 @@ def _outside(timed: Launches) -> Iterator[Finding]:
     if not len(known):
         return
     low, high, mean, ranks = known.low, known.high, known.us, known.processes
-    # All values are printed with two decimals.
     slack = 0.011 + 0.002 * mean
+    for series in np.unique(known.series):
+        mine = known.series == series
+        digit = resolution_of(mean[None, mine]) + resolution_of(high[None, mine])
+        slack[mine] += np.maximum(0, 0.55 * digit - 0.011)
     outside = (mean < low - slack) | (mean > high + slack)
     least, most = (low * (ranks - 1) + high) / ranks, (high * (ranks - 1) + low) / ranks
     named = [known.rows[index].get("statistic") for index in known.at]
@@ -184,7 +195,7 @@ def _flat(table: Table) -> Iterator[Finding]:
             growths.append((ranks, float(np.median(times[-third:]) / np.median(times[:third]))))
             # Times with a very wide range are noise.
             flat.append(bool(np.quantile(times, 0.9) < 3 * np.quantile(times, 0.1)) and growths[-1][1] < 1.5)
-            judged.append(ranks <= FEW_RANKS or sizes[-1] / times[-1] > FASTEST)
+            judged.append(_judged(ranks, sizes[-1], times[-1]))
         for at in range(1, len(growths) - 1):
             beside = min(growths[at - 1][1], growths[at + 1][1])
             alone += [(growths[at][0], beside)] if flat[at] and beside > GROWS else []
@@ -208,10 +219,10 @@ def _capped(table: Table) -> Iterator[Finding]:
     """Find series whose times stop growing at the largest sizes, as if messages had been limited to a smaller one."""
     for series, values in table.columns():
         capped = judged = 0
-        for _, sizes, times in _by_ranks(table, values):
+        for ranks, sizes, times in _by_ranks(table, values):
             of = dict(zip(sizes.tolist(), times.tolist(), strict=True))
             top = sizes[-1]
-            if top < LARGEST or not {top / 8, top / 64} <= of.keys():
+            if top < LARGEST or not {top / 8, top / 64} <= of.keys() or not _judged(ranks, top, of[top]):
                 continue
             judged += 1
             capped += of[top] < 1.3 * of[top / 8] and of[top / 8] > 2 * of[top / 64]
@@ -221,6 +232,11 @@ def _capped(table: Table) -> Iterator[Finding]:
                 f"at {capped} of {judged} numbers of ranks the largest messages take less than 1.3 times as long as those of an eighth of "
                 "their size, which take over twice as long as those of a 64th: the largest sizes were not sent", "likely",
             )  # fmt: skip
+
+
+def _judged(ranks: int, largest: float, us: float) -> bool:
+    """Return whether the time of the largest message has to depend on its size."""
+    return ranks <= FEW_RANKS or largest / us > FASTEST
 
 
 def _by_ranks(table: Table, values: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
@@ -234,16 +250,22 @@ def _by_ranks(table: Table, values: np.ndarray) -> Iterator[tuple[int, np.ndarra
         yield int(table.processes[rows[0]]), table.sizes[rows], values[rows]
 
 
-def _even(table: Table) -> Iterator[Finding]:
+def _even(table: Table, machine: Machine) -> Iterator[Finding]:
     """Find times that do not depend on the number of ranks: all launches had the same number. If this is so for a series of a source,
     fewer numbers of ranks are enough for its others.
     """
     found: list[tuple[Series, int, int, int, float]] = []
     for series, values in table.columns():
-        ranks, _, times = table.grid(np.where(table.processes > 1, values, np.nan))
+        ranks, sizes, times = table.grid(np.where(table.processes > 1, values, np.nan))
         if len(ranks) > 1 and (~np.isnan(times[0] + times[-1])).sum() >= SEVERAL_SIZES:
-            apart = float(np.nanmedian(np.abs(times / nan_medians(times, 0) - 1)))
-            found += [(series, len(ranks), int(ranks[0]), int(ranks[-1]), apart)] if apart < EVEN else []
+            apart = np.abs(times / nan_medians(times, 0) - 1)
+            # With large messages rings take as long for any number of ranks; on a slow network, trees do with small ones as well.
+            within = series[4] == "core" and ranks[0] <= machine.cores_per_node
+            small = apart[:, (sizes <= SMALL) & (within | (np.nanmin(times, axis=0) < SLOW_NETWORK))]
+            middle = max(np.nanmedian(of) if (~np.isnan(of)).any() else np.inf for of in (apart, small))
+            # Two of three numbers may be near each other.
+            middle = middle if difference_between(times[0], times[-1])[1] < 2 * EVEN else np.inf
+            found += [(series, len(ranks), int(ranks[0]), int(ranks[-1]), float(middle))] if middle < EVEN else []
     certain = {
         series for series, count, first, last, _ in found if count > 2 and last >= MORE_RANKS * first
     }  # fmt: skip
@@ -359,8 +381,10 @@ def _first(table: Table) -> Iterator[Finding]:
     """Find series whose smallest size takes longer than the next ones: it contains the start of the job, or had no warm-up calls."""
     for series, values in table.columns():
         found = []
-        for _, sizes, times in _by_ranks(table, values):
-            if len(sizes) >= 3:
+        for ranks, sizes, times in _by_ranks(table, values):
+            # The default may run another algorithm for the smallest size.
+            ran = {run_by_default(series[1], ranks, int(size)) for size in sizes[:3] if series[2] == "default"}
+            if len(sizes) >= 3 and len(ran) < 2:
                 found.append(times[0] / np.median(times[1:3]))
         if len(found) >= 3 and np.median(found) > FIRST:
             yield Finding(

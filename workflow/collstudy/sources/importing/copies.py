@@ -140,10 +140,11 @@ def _copied(pairs: list[tuple[Series, Series, Equal]], name: str) -> Iterator[Fi
         )
     for (one_name, two_name), where in found.items():
         mappings = ", ".join(text for text, _ in where)
+        least, cells = min(equal.share for _, equal in where), sum(equal.cells for _, equal in where)
         yield Finding(
             "equal digit by digit", one_name + ("" if name else f" and {two_name}"),
-            f"at least {percent(min(equal.share for _, equal in where))} of {sum(equal.cells for _, equal in where):,} values equal those "
-            f"of {two_name}" + (f" of study {name}" if name else "")
+            (f"all {cells:,}" if least == 1 else f"at least {percent(least)} of {cells:,}")
+            + f" values equal those of {two_name}" + (f" of study {name}" if name else "")
             + f" (by {mappings}); which of the two is the copy cannot be determined",
             "certain",
         )  # fmt: skip
@@ -184,7 +185,7 @@ def _equal(ours: np.ndarray, theirs: np.ndarray) -> Equal:
     if cells < LEAST_COPIED:
         return Equal(0, cells, 0)
     a, b = ours[:, both], theirs[:, both]
-    printed = np.maximum(_resolution(a), _resolution(b))
+    printed = np.maximum(resolution_of(a), resolution_of(b))
     limit = 0.5 * printed * (1 + 1e-6) + 1e-9 * a[0]
     equal = (np.abs(a - b[0]) <= limit).any(axis=0) | (np.abs(a[0] - b) <= limit).any(axis=0)
     chance = np.minimum(1, printed / (CHANCE * a[0]))
@@ -206,7 +207,7 @@ def _equal_at_ranks(ours: np.ndarray, theirs: np.ndarray, ranks: np.ndarray) -> 
     return replace(found, where=f", at {shown} ranks")
 
 
-def _resolution(values: np.ndarray) -> np.ndarray:
+def resolution_of(values: np.ndarray) -> np.ndarray:
     """Return the unit of the last printed digit of each cell's smallest value, from the decimals and digits of all values."""
     exponent = np.floor(np.log10(values))
 

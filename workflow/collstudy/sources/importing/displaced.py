@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from collstudy.base.lazy import lazy
-from collstudy.sources.importing.findings import Finding, difference_between, named, percent
+from collstudy.sources.importing.findings import Finding, common, difference_between, named, percent
 from collstudy.sources.importing.outliers import between, neighbours, usual
 from collstudy.sources.importing.series import Series, Table
 from collstudy.study.names import ROOTED
@@ -91,7 +91,10 @@ def _moved(a: Grid, b: Grid, reference: str) -> Iterator[tuple[str, str]]:
     ):
         here, there = moves(*_common(*names))
         _, apart, _ = difference_between(a.times[here], b.times[there])
-        best, found = FITS, ""
+        # A source that is slower by a constant factor may fit other rows, but fits its own better with that factor.
+        one, two = common(a.times[here], b.times[there])
+        scaled = difference_between(one / np.median(one / two), two)[1] if len(one) else np.inf
+        best, found = min(FITS, scaled), ""
         for words, i, j in _places(*names, factors):
             here, there = moves(i, j)
             cells, middle, _ = difference_between(a.times[here], b.times[there])
@@ -351,7 +354,9 @@ def out_of_order(table: Table) -> Iterator[Finding]:
             ("sizes", "bytes", grid.sizes, grid.times),
             ("processes", "ranks", grid.ranks, grid.times.T),
         ):
-            if len(labels) < LEAST_SORTED or not _follows(times) < OUT_OF_ORDER:
+            # The default may run faster algorithms on more ranks.
+            changes = what == "ranks" and series[2] == "default"
+            if changes or len(labels) < LEAST_SORTED or not _follows(times) < OUT_OF_ORDER:
                 continue
             as_text, reverse = np.argsort([str(int(label)) for label in labels]), np.arange(len(labels))[::-1]
             for order, words in ((as_text, "as text"), (np.argsort(as_text), "as text"), (reverse, "in reverse")):

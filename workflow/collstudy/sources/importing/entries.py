@@ -92,7 +92,7 @@ def entries_of(group: Group, catalogue: Catalogue, machine: Machine | None) -> l
         entries.append(_named(mine, values, catalogue, ask))
     missing = _missing(entries, group, columns)
     told = _count_rows(entries, missing, group, columns, machine)
-    _ask_for_fields(entries, [field for field in missing if field not in told], group.ask)
+    _ask_for_fields(entries, [field for field in missing if field not in told], group)
     return entries
 
 
@@ -116,6 +116,8 @@ def _ask_for_unit(entry: dict[str, Any], times: set[str], group: Group) -> None:
     """Ask for the unit of the *times* if their header has none, or if they are too short for us; us is not written."""
     values = [value for text in times if (value := bare_tables.number(text.replace(",", "."))) is not None]
     middle = statistics.median(values or [1.0])
+    if (times := times - {""}) and not values:
+        group.ask(f"the times, such as {min(times)!r}: they must be numbers")
     if "latency_us" not in entry.get("columns", {}) and "bandwidth_mb_s" in entry.get("columns", {}):
         entry.pop("unit", None)
     if group.kind == "bare":
@@ -217,6 +219,11 @@ def _ranks_said(group: Group, collective: str) -> list[list[str]]:
     return [omb.ranks_said(read_text(path), collective) for path in group.paths]
 
 
+def _forced(group: Group, collective: str) -> list[int]:
+    """Return Open MPI's numbers of the algorithms that commands in raw outputs force."""
+    return sorted(set().union(*(omb.commanded(read_text(path), collective)[1] for path in group.paths)))
+
+
 def _count_rows(
     entries: list[dict[str, Any]], missing: list[str], group: Group, columns: dict[str, str], machine: Machine | None
 ) -> set[str]:
@@ -276,12 +283,16 @@ def _count_rows(
     return wanted
 
 
-def _ask_for_fields(entries: list[dict[str, Any]], missing: list[str], ask: Ask) -> None:
+def _ask_for_fields(entries: list[dict[str, Any]], missing: list[str], group: Group) -> None:
     """Ask for the *missing* fields."""
     for field in missing:
         how = " or `by_row`" * (field in ("processes", "size_bytes"))
         set_in = f"; it can be set in `constants`{how}"
-        ask(field + (", the column of the times" if field == "latency_us" else set_in))
+        forced = _forced(group, entries[0]["collective"]) if field == "algorithm" and group.kind == "omb" else []
+        if forced:
+            set_in += f"; commands in the files force Open MPI's numbers {', '.join(map(str, forced))} (`algorithms: numbers`)"
+            set_in += ": give the files of each an entry of its own" * (len(forced) > 1)
+        group.ask(field + (", the column of the times" if field == "latency_us" else set_in))
         # An algorithm whose name is missing is not necessarily the default.
         if field == "algorithm":
             for one in entries:

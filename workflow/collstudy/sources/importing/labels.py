@@ -36,6 +36,10 @@ SAME_MESSAGES = ({"linear", "linear_nb"}, {"linear", "linear_sync"}, {"ring", "s
 #: Exponent with which the time grows with the number of ranks, for 1 to 8 KiB within one node. In all authors' data it is 0.79 to 1.4
 #: if one rank sends every message, or one message passes every rank; for trees it is 0.34 to 0.97.
 LEAST_GROWTH, LEAST_RANGE = 0.65, 4
+#: Where the latency of a message is much longer than a send, the exponent of a linear broadcast is smaller. Then a line in the ranks
+#: fits it better than one in their logarithm: the squares of the relative differences are at most this part (measured: at most 0.36 for
+#: such algorithms, 0.8 and more for trees with small exponents by node and socket, 0.37 and more by core).
+STRAIGHT = 0.5
 #: By collective, the algorithms with such messages. Barriers are judged by core only (measured: 0.88 to 1.5 for these, 0.24 to 0.96 for
 #: others; by socket and node, linear ones have 0.39 to 1.0).
 GROWS_WITH_RANKS = {"bcast": ("linear", "pipeline"), "barrier": ("linear", "double_ring")}
@@ -86,6 +90,11 @@ class Named:
             )
             found += [same] if same else []
         return found
+
+    def rank_counts(self, one: tuple[str, str, str], two: tuple[str, str, str], same: Same) -> int:
+        """Return the number of rank counts, of all mappings, that two series have in the part in which they are equal."""
+        known = same.part & ~np.isnan(self.times[one] + self.times[two])
+        return sum(len(np.unique(self.processes[of])) for of in known)
 
     def _same(self, a: np.ndarray, b: np.ndarray, part: np.ndarray, words: str, wide: bool = True) -> Same | None:
         """Return the part if it is equal; *wide*: only over a wide range of sizes."""
@@ -151,11 +160,13 @@ def same_as_another(table: Table) -> Iterator[Finding]:
                 if not contradicted and one[0] == two[0]:
                     rest = [v[1] for pair, v in apart.items() if pair != (one, two) and v[0] >= 20]
                     compared = f"; other pairs of algorithms differ by at least {percent(min(rest))}" if rest else ""
+                    few = named.rank_counts(one, two, same) < LEAST_RUN
                     yield Finding(
                         "wrong algorithm", f"{whole_series(*one)} and {two[1]} {two[2]}{same.words}",
                         f"the times differ by {percent(same.middle)} (median; 90th percentile {percent(same.high)}; {same.cells:,} cells "
-                        f"of {FROM_RANKS} or more ranks){compared}: one of the two labels is wrong",
-                        "likely" if named.sizes[same.part.any(axis=0)].max() >= LARGE else "possible",
+                        f"of {FROM_RANKS} or more ranks){compared}: one of the two labels is wrong"
+                        + ", or both take as long at the few numbers of ranks" * few,
+                        "likely" if named.sizes[same.part.any(axis=0)].max() >= LARGE and not few else "possible",
                     )  # fmt: skip
 
 
@@ -205,14 +216,16 @@ def growth(table: Table, machine: Machine) -> Iterator[Finding]:
         sizes, processes = table.sizes, table.processes
         used = ~np.isnan(times) & ((sizes >= 1024) & (sizes <= 8192) | (collective == "barrier"))
         used &= (processes >= 4) & (processes <= machine.cores_per_node)
-        slopes = []
+        slopes, line, tree = [], 0.0, 0.0
         for size in np.unique(sizes[used]):
             of = used & (sizes == size)
             ranks = np.unique(processes[of])
             # Over a narrow range, the latency of a single message hides the growth.
             if len(ranks) >= 4 and ranks[-1] >= LEAST_RANGE * ranks[0]:
                 slopes.append(_slope(np.log(processes[of]), np.log(times[of])))
-        if slopes:
+                line += _misfit(processes[of] - 1, times[of])
+                tree += _misfit(np.log2(processes[of]), times[of])
+        if slopes and line > STRAIGHT * tree:
             # Two standard errors allow for noise.
             middle = float(np.median([slope + 2 * error for slope, error in slopes]))
             found.setdefault((source, collective, algorithm), []).append((mapping, middle))
@@ -234,3 +247,10 @@ def _slope(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
     slope, level = np.polyfit(x, y, 1)
     spread = np.sum((y - slope * x - level) ** 2) / max(1, len(x) - 2)
     return float(slope), float(np.sqrt(spread / np.sum((x - x.mean()) ** 2)))
+
+
+def _misfit(x: np.ndarray, y: np.ndarray) -> float:
+    """Return the squares of the relative differences between *y* and the line of *x*, not below 0 at *x* = 0, that fits them best."""
+    parts = np.column_stack([1 / y, x / y])
+    parts = parts if np.linalg.lstsq(parts, np.ones(len(y)), rcond=None)[0][0] > 0 else parts[:, 1:]
+    return float(np.sum((parts @ np.linalg.lstsq(parts, np.ones(len(y)), rcond=None)[0] - 1) ** 2))

@@ -8,6 +8,7 @@ from collstudy.base.lazy import lazy
 from collstudy.sources.importing.findings import Finding, common, percent
 from collstudy.sources.importing.labels import SAME_MEDIAN
 from collstudy.sources.importing.series import Launches, Table
+from collstudy.sources.importing.units import CACHE_LINE
 from collstudy.study.machines import Machine
 
 np = lazy("numpy")
@@ -16,6 +17,8 @@ np = lazy("numpy")
 LEAST_NETWORK = 1.5
 #: Within a node, times by socket and by core differ by more than this (measured: at least 0.24 in the median).
 SAME_SOCKET = 0.1
+#: Larger messages (bytes) may be as fast between nodes, or sockets, as within one.
+SMALL = 2**13
 
 
 def _leaves_at_two(mapping: str) -> bool:
@@ -29,7 +32,7 @@ def stayed_on_the_node(table: Table, machine: Machine) -> Iterator[Finding]:
         return
     several = table.cells[:, 0] > 1
     two_small = several & (table.processes == 2) & (table.sizes <= 64)
-    within = several & (table.processes > 1) & (table.processes <= machine.cores_per_node)
+    within = several & (table.processes > 1) & (table.processes <= machine.cores_per_node) & (table.sizes <= SMALL)
     for series, mine in table.columns():
         source, collective, algorithm, parameters, mapping = series
         if not _leaves_at_two(mapping):
@@ -52,13 +55,14 @@ def stayed_on_the_node(table: Table, machine: Machine) -> Iterator[Finding]:
             if other != series and _leaves_at_two(other[4]) and other[1] == collective
             and len(of := values[here & ~np.isnan(values)])
         ]  # fmt: skip
-        # With no other evidence, compare only if there are no times by core: algorithms differ with two ranks, too.
-        comparable = evidence or inside not in table.number
+        # With no other evidence, compare only if there are no times by core: algorithms differ with two ranks, too, and barriers by
+        # up to 4.6 times.
+        comparable = evidence or (inside not in table.number and collective != "barrier")
         if len(small) and peers and comparable and np.median(small) < np.median(peers) / 3:
             evidence.append(
                 f"two ranks take {np.median(small):.2f} us; in other series across nodes {np.median(peers):.2f} us"
             )
-        if not evidence and len(small) and inside not in table.number and not peers and np.median(small) < 0.35:
+        if not evidence and len(small) and inside not in table.number and CACHE_LINE < np.median(small) < 0.35:
             evidence.append(f"two ranks take {np.median(small):.2f} us, less than the latency of any network")
             sure = "possible"
         if evidence:

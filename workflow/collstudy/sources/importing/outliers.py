@@ -38,14 +38,18 @@ def noise(table: Table) -> Iterator[Finding]:
     for series, values in table.columns():
         _, sizes, times = table.grid(values)
         logs = np.log(times)
-        above = logs - neighbours(logs, sizes)[0]
-        above = above[~np.isnan(above)]
-        slow = int((above > np.log(NOISE_FACTOR)).sum())
-        if slow >= NOISY_CELLS and slow >= NOISY * len(above):
+        noisy, slow, cells = _noisy(logs - neighbours(logs, sizes)[0])
+        if noisy:
             yield Finding(
                 "noise", (series,),
-                f"{slow:,} of {len(above):,} cells take more than {NOISE_FACTOR:g} times as long as their neighbours", "certain",
+                f"{slow:,} of {cells:,} cells take more than {NOISE_FACTOR:g} times as long as their neighbours", "certain",
             )  # fmt: skip
+
+
+def _noisy(above: np.ndarray) -> tuple[bool, int, int]:
+    """Return whether many cells exceed their neighbours (logarithms *above*) by NOISE_FACTOR, their number, and that of all cells."""
+    slow, cells = int((above > np.log(NOISE_FACTOR)).sum()), int((~np.isnan(above)).sum())
+    return slow >= NOISY_CELLS and slow >= NOISY * cells, slow, cells
 
 
 def flag_outliers(launches: Launches) -> list[int]:
@@ -67,7 +71,7 @@ def flag_outliers(launches: Launches) -> list[int]:
 def _beside_neighbours(timed: Launches) -> Iterator[tuple[Launches, *tuple[np.ndarray, ...]]]:
     """Yield the launches of each series of collectives, and number of nodes if there are few; the logarithms by which they exceed
     their neighbours (NaN without neighbours); whether not most of LAUNCHES or more launches of the cell do; whether the series is
-    quiet (its numbers of ranks with one or two sizes, or the others); and whether the neighbours agree.
+    quiet (its numbers of ranks with one or two sizes, or the others); and whether the neighbours agree and the series is not noisy.
     """
     by_nodes = len(np.unique(timed.nodes)) <= 4
     for _, whole in timed.part(~timed.pairs).by_series():
@@ -94,7 +98,13 @@ def _beside_neighbours(timed: Launches) -> Iterator[tuple[Launches, *tuple[np.nd
             above[calm & (near < np.log(NOT_NEAR))] = 0
             _, same, count = np.unique(np.column_stack(cell), axis=0, return_inverse=True, return_counts=True)
             often = off[cell] > np.log(np.where(calm, STRANGE, OUTLIER))
-            yield mine, above, ~(often & (count[same.ravel()] >= LAUNCHES)), calm, agreed[cell]
+            yield (
+                mine,
+                above,
+                ~(often & (count[same.ravel()] >= LAUNCHES)),
+                calm,
+                agreed[cell] & (not _noisy(logs - around)[0]),
+            )
 
 
 def neighbours(logs: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -187,8 +197,9 @@ def outliers(launches: Launches) -> Iterator[Finding]:
         yield _far_launches(series, mine, np.log(mine.us / np.median(timed.us[timed.pairs])), True)
     for mine, above, alone, quiet, agreed in _beside_neighbours(timed):
         out = flagged[mine.at]
-        strange = (np.abs(above) > np.log(STRANGE)) | (above > np.log(ISOLATED)) & agreed
-        strange &= ~out & alone & quiet
+        very = np.abs(above) > np.log(STRANGE)
+        strange = very & (quiet | agreed) | (np.abs(above) > np.log(ISOLATED)) & quiet & agreed
+        strange &= ~out & alone
         for chosen, certain in ((out, True), (strange, False)):
             if chosen.any():
                 yield _far_launches(mine.names[mine.series[0]], mine.part(chosen), above[chosen], certain)

@@ -50,7 +50,8 @@ def _step(times: np.ndarray) -> float:
         (
             10.0**-k
             for k in range(-3, 9)
-            if np.allclose(np.round(times * 10.0**k), times * 10.0**k, rtol=1e-9, atol=1e-6)
+            if times.min() * 10.0**k > 0.5
+            and np.allclose(np.round(times * 10.0**k), times * 10.0**k, rtol=1e-9, atol=1e-6)
         ),
         0.0,
     )

@@ -58,9 +58,10 @@ def units(table: Table, machine: Machine, even: set[Series | str]) -> Iterator[F
         if longer and series not in even and not _near_a_known_unit(series, table):
             slow = slow[fewest]
             worst = np.argmax(values[fewest] / slow)
+            messages = "one message" if ranks == 2 else f"{int(ranks - 1)} successive messages"
             evidence.append(
-                f"{int(ranks)} ranks take {values[fewest][worst]:.3g} us for {int(size[fewest][worst])} bytes, longer than "
-                f"{int(ranks - 1)} successive messages {words} ({slow[worst]:.3g} us)"
+                f"{int(ranks)} ranks take {values[fewest][worst]:.3g} us for {int(size[fewest][worst])} bytes, longer than {messages} "
+                f"{words} ({slow[worst]:.3g} us)"
             )
         large = (size >= 65536) & fewest
         if large.any() and (moved := float(np.median(size[large] / values[large] / 1e3))) > 1000:
@@ -69,7 +70,7 @@ def units(table: Table, machine: Machine, even: set[Series | str]) -> Iterator[F
             yield Finding("unit of the times", (series,), "; ".join(evidence), sure)
 
 
-def far_from_neighbours(table: Table) -> Iterator[Finding]:
+def far_from_neighbours(table: Table, machine: Machine) -> Iterator[Finding]:
     """Find numbers of ranks, and sizes, whose times differ from those of both neighbours by a large factor: in another unit."""
     for series, values in table.columns():
         ranks, sizes, times = table.grid(np.where(table.processes > 1, values, np.nan))
@@ -78,6 +79,9 @@ def far_from_neighbours(table: Table) -> Iterator[Finding]:
                 one, two = (at - 1, at + 1) if 0 < at < len(names) - 1 else (1, 2) if at == 0 else (at - 1, at - 2)
                 # At the ends both neighbours are on the same side, where times may grow.
                 if abs(one - two) == 1 and not 1 / 4 <= names[two] / max(1, names[at]) <= 4:
+                    continue
+                # The first ranks on a second node may be on a slow network.
+                if what == "ranks" and series[4] == "core" and names[one] <= machine.cores_per_node < names[at]:
                     continue
                 known = ~np.isnan(of[at] + of[one] + of[two])
                 if known.sum() < 3:
