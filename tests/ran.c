@@ -1,8 +1,9 @@
 /* A program with known collectives, for test_what_ran.py, on any even number of ranks from 2. With an argument, what
- * the name says: `spawn`, `hang`, `die`, `silent` (no MPI), `communicators` (made by many functions), `large` (a type
- * of 4 GiB, and counts of type MPI_Count where the library has them). */
+ * the name says: `spawn`, `hang`, `die`, `reads` (standard input), `silent` (no MPI), `communicators` (made by many
+ * functions), `large` (a type of 4 GiB, and counts of type MPI_Count where the library has them). */
 #include <mpi.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -79,6 +80,8 @@ int main(int argc, char **argv) {
         raise(SIGKILL);
     if (strcmp(what, "hang") == 0)
         pause();
+    while (strcmp(what, "reads") == 0 && getchar() != EOF)
+        ;
     MPI_Comm half;
     MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
     MPI_Allreduce(out, in, 5, MPI_INT, MPI_SUM, half);

@@ -155,6 +155,12 @@ def test_a_program_that_hangs_is_ended(program: Path, tmp_path: Path) -> None:
     assert {row["collective"] for row in rows} == {"bcast"}
 
 
+@with_launchers
+def test_a_program_that_reads_its_input_finds_none(program: Path, tmp_path: Path, mpirun: Path) -> None:
+    _, rows = what_ran(tmp_path, mpirun, "-n", "2", *OVERSUBSCRIBED, program, "reads", options=("--limit", "30"))
+    assert of(rows, "barrier")
+
+
 @pytest.mark.parametrize(
     ("words", "text", "message"),
     [

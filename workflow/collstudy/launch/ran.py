@@ -125,7 +125,9 @@ def with_variables(
         # What `env` before srun sets is in the settings.
         return [word for word in words[: at - 1] if word.partition("=")[0] not in settings] + words[at - 1 :], settings
     if launcher.mpi == "openmpi":
-        given = [part for key, value in settings.items() for part in ("-x", f"{key}={value}")]
+        # Open MPI 5 passes the end of an empty standard input to no rank: one that reads it would wait for ever.
+        given = ["--stdin", "none"]
+        given += [part for key, value in settings.items() for part in ("-x", f"{key}={value}")]
     else:
         given = [part for key, value in settings.items() for part in ("-genv", key, value)]
     # Intel's launcher needs these variables to find its other programs.
