@@ -270,6 +270,14 @@ def test_intel_mpis_functions_are_seen(tmp_path: Path) -> None:
         assert of(rows, "bcast") == [("MPI_COMM_WORLD of 2 ranks", "-", ran, "call")]
         assert of(rows, "alltoall") == [("MPI_COMM_WORLD of 2 ranks", "-", "scattered", "call")]
         assert of(rows, "allreduce") == [("2 communicators of 1 rank", "-", "-", "nothing ran")]
+    _, rows = with_library(tmp_path, "impi", "blocks", options=("-genv", "I_MPI_ADJUST_GATHERV", "1"))
+    assert of(rows, "gatherv") == [("MPI_COMM_WORLD of 2 ranks", "-", "linear_ssend", "call")]
+
+
+def test_of_threads_of_intel_mpi_nothing_is_claimed(tmp_path: Path) -> None:
+    _, rows = with_library(tmp_path, "impi", "threads")
+    assert of(rows, "allreduce") == [("2 communicators of 2 ranks", "?", "?", "-")]
+    assert [row["calls"] for row in rows] == ["2000"]
 
 
 def test_stripped_libraries_say_calls_and_sizes_alone(tmp_path: Path) -> None:

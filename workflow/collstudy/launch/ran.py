@@ -33,7 +33,7 @@ KNOWN_BY = {
     "table": "the component has one function for this collective, the one in the communicator's table",
     "component": "only the component is known, from the communicator's table; it selects its algorithm internally",
     "nothing ran": "the call returned without calling an algorithm, for example because there was no data",
-    "-": "this library does not show what ran",
+    "-": "this library does not show what ran, or not if several threads of a rank call it",
 }
 #: Components that implement each collective by one function, without using the shared algorithms.
 ONE_FUNCTION = ("basic", "sm", "self", "inter")
@@ -353,7 +353,7 @@ def functions(algorithms: str, operation: str) -> list[str]:
     found = []
     for name in algorithms.split("+"):
         text = re.sub(r"^MPI[A-Z]*_(POSIX_|OFI_|GPU_)?|_impl$", "", name).lower()
-        text = re.sub(r"^(\w+?)_int(ra|er)_", lambda m: "" if m[1] == operation else f"{m[1]} ", text)
+        text = re.sub(r"^(\w+?)_(intra|inter|allcomm)_", lambda m: "" if m[1] == operation else f"{m[1]} ", text)
         found += [text] if text and text not in found else []
     return found
 

@@ -60,6 +60,7 @@ void trace_close(void);
  * it has an operation that does not commute. */
 void trace_mark(const char *name);
 bool trace_is_open(void);
+bool trace_has_threads(void);
 void trace_set_origin(void);
 Call trace_enter(void);
 /* Fills in the times and stores the record with its list. */
