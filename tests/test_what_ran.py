@@ -323,7 +323,7 @@ def test_large_types_and_counts(tmp_path: Path, name: str) -> None:
     _, rows = with_library(tmp_path, name, "large")
     # mpi4py calls MPI_Bcast_c where there is one.
     assert calls(rows) == [
-        ("a communicator of 1 rank", "bcast", "1", str(1 << 32)), ("MPI_COMM_WORLD of 2 ranks", "bcast", "1", "8"),
+        ("2 communicators of 1 rank", "bcast", "2", str(1 << 32)), ("MPI_COMM_WORLD of 2 ranks", "bcast", "1", "8"),
     ]  # fmt: skip
 
 

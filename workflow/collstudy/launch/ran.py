@@ -275,6 +275,8 @@ def rows_of(files: Iterable[RankFile], mpi: str) -> list[dict[str, Any]]:
             component, function, ranks, algorithms = call.ran.split("|") if call.ran else ("", "", "0", "")
             verdict = judged(call.operation, component, function, algorithms, mpi)
             number = communicators.number(call.communicator, file.path)
+            # Each rank has its own MPI_COMM_SELF.
+            number = number if number >= 0 else -1 - file.rank
             one = seen.setdefault((number, int(ranks), call.operation, verdict), _Seen())
             one.calls[file.rank] = one.calls.get(file.rank, 0) + 1
             size = bytes_of(call, int(ranks))
