@@ -238,6 +238,13 @@ def test_a_program_in_python(user: Checkout, folder: Path) -> None:
         ),
         (["MPIRUN", "-n", "2", "-x", "UCX_TLS=tcp", "./tuned"], None, "and use export UCX_TLS=tcp"),
         (
+            ["env", "OMPI_MCA_coll_tuned_priority=0", "MPIRUN", "-n", "2", "./tuned"],
+            None,
+            "not the benchmark that measures its collectives; remove it from the command and use export OMPI_MCA_coll_tuned_priority=",
+        ),
+        (["nice", "-n", "5", "MPIRUN", "-n", "1", "./tuned"], None, "a single rank does not communicate"),
+        (["--machine", "thin", "--", "MPIRUN", "-n", "2", "./tuned"], None, "error: --machine: a program needs a "),
+        (
             ["MPIRUN", "-n", "2", "--tune", "own.conf", "./tuned"],
             None,
             "error: --tune own.conf: only the program would run with it",

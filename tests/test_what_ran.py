@@ -174,6 +174,8 @@ def test_a_program_that_reads_its_input_finds_none(program: Path, tmp_path: Path
         (["MPIRUN", "-n", "1", "no-such-program"], None, "the program ended before MPI_Init returned: "),
         (["MPIRUN", "-n", "1", "PROGRAM"], "input\n", "standard input is not passed to the program"),
         (["no-such-folder/mpirun", "-n", "1", "PROGRAM"], None, "no-such-folder/mpirun: not found"),
+        (["A=1", "MPIRUN", "-n", "1", "PROGRAM"], None, "A=1: not found; variables need env: env A=1 "),
+        (["no-such-wrapper", "MPIRUN", "-n", "1", "PROGRAM"], None, "no-such-wrapper: No such file or directory"),
     ],
 )
 def test_what_cannot_be_followed_is_one_sentence(

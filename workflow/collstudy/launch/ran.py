@@ -24,8 +24,8 @@ from collstudy.launch.build import build
 from collstudy.launch.execute import LaunchFailed, execute
 from collstudy.launch.toolchain import Mpi, installed, library_of, mpi_environment, mpis, preloaded
 from collstudy.launch.tracefile import Call, Communicators, RankFile, is_collective, rank_files
+from collstudy.study.names import LAUNCHERS
 
-LAUNCHERS = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun", "srun")
 COLUMNS = ["communicator", "collective", "calls", "min_bytes", "max_bytes", "component", "algorithm", "known_by"]
 #: Values of `known_by` (how the algorithm was identified) and their meaning.
 KNOWN_BY = {
@@ -67,6 +67,8 @@ def launcher_of(words: list[str], folder: Path = Path()) -> Launcher:
         raise StudyError(
             f"{' '.join(words) or 'no command'}: no MPI launcher in the command; known: {', '.join(LAUNCHERS)}"
         )
+    if re.match(r"\w+=", words[0]):
+        raise StudyError(f"{words[0]}: not found; variables need env: env {shlex.join(words)}")
     word = words[position]
     found = shutil.which(folder / word if "/" in word else word)
     if not found:
