@@ -1,7 +1,7 @@
 /* A program with known collectives, for test_what_ran.py, on any even number of ranks from 2. With an argument, what
  * the name says: `spawn`, `hang`, `die`, `reads` (standard input), `blocks` (of each rank), `threads` (two, each with a
- * communicator), `silent` (no MPI), `communicators` (made by many functions), `large` (a type of 4 GiB, and counts of
- * type MPI_Count where the library has them). */
+ * communicator), `others` (calls that are not recorded), `silent` (no MPI), `communicators` (made by many functions),
+ * `large` (a type of 4 GiB, and counts of type MPI_Count where the library has them). */
 #include <mpi.h>
 #include <pthread.h>
 #include <signal.h>
@@ -60,6 +60,21 @@ static void call_with_blocks(void) {
     MPI_Scatterv(all, counts, places, MPI_INT, &data, 1, MPI_INT, 0, MPI_COMM_WORLD);
 }
 
+static void call_others(int rank, int size) {
+    MPI_Comm ring, half, both;
+    MPI_Request request;
+    int periodic = 1, one = 1, sum, out[2] = {0}, in[2];
+    MPI_Cart_create(MPI_COMM_WORLD, 1, &size, &periodic, 0, &ring);
+    MPI_Neighbor_alltoall(out, 1, MPI_INT, in, 1, MPI_INT, ring);
+    MPI_Iscan(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
+    MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - rank % 2, 5, &both);
+    MPI_Barrier(both);
+    if (sum != rank + 1)
+        MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
 static void *reduce_often(void *comm) {
     int one = 1, sum;
     for (int i = 0; i < 1000; i++)
@@ -91,6 +106,8 @@ int main(int argc, char **argv) {
         MPI_Finalize();
         return 0;
     }
+    if (strcmp(what, "others") == 0)
+        call_others(rank, size);
     if (strcmp(what, "blocks") == 0 || strcmp(what, "threads") == 0) {
         *what == 'b' ? call_with_blocks() : call_from_threads();
         MPI_Finalize();

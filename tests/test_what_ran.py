@@ -276,6 +276,15 @@ def test_intel_mpis_functions_are_seen(tmp_path: Path) -> None:
     assert of(rows, "gatherv") == [("MPI_COMM_WORLD of 2 ranks", "-", "linear_ssend", "call")]
 
 
+@every_library
+@pytest.mark.usefixtures("same_on_all_processors")
+def test_calls_that_are_not_recorded_are_named(tmp_path: Path, name: str) -> None:
+    done, _ = with_library(tmp_path, name, "others")
+    assert "called, but not recorded: MPI_Iscan, MPI_Neighbor_alltoall, calls on intercommunicators\n" in done.stdout
+    done, _ = with_library(tmp_path, name)
+    assert "not recorded" not in done.stdout
+
+
 def test_of_threads_of_intel_mpi_nothing_is_claimed(tmp_path: Path) -> None:
     _, rows = with_library(tmp_path, "impi", "threads")
     assert of(rows, "allreduce") == [("2 communicators of 2 ranks", "?", "?", "-")]

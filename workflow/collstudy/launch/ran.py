@@ -23,7 +23,7 @@ from collstudy.base.paths import ROOT, SETUP
 from collstudy.launch.build import build
 from collstudy.launch.execute import LaunchFailed, execute
 from collstudy.launch.toolchain import Mpi, installed, library_of, mpi_environment, mpis, preloaded
-from collstudy.launch.tracefile import Call, Communicators, RankFile, is_collective, rank_files
+from collstudy.launch.tracefile import Call, Communicators, RankFile, is_collective, rank_files, unrecorded
 from collstudy.study.names import LAUNCHERS
 
 COLUMNS = ["communicator", "collective", "calls", "min_bytes", "max_bytes", "component", "algorithm", "known_by"]
@@ -51,10 +51,13 @@ class Launcher:
 
 @dataclass
 class Outcome:
-    """What ran: rows of COLUMNS, the version of the library, and why the run was incomplete ("" if it was complete)."""
+    """What ran: rows of COLUMNS, the version of the library, the collectives that are not recorded, and why the run was incomplete
+    ("" if it was complete).
+    """
 
     rows: list[dict[str, Any]]
     version: str
+    unrecorded: list[str]
     problem: str
 
 
@@ -214,7 +217,7 @@ def what_ran(words: list[str], folder: Path, limit_s: float, log: TextIO) -> Out
         rows = rows_of(files, launcher.mpi)
         if not problem:
             problem = next((f"rank {file.rank} did not reach MPI_Finalize" for file in files if not file.ended), "")
-        return Outcome(rows, files[0].texts.get(1, ""), problem)
+        return Outcome(rows, files[0].texts.get(1, ""), unrecorded(Path(name)), problem)
 
 
 def ranks_in(folder: Path, problem: str) -> list[RankFile]:
@@ -385,6 +388,7 @@ def table(outcome: Outcome) -> list[str]:
     lines = ["  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in shown]
     lines.append("")
     lines.append(f"library: {outcome.version or 'unknown'}")
+    lines += [f"called, but not recorded: {', '.join(outcome.unrecorded)}"] if outcome.unrecorded else []
     lines += [f"known by {key}: {KNOWN_BY[key]}" for key in dict.fromkeys(row["known_by"] for row in outcome.rows)]
     if outcome.version.startswith("MPICH"):
         lines.append("MPICH: releases before 5.1 count no algorithms; later ones print their own counters above")

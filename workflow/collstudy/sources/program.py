@@ -167,6 +167,11 @@ class ProgramSource(SampledSource):
             return False
         return bool(self.context.store.about(self.trace).get("trace", {}).get("ordered"))
 
+    @property
+    def unrecorded(self) -> list[str]:
+        """Return the collectives that the program called, but the trace lacks."""
+        return self.context.store.about(self.trace).get("trace", {}).get("unrecorded", [])
+
     @functools.cached_property
     def gridded(self) -> Study:
         """Return the study with the sweeps of the cells that the program uses."""
