@@ -156,6 +156,13 @@ def test_a_program_that_hangs_is_ended(program: Path, tmp_path: Path) -> None:
 
 
 @with_launchers
+def test_several_programs_in_one_launch(program: Path, tmp_path: Path, mpirun: Path) -> None:
+    words = [mpirun, "-n", "1", *OVERSUBSCRIBED, program, ":", "-n", "1", program]
+    _, rows = what_ran(tmp_path, *words, options=("--limit", "30"))
+    assert of(rows, "barrier")
+
+
+@with_launchers
 def test_a_program_that_reads_its_input_finds_none(program: Path, tmp_path: Path, mpirun: Path) -> None:
     _, rows = what_ran(tmp_path, mpirun, "-n", "2", *OVERSUBSCRIBED, program, "reads", options=("--limit", "30"))
     assert of(rows, "barrier")

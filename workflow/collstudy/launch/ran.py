@@ -131,8 +131,10 @@ def with_variables(
         return [word for word in words[: at - 1] if word.partition("=")[0] not in settings] + words[at - 1 :], settings
     if launcher.mpi == "openmpi":
         # Open MPI 5 passes the end of an empty standard input to no rank: one that reads it would wait for ever.
-        given = ["--stdin", "none"]
-        given += [part for key, value in settings.items() for part in ("-x", f"{key}={value}")]
+        given = [part for key, value in settings.items() for part in ("-x", f"{key}={value}")]
+        # Open MPI 4.1 sets variables for one program of several (:), and ranks without the trace library would be awaited for ever.
+        words = [part for word in words for part in ([word, *given] if word == ":" else [word])]
+        given = ["--stdin", "none", *given]
     else:
         given = [part for key, value in settings.items() for part in ("-genv", key, value)]
     # Intel's launcher needs these variables to find its other programs.
