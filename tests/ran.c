@@ -1,8 +1,11 @@
 /* A program with known collectives, for test_what_ran.py, on any even number of ranks from 2. With an argument, what
- * the name says: `spawn`, `hang`, `die`, `silent` (no MPI), `communicators` (made by many functions), `large` (a type
- * of 4 GiB, and counts of type MPI_Count where the library has them). */
+ * the name says: `spawn`, `hang`, `die`, `reads` (standard input), `blocks` (of each rank), `threads` (two, each with a
+ * communicator), `others` (calls that are not recorded), `silent` (no MPI), `communicators` (made by many functions),
+ * `large` (a type of 4 GiB, and counts of type MPI_Count where the library has them). */
 #include <mpi.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -49,16 +52,64 @@ static void call_large(void) {
 #endif
 }
 
+static void call_with_blocks(void) {
+    int counts[64], places[64], data = 1, all[64] = {0};
+    for (int i = 0; i < 64; i++)
+        counts[i] = 1, places[i] = i;
+    MPI_Gatherv(&data, 1, MPI_INT, all, counts, places, MPI_INT, 0, MPI_COMM_WORLD);
+    MPI_Scatterv(all, counts, places, MPI_INT, &data, 1, MPI_INT, 0, MPI_COMM_WORLD);
+}
+
+static void call_others(int rank, int size) {
+    MPI_Comm ring, half, both;
+    MPI_Request request;
+    int periodic = 1, one = 1, sum, out[2] = {0}, in[2];
+    MPI_Cart_create(MPI_COMM_WORLD, 1, &size, &periodic, 0, &ring);
+    MPI_Neighbor_alltoall(out, 1, MPI_INT, in, 1, MPI_INT, ring);
+    MPI_Iscan(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
+    MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - rank % 2, 5, &both);
+    MPI_Barrier(both);
+    if (sum != rank + 1)
+        MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+static void *reduce_often(void *comm) {
+    int one = 1, sum;
+    for (int i = 0; i < 1000; i++)
+        MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, *(MPI_Comm *)comm);
+    return NULL;
+}
+
+static void call_from_threads(void) {
+    MPI_Comm comms[2];
+    pthread_t threads[2];
+    for (int i = 0; i < 2; i++)
+        MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);
+    for (int i = 0; i < 2; i++)
+        pthread_create(&threads[i], NULL, reduce_often, &comms[i]);
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+}
+
 int main(int argc, char **argv) {
     const char *what = argc > 1 ? argv[1] : "";
     if (strcmp(what, "silent") == 0)
         return 0;
-    MPI_Init(&argc, &argv);
-    int rank, size;
+    int rank, size, level;
+    MPI_Init_thread(&argc, &argv, *what == 't' ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &level);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     if (strcmp(what, "communicators") == 0 || strcmp(what, "large") == 0) {
         *what == 'l' ? call_large() : make_communicators(rank, size);
+        MPI_Finalize();
+        return 0;
+    }
+    if (strcmp(what, "others") == 0)
+        call_others(rank, size);
+    if (strcmp(what, "blocks") == 0 || strcmp(what, "threads") == 0) {
+        *what == 'b' ? call_with_blocks() : call_from_threads();
         MPI_Finalize();
         return 0;
     }
@@ -79,6 +130,8 @@ int main(int argc, char **argv) {
         raise(SIGKILL);
     if (strcmp(what, "hang") == 0)
         pause();
+    while (strcmp(what, "reads") == 0 && getchar() != EOF)
+        ;
     MPI_Comm half;
     MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
     MPI_Allreduce(out, in, 5, MPI_INT, MPI_SUM, half);

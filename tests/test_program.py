@@ -16,11 +16,15 @@ from collstudy.launch import trace
 from collstudy.launch.execute import allocation
 from collstudy.launch.openmpi import library
 from collstudy.launch.ran import launcher_of
+from collstudy.launch.runner import BlockRunner
 from collstudy.launch.toolchain import identify, mpi_environment, versions
+from collstudy.plan.blocks import Block, Task
 from collstudy.project import trial
 from collstudy.project.studies import Project
 from collstudy.sources.account import sweeps_of, worth_measuring
+from collstudy.study.description import Policy
 from collstudy.study.machines import Machine
+from collstudy.study.traces import Run
 from conftest import ROOT, Checkout, compiled, csv_rows, finish, must, write_mpi4py
 
 #: A default that is slower than all other algorithms, for the benchmark and the program alike.
@@ -238,6 +242,13 @@ def test_a_program_in_python(user: Checkout, folder: Path) -> None:
         ),
         (["MPIRUN", "-n", "2", "-x", "UCX_TLS=tcp", "./tuned"], None, "and use export UCX_TLS=tcp"),
         (
+            ["env", "OMPI_MCA_coll_tuned_priority=0", "MPIRUN", "-n", "2", "./tuned"],
+            None,
+            "not the benchmark that measures its collectives; remove it from the command and use export OMPI_MCA_coll_tuned_priority=",
+        ),
+        (["nice", "-n", "5", "MPIRUN", "-n", "1", "./tuned"], None, "a single rank does not communicate"),
+        (["--machine", "thin", "--", "MPIRUN", "-n", "2", "./tuned"], None, "error: --machine: a program needs a "),
+        (
             ["MPIRUN", "-n", "2", "--tune", "own.conf", "./tuned"],
             None,
             "error: --tune own.conf: only the program would run with it",
@@ -291,6 +302,30 @@ def test_ranks_on_another_computer_than_the_cells_are_refused(
     with open(tmp_path / "log", "w") as log:
         about = trace.trace(traced, allocation(traced.machine, 1), tmp_path, log)
     assert about["failure"].startswith(f"the ranks ran on {here}, but machine this-machine"), about["failure"]
+
+
+def test_runs_of_an_interrupted_round_are_made_up_first(user: Checkout, folder: Path, tmp_path: Path) -> None:
+    must(write(user, folder, "--name", "cut", "--", library().mpirun, "-n", "2", "./tuned", "plain", "8", "1"))
+    source = Project(user.folder / "config").source("tune-cut")
+    runs = [source.run(name, {}) for name in ("default", "tuned", "default-traced")]
+    made: list[tuple[str, int]] = []
+
+    def block_of(launches: dict[str, int]) -> BlockRunner:
+        tasks = tuple(Task(run, Policy(n, n)) for run, n in zip(runs, launches.values(), strict=True))
+        runner = BlockRunner(Block(source.study.machine, "openmpi", 1, tasks), tmp_path, log, print)
+        runner.launches = SimpleNamespace(run=launch, close=lambda: None)
+        return runner
+
+    def launch(run: Run, scratch: Path, number: int, order: dict[str, object]) -> dict[str, object]:
+        made.append((run.variant, number))
+        return {"launch": number, "samples": [{"latency_us": 1.0}], "ran": [], "provenance": {"order": order}}
+
+    with open(tmp_path / "log", "w") as log:
+        block_of({"default": 2, "tuned": 1, "default-traced": 2}).run()
+        made.clear()
+        block_of({"default": 4, "tuned": 4, "default-traced": 4}).run()
+    # The speed-up is that of the n-th runs of both, so these must follow each other.
+    assert [number for _, number in made] == [2, 3, 3, 3, 4, 4, 4]
 
 
 def test_a_tuning_file_in_the_environment_is_refused_and_the_study_stays(
@@ -398,7 +433,8 @@ def test_clearly_faster_means_that_the_interval_is_above_one(tuned: list[float],
     [
         (
             [],
-            "the program spends too little time in blocking collectives; ideal (zero-cost) ones would save less than 2 %",
+            "the program spends too little time in blocking collectives; ideal (zero-cost) ones would save less than 2 % of its run "
+            "time. Not judged, because they are not recorded: MPI_Iscan.",
         ),
         ([{"operation": "bcast"}], "no algorithms of impi are known for bcast, where the program spends its time"),
     ],
@@ -407,7 +443,8 @@ def test_a_library_without_known_algorithms_is_told_from_a_quiet_program(
     used: list[dict[str, str]], reason: str
 ) -> None:
     document = {"program": {"worth_pct": 2.0}, "collectives": {}}
-    tuner = SimpleNamespace(document=document, source=SimpleNamespace(used=used, ordered=False), mpi="impi")
+    source = SimpleNamespace(used=used, ordered=False, unrecorded=["MPI_Iscan"])
+    tuner = SimpleNamespace(document=document, source=source, mpi="impi")
     assert trial.why_not(tuner, None, []).startswith(f"No tuning file: {reason}")
 
 

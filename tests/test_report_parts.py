@@ -30,6 +30,11 @@ def test_small_values_are_not_rounded_to_zero():
     assert shown.split() == ["0.00004", "0.00021", "0.030", "0.500", "0", "0.3", "1", "12,346"]
 
 
+def test_pairs_of_runs_are_not_pairs_of_cores():
+    code = 'source("R/report.R"); cat(header_of(c("pairs", "confidence_pct")), sep = ";")'
+    assert must(finish(["Rscript", "-e", code], cwd=ROOT / "report")).stdout == "Pairs;Confidence (%)"
+
+
 def test_a_part_does_not_say_again_what_its_chapter_begins_with(tmp_path):
     """On paper the part names its figure, which may be on another page."""
     (tmp_path / "gained.svg").write_text(

@@ -155,6 +155,19 @@ def test_a_program_that_hangs_is_ended(program: Path, tmp_path: Path) -> None:
     assert {row["collective"] for row in rows} == {"bcast"}
 
 
+@with_launchers
+def test_several_programs_in_one_launch(program: Path, tmp_path: Path, mpirun: Path) -> None:
+    words = [mpirun, "-n", "1", *OVERSUBSCRIBED, program, ":", "-n", "1", program]
+    _, rows = what_ran(tmp_path, *words, options=("--limit", "30"))
+    assert of(rows, "barrier")
+
+
+@with_launchers
+def test_a_program_that_reads_its_input_finds_none(program: Path, tmp_path: Path, mpirun: Path) -> None:
+    _, rows = what_ran(tmp_path, mpirun, "-n", "2", *OVERSUBSCRIBED, program, "reads", options=("--limit", "30"))
+    assert of(rows, "barrier")
+
+
 @pytest.mark.parametrize(
     ("words", "text", "message"),
     [
@@ -168,6 +181,8 @@ def test_a_program_that_hangs_is_ended(program: Path, tmp_path: Path) -> None:
         (["MPIRUN", "-n", "1", "no-such-program"], None, "the program ended before MPI_Init returned: "),
         (["MPIRUN", "-n", "1", "PROGRAM"], "input\n", "standard input is not passed to the program"),
         (["no-such-folder/mpirun", "-n", "1", "PROGRAM"], None, "no-such-folder/mpirun: not found"),
+        (["A=1", "MPIRUN", "-n", "1", "PROGRAM"], None, "A=1: not found; variables need env: env A=1 "),
+        (["no-such-wrapper", "MPIRUN", "-n", "1", "PROGRAM"], None, "no-such-wrapper: No such file or directory"),
     ],
 )
 def test_what_cannot_be_followed_is_one_sentence(
@@ -264,6 +279,23 @@ def test_intel_mpis_functions_are_seen(tmp_path: Path) -> None:
         assert of(rows, "bcast") == [("MPI_COMM_WORLD of 2 ranks", "-", ran, "call")]
         assert of(rows, "alltoall") == [("MPI_COMM_WORLD of 2 ranks", "-", "scattered", "call")]
         assert of(rows, "allreduce") == [("2 communicators of 1 rank", "-", "-", "nothing ran")]
+    _, rows = with_library(tmp_path, "impi", "blocks", options=("-genv", "I_MPI_ADJUST_GATHERV", "1"))
+    assert of(rows, "gatherv") == [("MPI_COMM_WORLD of 2 ranks", "-", "linear_ssend", "call")]
+
+
+@every_library
+@pytest.mark.usefixtures("same_on_all_processors")
+def test_calls_that_are_not_recorded_are_named(tmp_path: Path, name: str) -> None:
+    done, _ = with_library(tmp_path, name, "others")
+    assert "called, but not recorded: MPI_Iscan, MPI_Neighbor_alltoall, calls on intercommunicators\n" in done.stdout
+    done, _ = with_library(tmp_path, name)
+    assert "not recorded" not in done.stdout
+
+
+def test_of_threads_of_intel_mpi_nothing_is_claimed(tmp_path: Path) -> None:
+    _, rows = with_library(tmp_path, "impi", "threads")
+    assert of(rows, "allreduce") == [("2 communicators of 2 ranks", "?", "?", "-")]
+    assert [row["calls"] for row in rows] == ["2000"]
 
 
 def test_stripped_libraries_say_calls_and_sizes_alone(tmp_path: Path) -> None:
@@ -309,7 +341,7 @@ def test_large_types_and_counts(tmp_path: Path, name: str) -> None:
     _, rows = with_library(tmp_path, name, "large")
     # mpi4py calls MPI_Bcast_c where there is one.
     assert calls(rows) == [
-        ("a communicator of 1 rank", "bcast", "1", str(1 << 32)), ("MPI_COMM_WORLD of 2 ranks", "bcast", "1", "8"),
+        ("2 communicators of 1 rank", "bcast", "2", str(1 << 32)), ("MPI_COMM_WORLD of 2 ranks", "bcast", "1", "8"),
     ]  # fmt: skip
 
 

@@ -50,7 +50,7 @@ special_headers <- c(
   best_single_mean_pct = "Regret of that algorithm, arithmetic mean (%)", geometric_mean_pct = "Geometric mean (%)",
   mean_pct = "Arithmetic mean (%)", median_pct = "Median (%)", p90_pct = "90th percentile (%)",
   p99_pct = "99th percentile (%)", max_pct = "Largest (%)", unproved = "Not verified",
-  pairs = "Pairs at once", sd_difference_us = "Standard deviation (\u00b5s)", runner_up_us = "Runner-up (\u00b5s)", runner_up = "Runner-up",
+  sd_difference_us = "Standard deviation (\u00b5s)", runner_up_us = "Runner-up (\u00b5s)", runner_up = "Runner-up",
   median_abs_difference_pct = "Median difference (%)", p90_abs_difference_pct = "90th percentile (%)",
   pick_accuracy_pct = "Fastest algorithm found (% of cells)", geometric_mean_regret_pct = "Regret, geometric mean (%)",
   mean_regret_pct = "Regret, arithmetic mean (%)", max_regret_pct = "Largest regret (%)"

@@ -230,6 +230,14 @@ describe_left_out <- function(trace) {
   )
 }
 
+#' A sentence, with a leading blank, on the collectives that a trace lacks; "" if there are none
+#' @noRd
+describe_not_recorded <- function(trace) {
+  left <- unlist(trace$about$trace$unrecorded)
+  if (length(left) == 0) return("")
+  paste0(" Not judged, because they are not recorded: ", paste(left, collapse = ", "), ".")
+}
+
 #' A sentence, with a leading blank, on the calls of several threads of a rank; "" if one thread made all
 #' @noRd
 describe_threads <- function(trace) {
@@ -261,7 +269,8 @@ describe_accounts <- function(results) {
           format_pct(sum(rows$waiting_pct)), " waiting for the last rank to arrive"
         ) else "hardly any time in blocking collectives",
         ": ideal (zero-cost) ones would save at most ", format_pct(most),
-        " of its run time, so tuning is not worthwhile.", describe_threads(trace), describe_left_out(trace)
+        " of its run time, so tuning is not worthwhile.", describe_threads(trace), describe_left_out(trace),
+        describe_not_recorded(trace)
       ))
     }
     first <- rows[1, ]
@@ -272,7 +281,8 @@ describe_accounts <- function(results) {
       "Ideal (zero-cost) collectives would save at most ", format_pct(most), " of the run time, ",
       if (first$gain_pct > most / 2) "most" else "the largest part", " of it (",
       format_pct(first$gain_pct), ") in ", collective_word(first$operation), " of ",
-      label_class(first$size_bytes), " on ", format_count(first$ranks), " ranks.", describe_threads(trace)
+      label_class(first$size_bytes), " on ", format_count(first$ranks), " ranks.", describe_threads(trace),
+      describe_not_recorded(trace)
     )
   }))
 }

@@ -78,10 +78,16 @@ describe_program_runs <- function(study) {
   how <- study$provenance
   paste0(
     "The program ran unmodified on ", describe_machine(study$machine), " with ",
-    with_version(how$mpi, how$mpi_version), ", as `", study$program$command, "`: once with this project's trace ",
-    "library to record its calls, and ", study$program$runs, " times each with and without the library to measure its ",
-    "overhead. The cells that the program uses were then measured in rounds with ",
-    with_version(how$suite %||% "no benchmark", how$suite_version), ", weighted by their share of the run time."
+    with_version(how$mpi, how$mpi_version), ", as `", study$program$command, "`",
+    if (is.null(study$program$failure)) paste0(
+      ": once with this project's trace library to record its calls, and ", study$program$runs, " times each with and ",
+      "without the library to measure its overhead"
+    ),
+    ".",
+    if (nzchar(how$suite %||% "")) paste0(
+      " The cells that the program uses were then measured in rounds with ", with_version(how$suite, how$suite_version),
+      ", weighted by their share of the run time."
+    )
   )
 }
 

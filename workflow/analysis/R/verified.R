@@ -122,8 +122,8 @@ index_tuning <- function(folder) {
     ),
     figure(
       "pairs", "Time of the program with and without the tuning file",
-      "Runs without and with the tuning file. A line joins the two runs of a pair, which were launched one after the",
-      "other in random order."
+      "Runs without and with the tuning file. A line joins the two runs of a pair, which are of one round; the runs of",
+      "a round were launched in random order."
     ),
     table(
       "tuning-judged",

@@ -53,7 +53,7 @@ def add_commands(commands: Any) -> None:
 #: The option that sets each key of a program's study.
 OPTION_OF = {
     "program.command": "COMMAND", "program.folder": "--folder", "program.runs": "--runs", "program.limit_s": "--limit",
-    "program.worth_pct": "--worth", "sampling.budget_node_minutes": "--budget",
+    "program.worth_pct": "--worth", "sampling.budget_node_minutes": "--budget", "machine": "--machine",
 }  # fmt: skip
 
 #: Template for the study of a program.

@@ -152,12 +152,15 @@ def execute(
     """Run *command* in *folder*; write its output (standard output and standard error merged) to *log* as well.
 
     The process group is terminated at the time limit or if this process is interrupted.
-    Raises Crashed if the command ends with an error, and LaunchFailed at the time limit.
+    Raises Crashed if the command ends with an error, and LaunchFailed at the time limit or if the command cannot be started.
     """
     words = [str(word) for word in command]
     log.write(f"$ {shlex.join(words)}\n")
     log.flush()
-    started = start(words, environment, folder)
+    try:
+        started = start(words, environment, folder)
+    except (FileNotFoundError, PermissionError) as error:
+        raise LaunchFailed(f"{error.filename}: {error.strerror}") from None
     ended, killed = None, None
     try:
         ended = started.wait(limit_s)

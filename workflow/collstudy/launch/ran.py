@@ -23,9 +23,9 @@ from collstudy.base.paths import ROOT, SETUP
 from collstudy.launch.build import build
 from collstudy.launch.execute import LaunchFailed, execute
 from collstudy.launch.toolchain import Mpi, installed, library_of, mpi_environment, mpis, preloaded
-from collstudy.launch.tracefile import Call, Communicators, RankFile, is_collective, rank_files
+from collstudy.launch.tracefile import Call, Communicators, RankFile, is_collective, rank_files, unrecorded
+from collstudy.study.names import LAUNCHERS
 
-LAUNCHERS = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun", "srun")
 COLUMNS = ["communicator", "collective", "calls", "min_bytes", "max_bytes", "component", "algorithm", "known_by"]
 #: Values of `known_by` (how the algorithm was identified) and their meaning.
 KNOWN_BY = {
@@ -33,7 +33,7 @@ KNOWN_BY = {
     "table": "the component has one function for this collective, the one in the communicator's table",
     "component": "only the component is known, from the communicator's table; it selects its algorithm internally",
     "nothing ran": "the call returned without calling an algorithm, for example because there was no data",
-    "-": "this library does not show what ran",
+    "-": "this library does not show what ran, or not if several threads of a rank call it",
 }
 #: Components that implement each collective by one function, without using the shared algorithms.
 ONE_FUNCTION = ("basic", "sm", "self", "inter")
@@ -51,10 +51,13 @@ class Launcher:
 
 @dataclass
 class Outcome:
-    """What ran: rows of COLUMNS, the version of the library, and why the run was incomplete ("" if it was complete)."""
+    """What ran: rows of COLUMNS, the version of the library, the collectives that are not recorded, and why the run was incomplete
+    ("" if it was complete).
+    """
 
     rows: list[dict[str, Any]]
     version: str
+    unrecorded: list[str]
     problem: str
 
 
@@ -67,6 +70,8 @@ def launcher_of(words: list[str], folder: Path = Path()) -> Launcher:
         raise StudyError(
             f"{' '.join(words) or 'no command'}: no MPI launcher in the command; known: {', '.join(LAUNCHERS)}"
         )
+    if re.match(r"\w+=", words[0]):
+        raise StudyError(f"{words[0]}: not found; variables need env: env {shlex.join(words)}")
     word = words[position]
     found = shutil.which(folder / word if "/" in word else word)
     if not found:
@@ -125,7 +130,11 @@ def with_variables(
         # What `env` before srun sets is in the settings.
         return [word for word in words[: at - 1] if word.partition("=")[0] not in settings] + words[at - 1 :], settings
     if launcher.mpi == "openmpi":
+        # Open MPI 5 passes the end of an empty standard input to no rank: one that reads it would wait for ever.
         given = [part for key, value in settings.items() for part in ("-x", f"{key}={value}")]
+        # Open MPI 4.1 sets variables for one program of several (:), and ranks without the trace library would be awaited for ever.
+        words = [part for word in words for part in ([word, *given] if word == ":" else [word])]
+        given = ["--stdin", "none", *given]
     else:
         given = [part for key, value in settings.items() for part in ("-genv", key, value)]
     # Intel's launcher needs these variables to find its other programs.
@@ -210,7 +219,7 @@ def what_ran(words: list[str], folder: Path, limit_s: float, log: TextIO) -> Out
         rows = rows_of(files, launcher.mpi)
         if not problem:
             problem = next((f"rank {file.rank} did not reach MPI_Finalize" for file in files if not file.ended), "")
-        return Outcome(rows, files[0].texts.get(1, ""), problem)
+        return Outcome(rows, files[0].texts.get(1, ""), unrecorded(Path(name)), problem)
 
 
 def ranks_in(folder: Path, problem: str) -> list[RankFile]:
@@ -273,6 +282,8 @@ def rows_of(files: Iterable[RankFile], mpi: str) -> list[dict[str, Any]]:
             component, function, ranks, algorithms = call.ran.split("|") if call.ran else ("", "", "0", "")
             verdict = judged(call.operation, component, function, algorithms, mpi)
             number = communicators.number(call.communicator, file.path)
+            # Each rank has its own MPI_COMM_SELF.
+            number = number if number >= 0 else -1 - file.rank
             one = seen.setdefault((number, int(ranks), call.operation, verdict), _Seen())
             one.calls[file.rank] = one.calls.get(file.rank, 0) + 1
             size = bytes_of(call, int(ranks))
@@ -351,7 +362,7 @@ def functions(algorithms: str, operation: str) -> list[str]:
     found = []
     for name in algorithms.split("+"):
         text = re.sub(r"^MPI[A-Z]*_(POSIX_|OFI_|GPU_)?|_impl$", "", name).lower()
-        text = re.sub(r"^(\w+?)_int(ra|er)_", lambda m: "" if m[1] == operation else f"{m[1]} ", text)
+        text = re.sub(r"^(\w+?)_(intra|inter|allcomm)_", lambda m: "" if m[1] == operation else f"{m[1]} ", text)
         found += [text] if text and text not in found else []
     return found
 
@@ -379,6 +390,7 @@ def table(outcome: Outcome) -> list[str]:
     lines = ["  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in shown]
     lines.append("")
     lines.append(f"library: {outcome.version or 'unknown'}")
+    lines += [f"called, but not recorded: {', '.join(outcome.unrecorded)}"] if outcome.unrecorded else []
     lines += [f"known by {key}: {KNOWN_BY[key]}" for key in dict.fromkeys(row["known_by"] for row in outcome.rows)]
     if outcome.version.startswith("MPICH"):
         lines.append("MPICH: releases before 5.1 count no algorithms; later ones print their own counters above")

@@ -72,7 +72,7 @@ class BlockRunner:
                 seed = f"{self.block.name}:{started}:{number}"
                 random.Random(seed).shuffle(unfinished)
                 unfinished.sort(key=lambda task: self.store.read(task.work).failure is not None)
-                for position, tasks in enumerate(together(unfinished)):
+                for position, tasks in enumerate(together(self._behind(unfinished))):
                     if self._ends_too_soon(tasks):
                         continue
                     with contextlib.ExitStack() as locks:
@@ -88,6 +88,14 @@ class BlockRunner:
         self.report(f"{self.block.name}: {done} cells complete, {len(self.failed)} failed")
         for label, reason in self.failures():
             self.report(f"{self.block.name}: FAILED {label}: {reason}")
+
+    def _behind(self, tasks: list[Task]) -> list[Task]:
+        """Return the tasks of a round: of a program's runs only those with the fewest launches, because the n-th runs are compared and
+        must follow each other; an interrupted round is thus completed first.
+        """
+        made = {t.work.digest: len(self.store.read(t.work).launches) for t in tasks if isinstance(t.work, Run)}
+        fewest = min(made.values(), default=0)
+        return [task for task in tasks if made.get(task.work.digest, fewest) == fewest]
 
     def _ends_too_soon(self, tasks: list[Task]) -> bool:
         """Return whether these tasks failed before, and Slurm might end the job before their time limit: then they stay failed. If they

@@ -192,10 +192,15 @@ def rank_files(folder: Path, ranks: int) -> list[RankFile]:
     return files
 
 
+def unrecorded(folder: Path) -> list[str]:
+    """Return the collectives that a program called but the trace library does not record, such as `MPI_Iscan`."""
+    return sorted(path.name.removeprefix("unrecorded-") for path in folder.glob("unrecorded-*"))
+
+
 def collect(folder: Path, ranks: int, target: Path) -> dict[str, Any]:
     """Write the table of all calls to *target* and return the content of trace.json.
 
-    This is {ranks, calls, communicators: members of each, hosts, seconds, complete, problems}. A trace is complete if all ranks
+    This is {ranks, calls, communicators: members of each, hosts, seconds, unrecorded, complete, problems}. A trace is complete if all ranks
     reached MPI_Finalize; otherwise `problems` names the other ranks, whose calls until then are in the table.
     Raises StudyError for an invalid trace: a rank is missing, another version, files of several runs.
     """
@@ -224,6 +229,7 @@ def collect(folder: Path, ranks: int, target: Path) -> dict[str, Any]:
         "seconds": round(longest / 1e9, 6),
         "communicators": communicators.members,
         "hosts": sorted({file.host for file in files}),
+        "unrecorded": unrecorded(folder),
         "complete": not problems,
         "problems": problems,
     }

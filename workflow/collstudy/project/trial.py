@@ -111,7 +111,7 @@ def why_not(tuner: Tuner, trial: TrialSource | None, judged: list[dict[str, Any]
     if not tuner.document["collectives"]:
         return (
             "No tuning file: the program spends too little time in blocking collectives; ideal (zero-cost) ones would save less than "
-            f"{program['worth_pct']:g} % of its run time."
+            f"{program['worth_pct']:g} % of its run time." + not_recorded(tuner)
         )
     cells = [row for row in read_csv(tuner.folder / "cells.csv") if row["collective"] != "program"]
     if cells and all(row["status"] == "failed" for row in cells):
@@ -135,6 +135,12 @@ def why_not(tuner: Tuner, trial: TrialSource | None, judged: list[dict[str, Any]
         if whole["verdict"] == "faster"
         else f"No tuning file: the program is not clearly faster with it. {sentence(judged)}{not_measured(tuner)}"
     )
+
+
+def not_recorded(tuner: Tuner) -> str:
+    """Return a sentence, with a leading blank, on collectives that the trace lacks; "" if there are none."""
+    left = tuner.source.unrecorded
+    return f" Not judged, because they are not recorded: {', '.join(left)}." if left else ""
 
 
 def not_measured(tuner: Tuner) -> str:

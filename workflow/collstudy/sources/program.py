@@ -37,7 +37,7 @@ from collstudy.study.work import Work
 
 #: Options of launchers that set a parameter or variable, or name a file of parameters; and what changes how the library communicates.
 FILES = ("--tune", "-tune", "--am", "-am")
-SETTING = ("--mca", "-mca", "--gmca", "-gmca", "-x", "-genv", "-env")
+SETTING = ("--mca", "-mca", "--gmca", "-gmca", "-x", "-genv", "-env", "env")
 SETTINGS = r"(OMPI_MCA_)?(coll|pml|mtl|btl|smsc)(_|\b)|UCX_|FI_|MPIR_CVAR_|I_MPI_(ADJUST|COLL|FABRICS|SHM)"
 
 
@@ -63,10 +63,12 @@ class ProgramSource(SampledSource):
         mpi, folder = installed(found.mpi), Path(self.program.folder)
         # Up to the program, which has options of its own.
         given = itertools.takewhile(lambda word: not programs_in([word], folder), words[found.position + 1 :])
-        for option, name in itertools.pairwise(given):
+        # `env NAME=VALUE` before the launcher sets variables, too.
+        before = itertools.product(("env",), words[: found.position])
+        for option, name in (*before, *itertools.pairwise(given)):
             if option in FILES or (option in SETTING and re.match(SETTINGS, name)):
                 parameter = "NAME" if option in FILES else name
-                variable = name if option in ("-x", "-genv", "-env") else f"OMPI_MCA_{parameter}=..."
+                variable = name if option in ("-x", "-genv", "-env", "env") else f"OMPI_MCA_{parameter}=..."
                 raise StudyError(
                     f"{option} {name}: only the program would run with it, not the benchmark that measures its collectives; "
                     f"remove it from the command and use export {variable}"
@@ -164,6 +166,11 @@ class ProgramSource(SampledSource):
         if self.launcher.mpi != "openmpi":
             return False
         return bool(self.context.store.about(self.trace).get("trace", {}).get("ordered"))
+
+    @property
+    def unrecorded(self) -> list[str]:
+        """Return the collectives that the program called, but the trace lacks."""
+        return self.context.store.about(self.trace).get("trace", {}).get("unrecorded", [])
 
     @functools.cached_property
     def gridded(self) -> Study:

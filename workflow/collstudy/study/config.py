@@ -31,7 +31,7 @@ from collstudy.study.description import (
 )
 from collstudy.study.document import Place, read_document, read_yaml, shown
 from collstudy.study.machines import Machine, read_machine
-from collstudy.study.names import APPLICATIONS, POINT_TO_POINT, check_name
+from collstudy.study.names import APPLICATIONS, LAUNCHERS, POINT_TO_POINT, check_name
 from collstudy.study.repeated import check_repeated
 from collstudy.study.sweeps import Sweep, component_of, read_sweeps, swept
 
@@ -376,6 +376,8 @@ def _tuned(raw: dict[str, Any], name: str, machine: Machine, policy: Policy, sam
 
 def ranks_in(words: list[str]) -> int | None:
     """Return the number of ranks from the options of a launcher's command; None if it is missing."""
+    # A command before the launcher has options of its own.
+    words = list(itertools.dropwhile(lambda word: Path(word).name not in LAUNCHERS, words))
     for option, value in itertools.pairwise(words):
         if option in ("-n", "-np", "--np", "--ntasks") and value.isdecimal():
             return int(value)

@@ -6,6 +6,9 @@ import re
 
 from collstudy.base.errors import StudyError
 
+#: Programs that start the ranks of MPI programs.
+LAUNCHERS = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun", "srun")
+
 #: Benchmarks that sweep message sizes; UNSIZED have no message size.
 SIZED = (
     "bcast", "reduce", "allreduce", "gather", "scatter", "allgather", "alltoall", "alltoallv", "ibcast",

@@ -31,8 +31,15 @@ static inline uint64_t bytes_of(MPI_Count count, MPI_Datatype type) {
 
 /* Calls on intercommunicators are not recorded: the format has no room for their two groups. */
 static inline bool is_followed(MPI_Comm comm) {
+    static _Atomic bool marked;
     int inter = 0;
-    return trace_is_open() && comm != MPI_COMM_NULL && PMPI_Comm_test_inter(comm, &inter) == MPI_SUCCESS && !inter;
+    if (!trace_is_open() || comm == MPI_COMM_NULL || PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS)
+        return false;
+    if (inter && !marked) {
+        marked = true;
+        trace_mark("unrecorded-calls on intercommunicators");
+    }
+    return !inter;
 }
 
 static inline Call enter_on(MPI_Comm comm) {

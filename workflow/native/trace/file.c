@@ -127,9 +127,14 @@ void trace_mark(const char *name) {
         close(open(path, O_WRONLY | O_CREAT, 0644));
 }
 
+static _Atomic int threads;
+
+bool trace_has_threads(void) {
+    return threads > 1;
+}
+
 /* Notes a second thread that makes calls: the processor times of threads have nothing to do with each other. */
 static void count_thread(void) {
-    static _Atomic int threads;
     static _Thread_local bool counted;
     if (!counted && ++threads == 2)
         trace_mark("threads");

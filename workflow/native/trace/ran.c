@@ -273,7 +273,8 @@ uint16_t ran_number(MPI_Comm comm, enum operation operation) {
     (void)operation;
     if (!enabled)
         return 0;
-    bool visible = symbols_end(algorithms, sizeof algorithms);
+    /* What one thread executes first is not seen in the calls of the others. */
+    bool visible = symbols_end(algorithms, sizeof algorithms) && !trace_has_threads();
     PMPI_Comm_size(comm, &size);
     if (snprintf(text, sizeof text, "%s||%d|%s", visible ? "-" : "", size, algorithms) >= (int)sizeof text)
         memcpy(text + sizeof text - 4, "...", 4);

@@ -41,8 +41,9 @@ static bool is_algorithm(const char *name) {
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (ends_with(name, others[i]))
             return false;
-    return strncmp(name, "MPI", 3) == 0 && (strstr(name, "_intra_") || strstr(name, "_inter_") ||
-                                            strstr(name, "SHMGR_Gather") || strstr(name, "SHMGR_Release"));
+    return strncmp(name, "MPI", 3) == 0 &&
+           (strstr(name, "_intra_") || strstr(name, "_inter_") || strstr(name, "_allcomm_") ||
+            strstr(name, "SHMGR_Gather") || strstr(name, "SHMGR_Release"));
 }
 
 static int by_start(const void *a, const void *b) {

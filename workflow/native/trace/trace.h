@@ -57,9 +57,10 @@ void trace_open(int rank, int size);
 void trace_close(void);
 /* Makes an empty file in the folder of the traces: `spawned` if the program spawns processes, which are not traced;
  * `threads` if several threads of a rank make calls; `several` if a trace of the rank was there already; `ordered` if
- * it has an operation that does not commute. */
+ * it has an operation that does not commute; `unrecorded-<what>` if it makes calls that are not recorded. */
 void trace_mark(const char *name);
 bool trace_is_open(void);
+bool trace_has_threads(void);
 void trace_set_origin(void);
 Call trace_enter(void);
 /* Fills in the times and stores the record with its list. */

@@ -139,6 +139,18 @@ test_that("shares of calls that several threads made at the same time are not sa
   }
 })
 
+test_that("collectives that a trace lacks are named", {
+  trace <- account_trace()
+  trace$about$trace$unrecorded <- list("MPI_Iscan", "MPI_Neighbor_alltoall")
+  for (seconds in c(1e-3, 1)) {
+    trace$about$trace$seconds <- seconds
+    expect_match(
+      describe_accounts(results_of(trace)),
+      "Not judged, because they are not recorded: MPI_Iscan, MPI_Neighbor_alltoall[.]"
+    )
+  }
+})
+
 test_that("less than half of the gain is not most of it", {
   trace <- account_trace()
   trace$calls$end_us[trace$calls$operation == "barrier" & trace$calls$communicator == 0] <- 112

@@ -145,3 +145,15 @@ test_that("the latency of a ping-pong is half a round trip, not a mean over the 
   expect_match(describe_imported(import), "^A latency is the mean over the ranks", all = FALSE)
   expect_match(describe_imported(import, TRUE), "^A latency is half the time of a round trip", all = FALSE)
 })
+
+test_that("of a program only what was done is said", {
+  said <- function(suite, failure = NULL) {
+    machine <- list(label = "here", kind = "local", levels = list(list(name = "core", count = 2)))
+    about <- list(mpi = "openmpi", mpi_version = "5.0.11", suite = suite, suite_version = "1.0")
+    program <- list(command = "mpirun -n 2 a", runs = 5, failure = failure)
+    describe_program_runs(list(machine = machine, provenance = about, program = program))
+  }
+  expect_match(said("collbench"), "to measure its overhead. The cells .* in rounds with collbench 1.0.*, weighted by")
+  expect_match(said(""), "`mpirun -n 2 a`: once with .* 5 times each .* to measure its overhead[.]$")
+  expect_match(said("", "time limit"), "as `mpirun -n 2 a`[.]$")
+})
