@@ -139,7 +139,7 @@ def test_from_the_question_to_the_report(two, cluster) -> None:
     late = next((results / "cells").rglob("*_tuned_*.json"))
     shutil.move(late, study.folder)
     judged = study.collstudy("tuning", "keep", "two", "--latency", "1")
-    assert judged.returncode == 1 and "of two: the file of 1 cell is not visible here after 1 s" in judged.stderr
+    assert judged.returncode == 2 and "of two: the file of 1 cell is not visible here after 1 s" in judged.stderr
     assert csv_rows(results / "two" / "tables" / "tuning-verification.csv") == verified
 
 
