@@ -173,6 +173,7 @@ def test_the_ladder_of_a_study_with_all_sizes_gives_every_cost_of_a_message(chec
     fitted = calibrate_plain(checkout, UNKNOWN)
     said = fitted_of(checkout, "plain")
     assert said["not_fitted"] == NOT_IN_A_LADDER
+    assert set(fitted.simulation) - {"delay_us", "waited_us", "waited_gb_s", "eager_gb_s"} <= set(NOT_IN_A_LADDER)
     assert max(said["median_abs_error_pct"].values()) < 1
     rows = csv_rows(checkout.folder / "results/calibration/plain.csv")
     assert said["points"] == len(rows) == 42

@@ -331,6 +331,8 @@ def test_a_machine_of_another_kind(config: Path, text: str, expected: list[str])
         ("  forward", "  share: {ccx: 1}\n  forward", ["line 13: simulation.share.ccx", "no level 'ccx'"]),
         ("  forward", "  waited_us: {core: [[64, 1], [1, 1]]}\n  forward", ["line 13: simulation.waited_us.core.1", "ascending"]),
         ("{core: [[1, 0.01], [64, 0.04]], ", "{", ["delay_us lacks the innermost level 'core'"]),
+        ("  forward", "  waited_us: {socket: [[1, 1]]}\n  forward", ["waited_us lacks the innermost level 'core'"]),
+        ("  forward", "  waited_limit_bytes: 65536\n  forward", ["simulation", "'waited_us' is a dependency of 'waited_limit_bytes'"]),
         ("  eager", "  smpi: {smpi/init: 1 2}\n  eager", ["simulation.smpi.smpi/init is '1 2'", "without blanks"]),
     ],
 )  # fmt: skip

@@ -6,8 +6,8 @@
 #' @return Tibble, one row for each cell and size that both have: collective, algorithm, mapping, processes, size_bytes,
 #'   simulated_us, measured_us, judged_us (measured, after [pool_same_messages()]: for the choice of an algorithm),
 #'   ratio (simulated / measured) and held_out (TRUE: the machine was not fitted to the
-#'   cell: `analysis.compare.fitted` does not name its algorithm, or it has more processes than `fitted_up_to`). No rows
-#'   where the measured study has no results here.
+#'   cell: `analysis.compare.fitted` names neither its algorithm nor the one that it runs, or it has more processes than
+#'   `fitted_up_to`). No rows where the measured study has no results here.
 #' @noRd
 compare_studies <- function(results, measured = read_compared(results)) {
   none <- tibble(
@@ -19,6 +19,7 @@ compare_studies <- function(results, measured = read_compared(results)) {
   compare <- results$study$analysis$compare
   fitted <- compare[["fitted"]]
   fitted <- paste(rep(names(fitted), lengths(fitted)), unlist(fitted))
+  runs_fitted <- filter(name_rows(measured$rows), paste(.data$collective, .data$runs) %in% fitted)[cell_keys]
   short <- function(medians) {
     # Applications and ladders are compared in their own chapters, which explain the differences between the machines.
     medians <- filter(medians, !.data$collective %in% c(point_to_point, applications))
@@ -33,7 +34,8 @@ compare_studies <- function(results, measured = read_compared(results)) {
     left_join(rename(short(measured$judged$medians), judged_us = "latency_us"), by = cell_keys) |>
     mutate(
       ratio = .data$simulated_us / .data$measured_us,
-      held_out = !paste(.data$collective, .data$algorithm) %in% fitted |
+      held_out = !(paste(.data$collective, .data$algorithm) %in% fitted |
+                     vctrs::vec_in(across(all_of(cell_keys)), runs_fitted)) |
         .data$processes > (compare[["fitted_up_to"]] %||% Inf)
     )
 }

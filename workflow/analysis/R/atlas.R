@@ -176,7 +176,7 @@ tables_atlas <- function(results) {
   made <- list(
     listed("atlas", "default", summarise_atlas(rows), paste(
       "Regret of the library's default by machine and collective, in cells of more than two processes. Slower: the",
-      "share of the cells in which the default is more than 5 % slower than the best measured algorithm.",
+      "share of the cells in which the default is more than 5 % slower than the best algorithm.",
       pooling_note(results), slowdown_note
     )),
     listed("atlas", "one-rule", summarise_one_rule(rows), paste(

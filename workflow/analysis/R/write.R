@@ -168,7 +168,9 @@ write_listed <- function(entries, folder, kind, study) {
   index <- bind_rows(index, map_dfr(entries, function(entry) {
     file <- file.path(kind, paste0(entry$id, ".csv"))
     write_table(split_variants(entry$data, study, entry$about), file.path(folder, file))
-    tibble(id = entry$id, section = entry$section, file = file, caption = entry$caption)
+    unsaid <- study$simulated && !grepl("simulat", entry$caption, ignore.case = TRUE)
+    caption <- paste0(if (unsaid) "Simulated. ", entry$caption)
+    tibble(id = entry$id, section = entry$section, file = file, caption = caption)
   }))
   write_table(index, file.path(folder, kind, "index.csv"))
   index[map_dbl(entries, function(entry) nrow(entry$data)) > 0, c("section", "file")]

@@ -69,9 +69,11 @@ def fitted_machine(machine: Machine, data: Data, values: dict[str, float], eager
                 shared_gb_s=level.shared_gb_s if shared is None else round(shared, 3),
             )
         )  # fmt: skip
+    if machine.levels[-1].name not in by_level["waited_us"]:
+        by_level["waited_us"] = by_level["waited_gb_s"] = {}  # no sizes between the two eager limits
     simulation = {key: value for key, value in machine.simulation.items() if key not in REPLACED_BY_FIT} | {
         "eager_limit_bytes": eager,
-        "waited_limit_bytes": WAITED_LIMIT,
+        **({"waited_limit_bytes": WAITED_LIMIT} if by_level["waited_us"] else {}),
         "send_us": [[size, round(us, 4)] for size, us in send],
         "receive_us": [[size, round(us, 4)] for size, us in receive],
         **{key: found for key, found in by_level.items() if found},

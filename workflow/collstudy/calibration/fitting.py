@@ -30,13 +30,20 @@ from collstudy.study.names import POINT_TO_POINT
 from collstudy.study.sweeps import Choice, Sweep
 
 #: Parameters that are not fitted with a study, and their values.
-FIXED = ("share of messages between nodes: 0", "forward_gb_s between nodes: none", "share_forward", "share_first")
+FIXED = (
+    "share of messages between nodes: 0",
+    "forward_gb_s between nodes: none",
+    "share_forward",
+    "share_first",
+    "waited_limit_bytes",
+)
 STEPS = (1.2,)
 #: Parameters of single levels; all others are those of a kind of level.
 OF_LEVELS = ("shared_", "between_")
 #: Parameters that a ladder alone does not determine; they keep their starting values.
 NOT_IN_A_LADDER = [
     "eager_limit_bytes",
+    "waited_limit_bytes",
     "send_us",
     "receive_us",
     "poll_us",
@@ -45,6 +52,8 @@ NOT_IN_A_LADDER = [
     "busy_buffered",
     "turn",
     "share",
+    "share_forward",
+    "share_first",
     "forward_gb_s",
     "shared_gb_s",
 ]

@@ -72,10 +72,11 @@ def check_simulation(simulation: dict[str, Any], levels: Sequence[str], where: P
         for name in costs:
             if name not in levels:
                 raise StudyError(f"{where / key / name}: the machine has no level {name!r}{allowed(levels)}")
-    if "delay_us" in simulation and levels[-1] not in simulation["delay_us"]:
-        raise StudyError(
-            f"{where / 'delay_us'} lacks the innermost level {levels[-1]!r}, from which other levels are derived"
-        )
+    for key in ("delay_us", "waited_us"):
+        if levels[-1] not in simulation.get(key, levels):
+            raise StudyError(
+                f"{where / key} lacks the innermost level {levels[-1]!r}, from which other levels are derived"
+            )
     if simulation.get("smpi"):
         problem = refused_by_simgrid(tuple(simulation["smpi"].items()))
         if problem:

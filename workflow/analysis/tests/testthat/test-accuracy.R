@@ -25,6 +25,19 @@ test_that("errors, held-out algorithms and regret are those of the cells that bo
   expect_equal(of("all")$bias, 0.25)
 })
 
+test_that("a default is not held out where it runs an algorithm of the fit", {
+  base <- tempfile("results")
+  dir.create(base)
+  rows <- toy_rows("bcast", c("default", "default", "linear"), 4, c(1, 1024, 1), 1)
+  compare <- list(compare = list(study = "real", fitted = list(bcast = list("linear"))))
+  toy <- make_study(rows, analysis = compare, simulated = TRUE, folder = file.path(base, "toy"))
+  make_study(dplyr::mutate(rows, runs = c("linear", "binomial", NA)), folder = file.path(base, "real"))
+  compared <- compare_studies(read_results(toy))
+  of_default <- compared[compared$algorithm == "default", ]
+  expect_equal(of_default$held_out, of_default$size_bytes == 1024)
+  expect_equal(nrow(compared), 3)
+})
+
 test_that("the sentences say the numbers, and that there is nothing to compare without the measured study", {
   results <- pair_of_studies()
   said <- describe_accuracy(results)[1]

@@ -23,6 +23,11 @@ test_that("a simulated study is complete and says so", {
   figures <- make_everything(folder)
   expect_complete(folder)
   expect_true(all(grepl("simulated", figures$caption)))
+  for (kind in c("tables", "models")) {
+    index <- readr::read_csv(file.path(folder, kind, "index.csv"), show_col_types = FALSE)
+    expect_match(index$caption, "[Ss]imulat", info = kind)
+    expect_no_match(index$caption, "best measured algorithm")
+  }
   expect_true(grepl("simulated", paste(readLines(file.path(folder, figures$file[1])), collapse = "")))
   said <- all_sentences(folder)
   expect_true(all(nzchar(said)))
