@@ -19,6 +19,10 @@ from made_runs import MEASURED
         ("--cores x", "Error parsing number of cores (--cores, -c): must be integer or 'all'."),
         ("--set-threads x", "Invalid threads definition: entries have to be"),
         ("--config x", "Invalid config definition: Config entries have to be defined as name=value pairs."),
+        (
+            "--config resuts=x",
+            "--config: unknown key 'resuts' (did you mean 'results'?); known: config_folder, image, ",
+        ),
         ("--configfile nosuch.yaml", "[Errno 2] No such file or directory: 'nosuch.yaml'"),
         ("--profile nosuch", "profile directory given (nosuch), but no profile.yaml (or config.yaml) found."),
     ],

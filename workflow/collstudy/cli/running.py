@@ -16,8 +16,9 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from collstudy.base.errors import StudyError
+from collstudy.base.errors import StudyError, allowed
 from collstudy.base.lazy import lazy
+from collstudy.base.paths import SCHEMAS
 from collstudy.cli import unchanged
 from collstudy.cli.commands import add
 from collstudy.cli.studies import check_studies, unlock
@@ -134,6 +135,7 @@ def _note_nothing_to_do(project: Project, names: str, left_out: list[str]) -> No
 
 def _parsed(parse_args: Callable[[list[str]], tuple[Any, Any]], words: list[str]) -> tuple[Any, Any]:
     """Return Snakemake's parser and options without its message about the profile in use; its errors are shown."""
+    import yaml
     from snakemake.cli import parse_config
     from snakemake.exceptions import CliException, WorkflowError
 
@@ -142,9 +144,14 @@ def _parsed(parse_args: Callable[[list[str]], tuple[Any, Any]], words: list[str]
         with contextlib.redirect_stderr(printed):
             parser, options = parse_args(words)
         # What Snakemake reads later.
-        parse_config(options.config)
+        given = parse_config(options.config)
         for path in options.configfile or []:
             path.read_bytes()
+        schema = yaml.safe_load((SCHEMAS / "config.schema.yaml").read_text()) if given else {}
+        for key in given:
+            # `calibrate` is set by `./study calibrate`.
+            if key not in (*schema["properties"], "calibrate"):
+                raise ValueError(f"--config: unknown key {key!r}{allowed(schema['properties'], key)}")
         return parser, options
     except (CliException, WorkflowError, ValueError, OSError) as error:
         raise StudyError(f"arguments after -- (snakemake): {error}") from None
