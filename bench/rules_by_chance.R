@@ -1,6 +1,7 @@
 # Rscript bench/rules_by_chance.R [REPEATS]: how often noise alone makes a rule, and how often a real gain does, on
 # simulated launches of a default and four algorithms: six process counts, 14 message sizes, a noise of 3 % of each
-# latency and of each series (all sizes of a launch). Prints the table of docs/methodology.md, section 14.
+# latency, and a noise that all sizes of a launch share. With 60 REPEATS (default 20) it prints the table of
+# docs/methodology.md, section 14.
 suppressPackageStartupMessages(library(collanalysis))
 
 given <- commandArgs(trailingOnly = TRUE)
