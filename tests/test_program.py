@@ -21,7 +21,7 @@ from collstudy.launch.toolchain import identify, mpi_environment, versions
 from collstudy.plan.blocks import Block, Task
 from collstudy.project import trial
 from collstudy.project.studies import Project
-from collstudy.sources.account import sweeps_of, worth_measuring
+from collstudy.sources.account import node_of_rank, sweeps_of, worth_measuring
 from collstudy.study.description import Policy
 from collstudy.study.machines import Machine
 from collstudy.study.traces import Run
@@ -383,6 +383,21 @@ def test_the_cells_of_an_account_are_its_sizes_and_ranks() -> None:
         ([4], [chain], [70000, 140000]),
         ([4], [{**chain, "segment_bytes": 65536}], [140000]),
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "nodes"),
+    [
+        ("0*1 1*1", (0, 1)),
+        ("0*1 1*2 0*1", (0, 1, 1, 0)),
+        ("0*24 1*2", None),  # the first cores of the first nodes
+        ("0*1 1*25", None),  # more than the 24 cores of a node
+        ("", None),
+    ],
+)
+def test_cells_are_placed_like_the_communicators_of_the_program(text: str, nodes: tuple[int, ...] | None) -> None:
+    machine = Project(config=ROOT / "config").configuration.machine("thin")
+    assert node_of_rank({"node_of_rank": text}, machine) == nodes
 
 
 @pytest.mark.parametrize(

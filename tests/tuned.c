@@ -1,5 +1,5 @@
 /* A program for test_program.py, on two ranks: it broadcasts. Arguments: what, bytes, calls. `plain` does nothing else;
- * `slower` waits where it finds a tuning file; `quiet` waits; `threads` has a second thread that calls MPI as well. */
+ * `across` broadcasts among the even and among the odd ranks; `slower` waits where it finds a tuning file; `quiet` waits; `threads` has a second thread that calls MPI as well. */
 #include <mpi.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -35,8 +35,13 @@ int main(int argc, char **argv) {
     const int waits = strcmp(argv[1], "quiet") == 0 || slower ? 4 : threads;
     for (int i = 0; i < waits; i++)
         usleep(WAIT_US);
+    MPI_Comm comm = MPI_COMM_WORLD;
+    int rank;
+    MPI_Comm_rank(comm, &rank);
+    if (strcmp(argv[1], "across") == 0)
+        MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &comm);
     for (int i = 0; i < calls; i++)
-        MPI_Bcast(data, bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
+        MPI_Bcast(data, bytes, MPI_BYTE, 0, comm);
     MPI_Finalize();
     free(data);
     return 0;

@@ -336,7 +336,7 @@ def test_a_program_is_tuned_on_two_nodes(two, cluster, tmp_path: Path) -> None:
     compiled("tuned", tmp_path)
     study.environment |= WRONG
     command = ["tune", "--name", "far", "--runs", "5", "--budget", "0.5", "--machine", "small"]
-    command += ["--folder", str(tmp_path), "--", str(library().mpirun), "-n", "4", "./tuned", "plain", "65536", "300"]
+    command += ["--folder", str(tmp_path), "--", str(library().mpirun), "-n", "4", "./tuned", "across", "65536", "300"]
     written = study.collstudy(*command)
     assert written.returncode == 0, written.stderr
     name, *profile = written.stdout.split()
@@ -347,6 +347,9 @@ def test_a_program_is_tuned_on_two_nodes(two, cluster, tmp_path: Path) -> None:
     (about,) = (study.folder / "results" / "traces").glob("*/about.json")
     assert json.loads(about.read_text())["trace"]["hosts"] == cluster.nodes
     assert {row["nodes"] for row in csv_rows(results / "cells.csv")} == {"2"}
+    # Its communicators have a rank on each node, and so have the cells.
+    assert {row["placements"] for row in csv_rows(results / "tables" / "account-cells.csv")} == {"2 x 1"}
+    assert {row["node"] for row in csv_rows(results / "ranks.csv") if row["rank"] == "1"} == {"1"}
     submitted = [job["id"] for job in study.jobs()]
     measured = {one["provenance"]["slurm"]["job"] for cell in study.launches().values() for one in cell}
     assert measured and measured < set(submitted)

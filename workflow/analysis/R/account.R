@@ -11,13 +11,15 @@ little_pct <- 1
 #' and ends when the last rank returns; the time that a rank spends in the call before that is waiting.
 #'
 #' @param trace List from [read_trace()].
-#' @return Tibble, one row per blocking operation on a communicator of several ranks: ranks, communicator, operation,
-#'   size_bytes (largest of its ranks), start_us (the last arrival), end_us (the last return), time_us and waiting_us
-#'   (sums over its ranks), spread_us (how much the times differ that its ranks take to arrive from their previous
-#'   collective; the spread of the arrivals themselves also has that of the returns, which depends on the algorithm).
+#' @return Tibble, one row per blocking operation on a communicator of several ranks: ranks, communicator and the
+#'   columns of [placed_communicators()], operation, size_bytes (largest of its ranks), start_us (the last arrival),
+#'   end_us (the last return), time_us and waiting_us (sums over its ranks), spread_us (how much the times differ that
+#'   its ranks take to arrive from their previous collective; the spread of the arrivals themselves also has that of the
+#'   returns, which depends on the algorithm).
 #' @noRd
 read_operations <- function(trace) {
-  members <- lengths(trace$about$trace$communicators)
+  about <- trace$about$trace
+  members <- lengths(about$communicators)
   trace$calls |>
     filter(
       !.data$operation %in% c(point_to_point_calls, silent_calls), .data$communicator >= 0
@@ -25,7 +27,33 @@ read_operations <- function(trace) {
     # MPI_COMM_SELF, number -1, has no members here.
     filter(members[.data$communicator + 1] > 1) |>
     mutate(ranks = members[.data$communicator + 1]) |>
-    collective_operations()
+    collective_operations() |>
+    left_join(placed_communicators(about$communicators, unlist(about$nodes)), "communicator")
+}
+
+#' Where the ranks of communicators are
+#'
+#' @param members Ranks of the program, from 0, in each communicator.
+#' @param node_of Number of the node of each rank of the program; NULL if unknown.
+#' @param communicator Numbers of the communicators.
+#' @return Tibble, a row per communicator: communicator, nodes (their number), shape (nodes x ranks on each of them),
+#'   and node_of_rank (of each rank the number of its node, in the order in which the communicator has them, as
+#'   repetitions: `0*24 1*24`). NA where the nodes are unknown.
+#' @noRd
+placed_communicators <- function(members, node_of, communicator = seq_along(members) - 1) {
+  if (is.null(node_of)) {
+    return(tibble(communicator, nodes = NA_integer_, shape = NA_character_, node_of_rank = NA_character_))
+  }
+  bind_cols(communicator = communicator, map_dfr(members, function(ranks) {
+    at <- node_of[as.numeric(unlist(ranks)) + 1]
+    at <- match(at, unique(at)) - 1
+    on_each <- unique(range(tabulate(at + 1)))
+    repeated <- rle(at)
+    tibble(
+      nodes = max(at) + 1L, shape = paste(.data$nodes, "x", paste(on_each, collapse = "-")),
+      node_of_rank = paste0(repeated$values, "*", repeated$lengths, collapse = " ")
+    )
+  }))
 }
 
 #' Collective operations from calls
@@ -82,11 +110,13 @@ run_us <- function(trace) trace$about$trace$seconds * 1e6
 #'
 #' @inheritParams read_operations
 #' @return Tibble, a row per number of ranks of the communicator, operation and class of message sizes, largest gain
-#'   first: ranks, communicators (their number), operation, size_bytes (lower end of the class: 0, 1, 2, 4, ...),
+#'   first: ranks, communicators (their number), placements (shapes of [placed_communicators()], that with most transfer
+#'   first), operation, size_bytes (lower end of the class: 0, 1, 2, 4, ...),
 #'   operations, time_pct, waiting_pct, transfer_pct (of the run time, mean over all ranks), gain_pct (of the run time:
 #'   the time in which at least one such operation transfers), spread_us and transfer_us (medians over operations: of
 #'   [read_operations()], and from the last arrival to the last return), typical_bytes (half of the transfer time is
-#'   spent on messages up to this size). No rows for a partial trace.
+#'   spent on messages up to this size), node_of_rank (of the communicators of so many ranks that transfer longest,
+#'   in all operations). No rows for a partial trace.
 #' @noRd
 account_of <- function(trace) {
   if (!isTRUE(trace$about$trace$complete)) return(tibble())
@@ -104,24 +134,37 @@ weighted_median <- function(values, weights) {
   values[order][which(cumsum(weights[order]) >= sum(weights) / 2)[1]]
 }
 
+#' The values that are not NA, that with the largest sum of weights first
+#' @noRd
+by_weight <- function(values, weights) {
+  sums <- tapply(weights, values, sum)
+  as.character(names(sums)[order(-sums)])
+}
+
 #' The rows of an account
 #'
-#' @param operations Tibble from [collective_operations()].
+#' @param operations Tibble from [collective_operations()], with the columns of [placed_communicators()].
 #' @param ranks,run_us Number of ranks, and how long they ran.
 #' @noRd
 account_rows <- function(operations, ranks, run_us) {
   all <- ranks * run_us
   operations |>
-    mutate(bytes = .data$size_bytes, size_bytes = class_start(.data$size_bytes)) |>
+    mutate(
+      bytes = .data$size_bytes, size_bytes = class_start(.data$size_bytes), took_us = .data$end_us - .data$start_us
+    ) |>
+    mutate(node_of_rank = by_weight(.data$node_of_rank, .data$took_us)[1], .by = "ranks") |>
     group_by(.data$ranks, .data$operation, .data$size_bytes) |>
     summarise(
-      communicators = n_distinct(.data$communicator), operations = n(), time_pct = 100 * sum(.data$time_us) / all,
+      communicators = n_distinct(.data$communicator),
+      placements = paste(by_weight(.data$shape, .data$took_us), collapse = ", "), operations = n(),
+      time_pct = 100 * sum(.data$time_us) / all,
       waiting_pct = 100 * sum(.data$waiting_us) / all, transfer_pct = .data$time_pct - .data$waiting_pct,
       gain_pct = 100 * covered(.data$start_us, .data$end_us) / .env$run_us,
-      spread_us = median(.data$spread_us), transfer_us = median(.data$end_us - .data$start_us),
-      typical_bytes = weighted_median(.data$bytes, .data$end_us - .data$start_us), .groups = "drop"
+      spread_us = median(.data$spread_us), transfer_us = median(.data$took_us),
+      typical_bytes = weighted_median(.data$bytes, .data$took_us), node_of_rank = .data$node_of_rank[1],
+      .groups = "drop"
     ) |>
-    relocate("communicators", .after = "ranks") |>
+    relocate("communicators", "placements", .after = "ranks") |>
     arrange(desc(.data$gain_pct))
 }
 
@@ -138,7 +181,7 @@ accounts <- function(results) {
   if (isTRUE(results$study$provenance$oversubscribed)) return(NULL)
   found <- map_dfr(results$applications, function(application) {
     rows <- if (!is.null(application$trace)) account_of(application$trace)
-    if (NROW(rows) > 0) bind_cols(application = application$label, rows)
+    if (NROW(rows) > 0) bind_cols(application = application$label, select(rows, !"node_of_rank"))
   })
   if (nrow(found) > 0) found
 }
@@ -160,9 +203,10 @@ write_account <- function(folder) {
   program <- jsonlite::read_json(file.path(folder, "program.json"))
   trace <- read_trace(file.path(dirname(normalizePath(folder)), program$trace))
   none <- tibble(
-    trace = character(), ranks = integer(), communicators = integer(), operation = character(), size_bytes = numeric(),
-    operations = integer(), time_pct = numeric(), waiting_pct = numeric(), transfer_pct = numeric(),
-    gain_pct = numeric(), spread_us = numeric(), transfer_us = numeric(), typical_bytes = numeric()
+    trace = character(), ranks = integer(), communicators = integer(), placements = character(),
+    operation = character(), size_bytes = numeric(), operations = integer(), time_pct = numeric(),
+    waiting_pct = numeric(), transfer_pct = numeric(), gain_pct = numeric(), spread_us = numeric(),
+    transfer_us = numeric(), typical_bytes = numeric(), node_of_rank = character()
   )
   rows <- if (!is.null(trace)) account_of(trace)
   worth <- NROW(rows) > 0 && most_gain_pct(trace) >= program$worth_pct
@@ -175,6 +219,7 @@ account_columns <- paste(
   "the time in the call; both in percent of the run time, mean over the ranks. Gain: upper bound, the time in which at",
   "least one rank is still in the call after the last one has arrived; an ideal (zero-cost) algorithm would save it if",
   "waiting stayed the same (an estimate for rooted collectives, whose data also move before the last rank arrives).",
+  "Placements: nodes x ranks on each of them, that with most transfer first.",
   "Spread: how much the times of the ranks from their previous collective to this one differ; transfer (\u00b5s): from",
   "the last arrival to the last return (medians over operations). Typical size: half of the transfer time is spent on",
   "messages up to this size."

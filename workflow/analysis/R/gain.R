@@ -5,8 +5,9 @@
 #'
 #' @param folder Folder of a replay (`results/replays/...`).
 #' @param node_of The node of each rank; NULL if it is not needed.
-#' @return A list: makespan_us; `operations` ([collective_operations()], with the nodes of the communicator); `ranks`
-#'   (tibble: rank, compute_us, point_to_point_us, collectives_us, end_us). NULL where there is no replay or it failed.
+#' @return A list: makespan_us; `operations` ([collective_operations()], with the columns of [placed_communicators()]);
+#'   `ranks` (tibble: rank, compute_us, point_to_point_us, collectives_us, end_us). NULL where there is no replay or it
+#'   failed.
 #' @noRd
 read_timed_replay <- function(folder, node_of = NULL) {
   path <- file.path(folder, "calls.csv.gz")
@@ -17,12 +18,10 @@ read_timed_replay <- function(folder, node_of = NULL) {
   if (nrow(calls) != about$calls) stop(path, ": ", nrow(calls), " calls, not ", about$calls, call. = FALSE)
   calls$size_bytes <- message_size(calls, calls$ranks)
   several <- filter(calls, .data$communicator >= 0, .data$ranks > 1)
-  members <- distinct(several, .data$communicator, .data$rank)
-  nodes <- summarise(
-    group_by(members, .data$communicator), nodes = n_distinct(as.numeric(unlist(node_of))[.data$rank + 1])
-  )
+  members <- with(distinct(several, .data$communicator, .data$rank), split(rank, communicator))
+  placed <- placed_communicators(members, unlist(node_of), as.numeric(names(members)))
   list(
-    makespan_us = about$makespan_us, operations = left_join(collective_operations(several), nodes, "communicator"),
+    makespan_us = about$makespan_us, operations = left_join(collective_operations(several), placed, "communicator"),
     ranks = readr::read_csv(file.path(folder, "ranks.csv"), col_types = "idddd", lazy = FALSE, progress = FALSE)
   )
 }
@@ -122,16 +121,16 @@ measured_at <- function(measured, size_bytes) {
 #' @param study List from [read_study()].
 #' @param application An element of [read_applications()], or of its `further`.
 #' @param decided Tibble from [read_decided()].
-#' @return Tibble, a row per number of ranks, operation and class of message sizes: the columns of [account_rows()],
-#'   default_us (sum of the transfers of all operations without decisions), predicted_us and decided_us (the same with
-#'   decisions: predicted from the measurements of the cells, and in the replay; NA without decisions).
+#' @return Tibble, a row per number of ranks, operation and class of message sizes: the columns of [account_rows()] but
+#'   node_of_rank, default_us (sum of the transfers of all operations without decisions), predicted_us and decided_us
+#'   (the same with decisions: predicted from the measurements of the cells, and in the replay; NA without decisions).
 #' @noRd
 gain_cells <- function(application, decided) {
   default <- timed_replay(application, "default")$timed
   after <- timed_replay(application, "decided")$timed
   classed <- function(operations) mutate(operations, size_bytes = class_start(.data$size_bytes))
   keys <- c("ranks", "operation", "size_bytes")
-  rows <- account_rows(default$operations, nrow(default$ranks), default$makespan_us)
+  rows <- select(account_rows(default$operations, nrow(default$ranks), default$makespan_us), !"node_of_rank")
   sums <- classed(predict_operations(default$operations, decided)) |>
     group_by(across(all_of(keys))) |>
     summarise(

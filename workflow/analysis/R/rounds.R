@@ -303,6 +303,7 @@ describe_rounds <- function(results) {
       " % of the cost of the whole grid). The expected regret was then ", format_number(last$expected_regret_pct),
       " %, ", ended, "."
     ),
+    describe_unaffordable(study),
     if (!is.na(last$geometric_mean_regret_pct)) paste0(
       "Over all cells of the complete study ", study$analysis$compare$study, ", the model's choice is then ",
       format_number(last$geometric_mean_regret_pct), " % slower than the best algorithm of the cell (geometric mean; ",
@@ -310,6 +311,15 @@ describe_rounds <- function(results) {
       " %), the default ", format_number(last$default_geometric_mean_regret_pct), " %."
     )
   )
+}
+
+#' A sentence on the collectives for which the budget did not suffice; NULL if there are none
+#' @noRd
+describe_unaffordable <- function(study) {
+  parts <- Filter(function(part) is.null(cannot_decide(part$grid)), parts_after(read_sampled(study)))
+  left <- unique(map_chr(Filter(function(part) !any(known_points(part)) && any(part$usable), parts), "collective"))
+  if (is.null(study$sampling$budget_node_minutes) || length(left) == 0) return(NULL)
+  paste0("Not measured, because the budget did not suffice: ", paste(collective_word(left), collapse = ", "), ".")
 }
 
 describe_rounds_answer <- function(results) paste0(study_name(results), ": ", lower_first(describe_rounds(results)))

@@ -30,13 +30,36 @@ select_points <- function(parts, round, rules, study) {
   share <- (if (round == 1) rules$first_pct else rules$round_pct) / 100
   # Without a point whose measurement did not fail, the total is 0.
   done <- left <= 0 || sum(totals) == 0 || round > 2 && expected_regret_pct(parts) <= rules$target_regret_pct
-  map(seq_along(parts), function(i) {
+  if (done) return(rep(list(matrix(integer(), 0, 3)), length(parts)))
+  picked <- map(seq_along(parts), function(i) {
     part <- parts[[i]]
     limit <- min(share * totals[i], left * totals[i] / sum(totals))
-    if (done) return(matrix(integer(), 0, 3))
     picked <- if (is.null(part$model)) draw_points(part, limit, costs[[i]]) else pick_points(part, limit, costs[[i]])
     join_launches(part, picked, costs[[i]])
   })
+  drop_unaffordable(picked, parts, costs, left)
+}
+
+#' The selections without those first draws of parts that cost more than what is `left` (node-seconds) of the budget
+#'
+#' The draws of the parts with most weight come first. At least one part is measured.
+#' @noRd
+drop_unaffordable <- function(picked, parts, costs, left) {
+  kept <- any(map_lgl(parts, function(part) !is.null(part$model)))
+  for (i in order(-map_dbl(parts, function(part) sum(part$weight)))) {
+    if (!is.null(parts[[i]]$model) || nrow(picked[[i]]) == 0) next
+    price <- price_of(picked[[i]], costs[[i]], parts[[i]]$shared)
+    if (kept && price > left) picked[[i]] <- picked[[i]][0, , drop = FALSE] else left <- left - price
+    kept <- TRUE
+  }
+  picked
+}
+
+#' Node-seconds of measuring points (rows of `cells`)
+#' @noRd
+price_of <- function(cells, cost, shared) {
+  launches <- if (isTRUE(shared)) cells[, 2] else launch_of(cells)
+  sum(cost$point[cells], cost$launch[cells[!duplicated(launches), 2]])
 }
 
 #' The state of sampling for one collective and mapping

@@ -43,8 +43,7 @@ replay_sampling <- function(results, collective, seed, rounds = 5, first_pct = 1
 
 measure_points <- function(part, cells, truth, cost) {
   part$grid$latency[cells] <- log(truth[cells])
-  new <- !duplicated(launch_of(cells))
-  part$spent <- part$spent + sum(cost$point[cells]) + sum(cost$launch[cells[new, 2]])
+  part$spent <- part$spent + price_of(cells, cost, part$shared)
   part$model <- NULL
   part
 }

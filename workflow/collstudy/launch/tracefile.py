@@ -200,11 +200,13 @@ def unrecorded(folder: Path) -> list[str]:
 def collect(folder: Path, ranks: int, target: Path) -> dict[str, Any]:
     """Write the table of all calls to *target* and return the content of trace.json.
 
-    This is {ranks, calls, communicators: members of each, hosts, seconds, unrecorded, complete, problems}. A trace is complete if all ranks
-    reached MPI_Finalize; otherwise `problems` names the other ranks, whose calls until then are in the table.
+    This is {ranks, calls, communicators: members of each, hosts, nodes: number of the host of each rank, seconds, unrecorded, complete,
+    problems}. A trace is complete if all ranks reached MPI_Finalize; otherwise `problems` names the other ranks, whose calls until then
+    are in the table.
     Raises StudyError for an invalid trace: a rank is missing, another version, files of several runs.
     """
     files = rank_files(folder, ranks)
+    hosts = sorted({file.host for file in files})
     communicators = Communicators(ranks)
     order: dict[int, dict[int, int]] = {}
     calls, longest, problems = 0, 0, []
@@ -228,7 +230,8 @@ def collect(folder: Path, ranks: int, target: Path) -> dict[str, Any]:
         "calls": calls,
         "seconds": round(longest / 1e9, 6),
         "communicators": communicators.members,
-        "hosts": sorted({file.host for file in files}),
+        "hosts": hosts,
+        "nodes": [hosts.index(file.host) for file in files],
         "unrecorded": unrecorded(folder),
         "complete": not problems,
         "problems": problems,

@@ -87,6 +87,17 @@ def _applies(name: str, ranks: int, machine: Machine | None) -> bool:
     return nodes > (machine.nodes // groups if TOPOLOGY_AWARE[name] == "group" else 1)
 
 
+def node_of_rank(row: dict[str, str], machine: Machine) -> tuple[int, ...] | None:
+    """Return the node of each rank of the communicators in a row of an account. None if the first cores of the first nodes of
+    *machine* are such a placement, or if it is unknown or needs more cores of a node than there are.
+    """
+    repeated = [part.split("*") for part in row.get("node_of_rank", "").split()]
+    nodes = tuple(int(node) for node, times in repeated for _ in range(int(times)))
+    if not nodes or max(map(nodes.count, nodes)) > machine.cores_per_node:
+        return None
+    return nodes if nodes != tuple(rank // machine.cores_per_node for rank in range(len(nodes))) else None
+
+
 def spread_of(row: dict[str, str], simulated: bool) -> float | None:
     """Return the time (us) over which a program's ranks would arrive at a collective if they left the one before together, for a class
     of sizes. None for rooted collectives, and on a real machine if that is less than the transfer takes, as windows take longer.

@@ -22,11 +22,12 @@ from collstudy.base.files import read_csv, to_csv, write_if_changed
 from collstudy.launch import tracefile
 from collstudy.launch.ran import Launcher, launcher_of, programs_in, with_benchmarks_launcher
 from collstudy.launch.toolchain import chosen, installed
-from collstudy.sources.account import CALLS, sweeps_of, typical, worth_measuring
+from collstudy.sources.account import CALLS, node_of_rank, sweeps_of, typical, worth_measuring
 from collstudy.sources.sampled import SampledSource, grid
 from collstudy.sources.source import MEASUREMENT_COLUMNS, Context, Rows
 from collstudy.sources.verifying import ratio_of_pairs
 from collstudy.store.records import Record
+from collstudy.study.allocations import Allocations
 from collstudy.study.cells import Cell, machine_identity
 from collstudy.study.description import Policy, Study, Tuned
 from collstudy.study.document import Place
@@ -178,12 +179,19 @@ class ProgramSource(SampledSource):
         path = self.folder / "sampling" / "cells.csv"
         sweeps: list[Sweep] = []
         used = [row for row in self.used if not (self.ordered and row["operation"] in REDUCTIONS)]
+        placed = {int(row["ranks"]): node_of_rank(row, self.study.machine) for row in used}
+        # The same number for all, because a tuning file is for one.
+        nodes = max([nodes_of(self.trace), *(1 + max(each) for each in placed.values() if each)])
         for collective, _, algorithms, rows in worth_measuring(used, self.context.catalogue, self.launcher.mpi):
             for entry in sweeps_of(collective, algorithms, rows):
-                entry |= {"mpi": [self.launcher.mpi], "nodes": [nodes_of(self.trace)]}
+                entry |= {"mpi": [self.launcher.mpi], "nodes": [nodes]}
                 if can_share_start(self.study.machine, (self.launcher.mpi,)):
                     entry["start"] = "shared"
-                sweeps += read_sweeps(entry, self.study.machine, self.context.catalogue, Place(path, {}))
+                (ranks,) = entry["processes"]
+                own = placed[ranks]
+                allocations = Allocations(str(path), {ranks: own}) if own else None
+                read = read_sweeps(entry, self.study.machine, self.context.catalogue, Place(path, {}))
+                sweeps += [replace(sweep, allocations=allocations) for sweep in read]
         return replace(self.study, source=replace(self.tuned, sweeps=tuple(sweeps)))
 
     def weight(self, collective: str, processes: int, size: int | None) -> float:

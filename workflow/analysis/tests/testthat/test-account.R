@@ -41,6 +41,29 @@ test_that("waiting ends when the last rank arrives, and transfer is what follows
   expect_equal(account$typical_bytes, c(4096, 8, 0))
 })
 
+test_that("the nodes of communicators are told, and most of the time decides which of them are measured", {
+  members <- list(list(0, 1, 2, 3), list(0, 2), list(1, 3), list(2, 3))
+  placed <- placed_communicators(members, c(0, 0, 1, 1))
+  expect_equal(placed$shape, c("2 x 2", "2 x 1", "2 x 1", "1 x 2"))
+  expect_equal(placed$node_of_rank, c("0*2 1*2", "0*1 1*1", "0*1 1*1", "0*2"))
+  uneven <- placed_communicators(list(list(2, 1, 0)), c(5, 5, 4))
+  expect_equal(c(uneven$shape, uneven$node_of_rank), c("2 x 1-2", "0*1 1*2"))
+  operations <- tibble::tibble(
+    communicator = 1:3, ranks = 2, operation = "bcast", size_bytes = c(8, 8, 1024), start_us = 0, end_us = c(2, 3, 6),
+    time_us = end_us, waiting_us = 0, spread_us = 0
+  )
+  account <- function(node_of) {
+    placed <- placed_communicators(members, node_of)
+    account_rows(dplyr::left_join(operations, placed, "communicator"), 4, 100)
+  }
+  rows <- account(c(0, 0, 1, 1))
+  expect_equal(rows$placements, c("1 x 2", "2 x 1"))
+  expect_equal(rows$node_of_rank, c("0*2", "0*2"))
+  unknown <- account(NULL)
+  expect_equal(unknown$placements, c("", ""))
+  expect_equal(unknown$node_of_rank, c(NA_character_, NA_character_))
+})
+
 test_that("the spread of arrivals is that of the program, not that of the returns before", {
   calls <- tibble::tibble(
     rank = c(0, 0, 1, 1), operation = "alltoall", communicator = 0, ranks = 2, size_bytes = 8,

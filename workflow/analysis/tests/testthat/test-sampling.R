@@ -54,6 +54,24 @@ test_that("nothing is selected if the measurement of every point failed", {
   expect_equal(nrow(selected[[1]]), 0)
 })
 
+test_that("first draws that the budget does not allow are left out, those of least weight first", {
+  rows <- dplyr::mutate(
+    noisy_grid()$medians, nodes = 1, calls = 10, usable = TRUE, latency_us = NA_real_, low_us = NA_real_,
+    high_us = NA_real_
+  )
+  part <- function(weight) collanalysis:::sampling_part(dplyr::mutate(rows, weight = .env$weight))
+  drawn <- function(budget_node_s) {
+    rules <- list(first_pct = 1, round_pct = 1, target_regret_pct = 0, startup_s = 1, budget_node_s = budget_node_s)
+    set.seed(1)
+    map_dbl(collanalysis:::select_points(map(c(2, 1, 3), part), 1, rules, noisy_grid()$study), nrow)
+  }
+  # A draw has a launch of 1 s for each of three algorithms, which sweeps the sizes.
+  expect_equal(drawn(Inf) > 0, c(TRUE, TRUE, TRUE))
+  expect_equal(drawn(7) > 0, c(TRUE, FALSE, TRUE))
+  expect_equal(drawn(5) > 0, c(FALSE, FALSE, TRUE))
+  expect_equal(drawn(1) > 0, c(FALSE, FALSE, TRUE))
+})
+
 test_that("one point is one launch; neighbouring sizes share one", {
   expect_equal(launch_of(matrix(c(1, 2, 3), 1)), 1)
   expect_equal(launch_of(rbind(c(1, 2, 3), c(1, 2, 4), c(1, 3, 5))), c(1, 1, 2))
