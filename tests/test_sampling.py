@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -128,6 +129,14 @@ def test_status_counts_what_was_asked_for(sampled: Checkout) -> None:
     assert "blocks 1 queued, 0 running, 0 done" in sampled.collstudy("status", "tiny").stdout
     run(sampled, "results/tiny/pending.txt")
     assert "blocks 1 queued, 0 running, 0 done" in sampled.collstudy("status", "tiny").stdout
+
+
+def test_blocks_that_verify_the_tuning_files_are_in_the_progress(sampled: Checkout) -> None:
+    run(sampled, "results/tiny/tuning/pending.txt")
+    told = sampled.collstudy("status", "tiny").stdout
+    assert re.search(
+        r"tiny: (\d+) of \1 cells done, 0 failed; blocks 1 queued, 0 running, \d+ done; about .* left", told
+    )
 
 
 def test_node_hours_of_rounds_to_come_are_limited(sampled: Checkout) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sys
 import time
@@ -116,7 +117,11 @@ def test_from_the_question_to_the_report(two, cluster) -> None:
     study = two(launches=1, mappings="core")
     text = study.study.replace("[linear, binomial]", "[default, linear]") + SAMPLED
     study.checkout.write("config/studies/two.yaml", text)
+    study.environment["STUDY_PROGRESS_SECONDS"] = "1"
     output = study.run_all()
+    # Of the cells of the second round, and of the block that verifies the tuning files.
+    assert re.search(r"two: 2 of \d cells done.*blocks 1 queued", output)
+    assert re.search(r"two: (\d) of \1 cells done, 0 failed; blocks 1 queued", output)
     study.assert_complete({}, 1)
     results = study.folder / "results"
     # Each round that selected points, and the verification, is a Slurm job.

@@ -287,8 +287,7 @@ onstart:
             RESULTS, name, [*source.products(), *source.judged()]
         ):
             print(line, file=sys.stderr)
-    blocks = {name: PLAN.of_study(name) for name in STUDIES}
-    PLAN.progress = Progress(PLAN.states, blocks, Store(RESULTS))
+    PLAN.progress = Progress(PLAN.states, Store(RESULTS), PLAN.project.state)
     PLAN.progress.start()
 
 

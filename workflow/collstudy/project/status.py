@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import os
@@ -11,7 +12,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -73,21 +74,19 @@ def explain(
     return lines
 
 
+def block_lists(folder: Path) -> dict[Path, int]:
+    """Return the lists of blocks of a study's newest run, and when each was written (ns)."""
+    # Written when the run starts; the others follow, and older ones belong to an interrupted run.
+    first = folder / "pending.txt"
+    others = [*folder.glob("sampling/round-*/pending.txt"), folder / "tuning" / "pending.txt", folder / "replays.txt"]
+    written = {path: path.stat().st_mtime_ns for path in (first, *others) if path.exists()}
+    return {path: at for path, at in written.items() if at >= written.get(first, 0)}
+
+
 def block_states(results: Path, study: str, store: Store) -> dict[str, list[str]]:
     """Return the names of the blocks of a study's newest run by state: `done`, `running` (the lock is held) or `queued`."""
     found: dict[str, list[str]] = {"queued": [], "running": [], "done": []}
-    folder = results / study
-    # Written when the run starts; the others follow, and older ones belong to an interrupted run.
-    first = folder / "pending.txt"
-    lists = [
-        first,
-        *folder.glob("sampling/round-*/pending.txt"),
-        folder / "tuning" / "pending.txt",
-        folder / "replays.txt",
-    ]
-    lists = [path for path in lists if path.exists()]
-    since = first.stat().st_mtime_ns if first in lists else 0
-    markers = [path for of in lists if of.stat().st_mtime_ns >= since for path in read_pending(of)]
+    markers = itertools.chain.from_iterable(map(read_pending, block_lists(results / study)))
     for path in dict.fromkeys(markers):
         name = path.name.rsplit(".", 2)[0]
         state = "done" if path.exists() else "running" if store.block_runs(name) else "queued"
@@ -102,12 +101,14 @@ def progress_line(name: str, state: StudyState, results: Path, store: Store) -> 
     if lacking > state.failed:
         line += f", {lacking - state.failed} remaining"
     blocks = block_states(results, name, store)
-    if lacking and any(blocks.values()):
+    # Also those of later rounds and those that verify tuning files, whose work was not known when the run started.
+    ahead = [*blocks["running"], *blocks["queued"]]
+    if ahead or (lacking and blocks["done"]):
         line += "; blocks " + ", ".join(f"{len(names)} {what}" for what, names in blocks.items())
-    if lacking > state.failed:
+    if ahead or lacking > state.failed:
         # Blocks run in parallel: use the longest one, but at least the total time divided by the number of running blocks.
         unfinished = []
-        for block in [*blocks["running"], *blocks["queued"]]:
+        for block in ahead:
             try:
                 unfinished.append(left(read_block(results / "blocks" / f"{block}.json"), store).seconds)
             except FileNotFoundError:
@@ -157,21 +158,27 @@ def waiting(folder: Path) -> list[str]:
 
 
 class Progress(threading.Thread):
-    """Progress of the studies of a run: one bar each on a terminal, otherwise a line for each change."""
+    """Progress of the studies of a run: one bar each on a terminal, otherwise a line for each change.
 
-    def __init__(self, states: Mapping[str, StudyState], blocks: Mapping[str, list[Path]], store: Store):
+    *look* returns the state of a source; it is called when a later round has begun, because its work is known only then.
+    """
+
+    def __init__(self, states: Mapping[str, StudyState], store: Store, look: Callable[[Source], StudyState]):
         super().__init__(daemon=True, name="progress")
-        self.store = store
-        self.states = {name: states[name] for name, markers in blocks.items() if markers}
+        self.store, self.look = store, look
+        self.states = dict(states)
+        self._lists = {name: block_lists(store.results / name) for name in states}
         self.ended = threading.Event()
         self.in_slurm = any(state.source.study.machine.kind == "slurm" for state in states.values())
         self._asked, self._waiting = -math.inf, list[str]()
+        #: Studies that have had something to do.
+        self._busy: set[str] = set()
 
     def run(self) -> None:
         """Read the state of missing cells periodically until the run ends."""
-        if self.states and sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
+        if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
             self._draw()
-        elif self.states or self.in_slurm:
+        else:
             self._print()
 
     def end(self) -> None:
@@ -181,13 +188,20 @@ class Progress(threading.Thread):
             self.join(5)
 
     def _current_states(self) -> Iterator[tuple[str, StudyState, str]]:
-        """Yield each study with its current state and its progress line."""
+        """Yield each study that has had something to do, with its current state and its progress line."""
         for name, state in self.states.items():
             try:
-                now = again(state, self.store)
-                yield name, now, progress_line(name, now, self.store.results, self.store)
-            except OSError:
+                if (lists := block_lists(self.store.results / name)) != self._lists[name]:
+                    source = source_of(state.source.study, state.source.context)
+                    self.states[name], self._lists[name] = self.look(source), lists
+                now = again(self.states[name], self.store)
+                line = progress_line(name, now, self.store.results, self.store)
+            except (OSError, StudyError):
                 continue  # the next read may succeed
+            if "; about" in line:
+                self._busy.add(name)
+            if name in self._busy:
+                yield name, now, line
 
     def _tell_waiting(self) -> None:
         """Print which Slurm jobs wait, if that has changed. Jobs of later rounds are in no study's state."""
@@ -211,7 +225,7 @@ class Progress(threading.Thread):
     def _draw(self) -> None:
         # Imported only here because loading it takes a while.
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+        from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn
         from rich.progress import Progress as Bars
 
         columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rest]}")
@@ -219,16 +233,16 @@ class Progress(threading.Thread):
         with Bars(
             *columns, console=Console(stderr=True), redirect_stdout=False, transient=True, refresh_per_second=2
         ) as bars:
-            of = {
-                name: bars.add_task(f"{name}: {state.noun}", total=len(state.work), rest="")
-                for name, state in self.states.items()
-            }
+            of: dict[str, TaskID] = {}
             while True:
                 for name, now, line in self._current_states():
+                    if name not in of:
+                        of[name] = bars.add_task(f"{name}: {now.noun}", total=None, rest="")
                     failed = f"{now.failed} failed  " if now.failed else ""
                     _, about, left_ = line.partition("; about ")
                     bars.update(
                         of[name],
+                        total=len(now.work),
                         completed=len(now.work) - len(now.lacking),
                         rest=failed + ("about " + left_) * bool(about),
                     )
