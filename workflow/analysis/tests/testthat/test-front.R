@@ -295,7 +295,7 @@ test_that("significance is corrected for the number of pairs", {
 })
 
 test_that("the collective and mapping that makes up most of a mean is named", {
-  studies <- list(list(name = "s", by_mapping = tibble::tibble(
+  studies <- list(list(name = "s", about = list(labels = c(core = "core")), by_mapping = tibble::tibble(
     collective = c("bcast", "bcast", "reduce"), mapping = c("core", "node", "core"), cells = c(40, 10, 50),
     geometric_mean_pct = c(2, 300, 5)
   )))
