@@ -246,6 +246,14 @@ class Source(ABC):
         """Return one line for each part that this computer cannot measure and that is left out."""
         return []
 
+    def nothing_to_measure(self) -> str:
+        """Return why it has no cells, as the end of a sentence; "" if it has some."""
+        return ""
+
+    def not_measured(self) -> str:
+        """Return sentences, with a leading blank, on collectives that matter but were not measured; "" if there are none."""
+        return ""
+
     def inputs(self) -> list[Path]:
         """Return the input files of its rows and checks that a run does not create."""
         return []
