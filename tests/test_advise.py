@@ -172,7 +172,7 @@ PLACE = "measured,10,12,20,2,launches"
 
 def written(folder, withdrawn=(), of_program=False):
     """Write the rules file of the decisions for Open MPI 5.0.11, without the *withdrawn* ones."""
-    describe(folder, provenance=HOW, title="Toy", **({"program": {"name": "p"}} if of_program else {}))
+    describe(folder, provenance=HOW, title="Toy", judged_by_runs=of_program)
     decisions = rules.read_decisions(folder / "tuning" / "decisions.csv")
     (found,) = rules.placements(decisions, set(withdrawn), of_program)
     emission.rules_path(folder / "tuning", "openmpi", found).write_text(
@@ -231,7 +231,6 @@ def test_the_file_of_intel_mpi_may_select_another_algorithm_than_the_default(fol
 
 
 def test_a_program_without_a_tuning_file_keeps_the_default(folder):
-    describe(folder, program={"name": "p"})
     (folder / "tuning" / "result.txt").write_text("No tuning file: the program is not clearly faster with it.\n")
     _, text = answered(folder)
     assert "use: default (the program keeps no tuning file)" in text and "analysis" not in text

@@ -46,7 +46,7 @@ def test_sockets_with_other_numbers_of_cores_are_no_level() -> None:
 
 
 def test_the_default_partition_is_first() -> None:
-    found = probe.partitions("EPYC|8|2|64|1|epyc,ib|3-00:00:00\nTHIN*|12|2|12|1|(null)|1-00:00:00\n")
+    found = probe.partitions("EPYC|8|2|64|epyc,ib|3-00:00:00\nTHIN*|12|2|12|(null)|1-00:00:00\n")
     assert [(p.name, p.nodes, p.cores, p.features) for p in found] == [("THIN", 12, 12, ""), ("EPYC", 8, 64, "epyc,ib")]
 
 
@@ -55,7 +55,7 @@ def test_a_draft_is_a_valid_machine(checkout: Checkout, monkeypatch: pytest.Monk
     checkout.program("sinfo", "#!/bin/sh\nexit 1\n")
     monkeypatch.setenv("PATH", checkout.first_on_path["PATH"])
     probe.write("plain", machines)
-    checkout.program("sinfo", "#!/bin/sh\necho 'THIN*|2|2|12|1|(null)|1-00:00:00'\n")
+    checkout.program("sinfo", "#!/bin/sh\necho 'THIN*|2|2|12|(null)|1-00:00:00'\n")
     checkout.program("lscpu", f"#!/bin/sh\ncat <<'END'\n{printed(2, 2, 1, 6, 1)}END\n")
     probe.write("cluster", machines)
     configuration = checkout.configuration

@@ -19,13 +19,10 @@ from collstudy.launch.ran import launcher_of
 from collstudy.launch.runner import BlockRunner
 from collstudy.launch.toolchain import identify, mpi_environment, versions
 from collstudy.plan.blocks import Block, Task
-from collstudy.project import trial
 from collstudy.project.studies import Project
-from collstudy.sources.account import node_of_rank, sweeps_of, worth_measuring
 from collstudy.study.description import Policy
-from collstudy.study.machines import Machine
 from collstudy.study.traces import Run
-from conftest import ROOT, Checkout, compiled, csv_rows, finish, must, write_mpi4py
+from conftest import Checkout, compiled, csv_rows, finish, must, write_mpi4py
 
 #: A default that is slower than all other algorithms, for the benchmark and the program alike.
 WRONG = {
@@ -363,138 +360,6 @@ def test_another_version_than_the_benchmarks_is_refused(user: Checkout, folder: 
         pytest.skip("no Open MPI of another version than the benchmark's")
     done = write(user, folder, "--name", "other", "--", others[0].mpirun, "-n", "2", "./tuned")
     assert done.returncode == 2 and f"but the benchmark is built for {library().version}" in done.stderr
-
-
-def account_row(ranks: str, typical: str, operation: str = "bcast", **more: str) -> dict[str, str]:
-    """Return a row of an account."""
-    row = {"operation": operation, "ranks": ranks, "typical_bytes": typical, "gain_pct": "1", "spread_us": "3"}
-    return row | {"transfer_us": "5"} | more
-
-
-def test_the_cells_of_an_account_are_its_sizes_and_ranks() -> None:
-    rows = [account_row(*row) for row in (("4", "8"), ("4", "24"), ("4", "70000"), ("4", "140000"), ("2", "65536"))]
-    entries = sweeps_of("bcast", ["default", "chain", "two_proc"], rows)
-    assert not any("spread_us" in entry for entry in entries)
-    found = [(entry["processes"], entry["algorithms"], entry["sizes"]) for entry in entries]
-    chain = {"name": "chain", "segment_bytes": 8192}
-    assert found == [
-        ([2], ["default", "chain", "two_proc"], [65536]),
-        ([4], ["default", "chain"], [8, 24, 70000, 140000]),
-        ([4], [chain], [70000, 140000]),
-        ([4], [{**chain, "segment_bytes": 65536}], [140000]),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("text", "nodes"),
-    [
-        ("0*1 1*1", (0, 1)),
-        ("0*1 1*2 0*1", (0, 1, 1, 0)),
-        ("0*24 1*2", None),  # the first cores of the first nodes
-        ("0*1 1*25", None),  # more than the 24 cores of a node
-        ("", None),
-    ],
-)
-def test_cells_are_placed_like_the_communicators_of_the_program(text: str, nodes: tuple[int, ...] | None) -> None:
-    machine = Project(config=ROOT / "config").configuration.machine("thin")
-    assert node_of_rank({"node_of_rank": text}, machine) == nodes
-
-
-@pytest.mark.parametrize(
-    ("gains", "kept"), [(("10", "0.05", "0.04"), ["8"]), (("10", "0.05", "0.06"), ["64", "8"]), (("1",), ["8"])]
-)
-def test_sizes_with_hardly_anything_to_gain_are_not_measured(gains: tuple[str, ...], kept: list[str]) -> None:
-    rows = [
-        account_row("4", size, size_bytes=size, gain_pct=gain)
-        for size, gain in zip(("8", "16", "64"), gains, strict=False)
-    ]
-    ((_, _, _, measured),) = worth_measuring(rows, Project(config=ROOT / "config").configuration.catalogue)
-    assert [row["typical_bytes"] for row in measured] == kept
-
-
-def test_cells_have_the_spread_of_arrivals_where_it_is_longer_than_the_transfer() -> None:
-    def spreads(operation: str, spread: str, machine: Machine | None = None) -> dict[int, float | None]:
-        rows = [account_row("3", "8", operation, spread_us=spread), account_row("3", "16", operation, spread_us="1000")]
-        # The same size, of another program with less to gain.
-        rows.append(account_row("3", "8", operation, gain_pct="0.5", spread_us="300"))
-        found = sweeps_of(operation, ["default"], rows, machine)
-        return {size: entry.get("spread_us") for entry in found for size in entry["sizes"]}
-
-    # Three ranks that arrive uniformly over 80 us are 40 us apart in the median; 64 is the nearest power of two.
-    assert spreads("allreduce", "40") == {8: 64, 16: 2048}
-    assert spreads("allreduce", "4") == {8: None, 16: 2048}
-    simulated = Project(config=ROOT / "config").configuration.machine("thin")
-    assert spreads("allreduce", "4", simulated) == {8: 8, 16: 2048}
-    # Spreads are not used for rooted collectives.
-    assert spreads("bcast", "40") == {8: None, 16: None}
-
-
-@pytest.mark.parametrize(
-    ("tuned", "verdict"),
-    [
-        ([1.0, 1.1, 0.9, 1.0, 1.2], "faster"),
-        ([2.0, 1.1, 2.2, 1.0, 1.2], "tie"),
-        ([3.0] * 5, "slower"),
-        ([1.999] * 5, "tie"),
-    ],
-)
-def test_clearly_faster_means_that_the_interval_is_above_one(tuned: list[float], verdict: str) -> None:
-    row = trial.judge("whole", ([2.0] * 5, tuned), 2.0)
-    assert row["verdict"] == verdict and row["pairs"] == 5 and row["confidence_pct"] == pytest.approx(93.75)
-
-
-@pytest.mark.parametrize(
-    ("used", "reason"),
-    [
-        (
-            [],
-            "the program spends too little time in blocking collectives; ideal (zero-cost) ones would save less than 2 % of its run "
-            "time. Not judged, because they are not recorded: MPI_Iscan.",
-        ),
-        ([{"operation": "bcast"}], "no algorithms of impi are known for bcast, where the program spends its time"),
-    ],
-)
-def test_a_library_without_known_algorithms_is_told_from_a_quiet_program(
-    used: list[dict[str, str]], reason: str
-) -> None:
-    document = {"program": {"worth_pct": 2.0}, "collectives": {}}
-    source = SimpleNamespace(used=used, ordered=False, unrecorded=["MPI_Iscan"])
-    tuner = SimpleNamespace(document=document, source=source, mpi="impi")
-    assert trial.why_not(tuner, None, []).startswith(f"No tuning file: {reason}")
-
-
-def test_cells_that_all_failed_are_not_said_to_be_as_good_as_the_default(tmp_path: Path) -> None:
-    document = {"program": {}, "collectives": {"bcast": {}}}
-    tuner = SimpleNamespace(document=document, source=SimpleNamespace(used=[]), folder=tmp_path, mpi="openmpi")
-    (tmp_path / "cells.csv").write_text(
-        "collective,status,reason\nbcast,failed,crash: exit status 1\nprogram,measured,\n"
-    )
-    expected = "No tuning file: all measurements for the program failed, the first one by: crash: exit status 1."
-    assert trial.why_not(tuner, None, []) == expected
-
-
-def test_collectives_without_alternatives_are_named(tmp_path: Path) -> None:
-    used = [
-        account_row("2", "8", name, gain_pct=gain)
-        for name, gain in (("bcast", "1"), ("alltoall", "7"), ("scan", "0.01"))
-    ]
-    document = {"program": {}, "collectives": {"bcast": {}}}
-    source = SimpleNamespace(used=used, ordered=False)
-    tuner = SimpleNamespace(document=document, source=source, folder=tmp_path, mpi="mpich")
-    reason = "No tuning file: the library's default is the best for the measured cells of the program, or within noise of it."
-    assert trial.why_not(tuner, None, []) == (
-        f"{reason} Not measured, because mpich has no known algorithms to choose from, or no benchmark: alltoall (at most 7 %)."
-    )
-
-
-def test_reductions_with_operations_that_do_not_commute_are_not_tuned() -> None:
-    document = {"program": {}, "collectives": {}}
-    source = SimpleNamespace(used=[account_row("2", "8", "allreduce", gain_pct="7")], ordered=True)
-    tuner = SimpleNamespace(document=document, source=source, mpi="openmpi")
-    assert trial.why_not(tuner, None, []) == (
-        "No tuning file. Not measured, because the program has an operation that does not commute, with which algorithms of openmpi "
-        "may give wrong results: allreduce (at most 7 %)."
-    )
 
 
 def test_the_study_of_lammps_says_the_same_as_the_command(user: Checkout, folder: Path) -> None:

@@ -70,6 +70,8 @@ read_front_study <- function(folder) {
     table <- readr::read_csv(path, show_col_types = FALSE, progress = FALSE)
     if (nrow(table) > 0) table
   }
+  libraries <- c(NA, strsplit(about$provenance$mpi %||% "", ", ")[[1]])
+  about <- with_labels(about, tidyr::expand_grid(read_cells(folder), mpi = libraries))
   answers <- read("sentences.csv")
   tables <- c(
     by_collective = "answer-collectives", by_mapping = "answer-mappings", regret = "tuning-regret",

@@ -161,21 +161,16 @@ keep_rows <- function(rows, keep) if (all(keep)) rows else rows[keep, ]
 #'
 #' @param rows Tibble with collective, algorithm, parameters, mapping, nodes, mpi, processes, latency_us.
 #' @return `rows` with `algorithm` and `mapping` renamed; `algorithm_name` and `place` are the previous names; `mapped`
-#'   is the new mapping without its number of nodes, `spread` is TRUE where the number of nodes was added.
+#'   is the new mapping without its number of nodes.
 #' @noRd
 name_rows <- function(rows) {
   rows <- name_variants(mutate(rows, place = .data$mapping))
-  spread <- varies(rows, c("collective", "mapping", "processes"), "nodes")
   of_mapping <- rows[c("collective", "mapping")]
-  spread <- vctrs::vec_in(of_mapping, distinct(of_mapping[spread, ]))
-  mixed <- varies(rows, "collective", "mpi")
-  rows$mapping[spread] <- paste0(
-    rows$mapping[spread], " on ", rows$nodes[spread], ifelse(rows$nodes[spread] == 1, " node", " nodes")
-  )
-  rows$mapping[mixed] <- paste0(rows$mapping[mixed], ", ", rows$mpi[mixed])
-  mapped <- rows$place
-  mapped[mixed] <- paste0(mapped[mixed], ", ", rows$mpi[mixed])
-  mutate(rows, mapped = mapped, spread = spread)
+  spread <- distinct(of_mapping[varies(rows, c("collective", "mapping", "processes"), "nodes"), ])
+  nodes <- ifelse(vctrs::vec_in(of_mapping, spread), rows$nodes, NA)
+  mpi <- ifelse(varies(rows, "collective", "mpi"), rows$mpi, NA)
+  rows$mapping <- name_mapping(rows$place, nodes, mpi = mpi)
+  mutate(rows, mapped = name_mapping(.data$place, mpi = .env$mpi))
 }
 
 #' Rename the algorithms that were measured with several parameters; `algorithm_name` is the previous name
@@ -207,7 +202,7 @@ several <- function(data, keys) {
 #' @noRd
 read_cells <- function(folder) {
   path <- file.path(folder, "cells.csv")
-  if (!file.exists(path)) return(tibble(collective = character(), algorithm = character(), status = character()))
+  if (!file.exists(path)) path <- I("collective,algorithm,mapping,nodes,processes,status\n")
   # Results of an earlier version lack the last columns.
   readr::read_csv(path, col_types = readr::cols(.default = "c"), progress = FALSE) |>
     mutate(across(any_of(c("nodes", "processes", "seconds", "peak_memory_mb")), as.numeric))
@@ -245,9 +240,9 @@ read_measured <- function(folder) {
   named <- name_rows(keep_rows(rows, !is.na(rows$latency_us)))
   study$variants <- distinct(named, .data$collective, .data$algorithm, .data$algorithm_name, .data$parameters)
   study$places <- distinct(
-    named, .data$collective, .data$mapping, .data$place, .data$mapped, .data$spread, .data$nodes, .data$mpi,
-    .data$processes
+    named, .data$collective, .data$mapping, .data$place, .data$mapped, .data$nodes, .data$mpi, .data$processes
   )
+  study <- with_labels(study, distinct(rows, .data$mapping, .data$nodes, .data$processes, .data$mpi))
   # Times of whole applications are not latencies of collectives.
   if (length(study$applications)) named <- named[0, ]
   # Rows that an import check flagged are kept, but excluded from all numbers.

@@ -59,12 +59,10 @@ rows_in_place <- function(rows) {
   rows <- name_variants(keep_rows(rows, sound))
   rows$ppn <- rows$processes / rows$nodes
   # Few processes on a fixed number of nodes are the same placement; fewer processes per node on more nodes are not.
-  fixed <- !varies(rows, c("collective", "mapping"), "nodes")
-  several_ppn <- varies(rows, c("collective", "mapping"), "ppn")
-  named <- !fixed & several_ppn & !is.na(rows$ppn)
-  rows$mapping[named] <- paste0(rows$mapping[named], ", ", format_number(rows$ppn[named]), " a node")
-  if (any(varies(rows, "collective", "mpi"))) rows$mapping <- paste0(rows$mapping, ", ", rows$mpi)
-  rows
+  vary <- function(column) varies(rows, c("collective", "mapping"), column)
+  ppn <- ifelse(vary("nodes") & vary("ppn"), rows$ppn, NA)
+  mpi <- if (any(varies(rows, "collective", "mpi"))) rows$mpi else NA
+  mutate(rows, mapping = name_mapping(.data$mapping, ppn = .env$ppn, mpi = .env$mpi))
 }
 
 #' @param decided_on,judged_on Names of sources, one or several.

@@ -36,17 +36,28 @@ label_algorithm <- function(algorithm, study, collective) {
   coalesce(label, capitalised(gsub("_", " ", algorithm)))
 }
 
-#' The label of a mapping: that of the catalogue, followed by what [name_rows()] added to the name
+#' The name of a mapping with what tells its cells apart: nodes, processes per node or library; NA where these do not
 #' @noRd
-label_mapping <- function(mapping, study) {
-  mapping <- as.character(mapping)
-  # Names of mappings have neither blanks nor commas.
-  place <- sub("[ ,].*", "", mapping)
-  label <- map_chr(place, function(name) study$mappings[[name]]$label %||% name)
-  suffix <- substring(mapping, nchar(place) + 1)
-  for (mpi in names(mpi_labels())) suffix <- sub(paste0(", ", mpi, "$"), paste0(", ", mpi_labels()[[mpi]]), suffix)
-  paste0(label, suffix)
+name_mapping <- function(mapping, nodes = NA, ppn = NA, mpi = NA) {
+  nodes <- ifelse(is.na(nodes), "", paste0(" on ", nodes, ifelse(nodes == 1, " node", " nodes")))
+  ppn <- ifelse(is.na(ppn), "", paste0(", ", format_number(ppn), " a node"))
+  paste0(mapping, nodes, ppn, ifelse(is.na(mpi), "", paste0(", ", mpi)), recycle0 = TRUE)
 }
+
+#' Add the labels of all names that [name_mapping()] can give cells to a study
+#' @noRd
+with_labels <- function(study, cells) {
+  cells <- transmute(cells, .data$mapping, .data$nodes, ppn = .data$processes / .data$nodes, .data$mpi)
+  parts <- map(list("nodes", "ppn", NULL), function(part) cells[c("mapping", part, "mpi")])
+  cells <- bind_rows(parts, tibble(mapping = names(study$mappings)))
+  cells <- distinct(bind_rows(cells, mutate(cells, mpi = NA)))
+  label <- map_chr(cells$mapping, function(name) study$mappings[[name]]$label %||% name)
+  labels <- name_mapping(label, cells$nodes, cells$ppn, mpi_label(cells$mpi))
+  study$labels <- setNames(labels, do.call(name_mapping, cells))
+  study
+}
+
+label_mapping <- function(mapping, study) coalesce(unname(study$labels[as.character(mapping)]), as.character(mapping))
 
 mapping_labels <- function(study) function(mapping) label_mapping(mapping, study)
 

@@ -28,7 +28,6 @@ class Partition:
     nodes: int
     sockets: int
     cores: int
-    threads: int
     features: str
     time_limit: str
 
@@ -61,16 +60,16 @@ def topology(text: str) -> list[tuple[str, int]]:
 
 
 def partitions(text: str) -> list[Partition]:
-    """Return the partitions from the output of `sinfo -h -e -o '%P|%D|%X|%Y|%Z|%f|%l'`, the default one first."""
+    """Return the partitions from the output of `sinfo -h -e -o '%P|%D|%X|%Y|%f|%l'`, the default one first."""
     found = []
     for line in text.splitlines():
         parts = line.split("|")
-        if len(parts) != 7 or not all(part.isdigit() for part in parts[1:5]):
+        if len(parts) != 6 or not all(part.isdigit() for part in parts[1:4]):
             continue
         name = parts[0].rstrip("*")
-        numbers = [int(part) for part in parts[1:5]]
-        features = "" if parts[5] == "(null)" else parts[5]
-        found.append(Partition(name, parts[0].endswith("*"), *numbers, features=features, time_limit=parts[6]))
+        numbers = [int(part) for part in parts[1:4]]
+        features = "" if parts[4] == "(null)" else parts[4]
+        found.append(Partition(name, parts[0].endswith("*"), *numbers, features=features, time_limit=parts[5]))
     return sorted(found, key=lambda p: not p.default)
 
 
@@ -80,7 +79,7 @@ def draft() -> str:
     if not printed:
         raise StudyError("lscpu (util-linux) is not available; it is needed for a draft")
     levels = topology(printed)
-    slurm = partitions(run(["sinfo", "-h", "-e", "-o", "%P|%D|%X|%Y|%Z|%f|%l"]))
+    slurm = partitions(run(["sinfo", "-h", "-e", "-o", "%P|%D|%X|%Y|%f|%l"]))
     mpi = version_of(["ompi_info", "--version"], r"Open MPI v?(\S+)")
     governor = processor_state().get("governor", "performance")
     lines = [

@@ -8,10 +8,8 @@ from typing import Any
 from collstudy.base.files import read_csv, to_csv, write_atomically
 from collstudy.launch import ran
 from collstudy.project.tuner import Tuner
-from collstudy.sources.account import LITTLE_PCT, gains_of
 from collstudy.sources.trial import TrialSource, variables
 from collstudy.sources.verifying import WITHDRAWN_COLUMNS, ratio_of_pairs, verdict_of
-from collstudy.study.names import REDUCTIONS
 from collstudy.tuning import emission
 from collstudy.tuning.findings import findings_csv, read_findings
 from collstudy.tuning.rules import Placement
@@ -100,26 +98,16 @@ def sentence(judged: list[dict[str, Any]]) -> str:
 
 def why_not(tuner: Tuner, trial: TrialSource | None, judged: list[dict[str, Any]]) -> str:
     """Return why no file is kept, in one or two sentences; "" if it is kept."""
-    program = tuner.document["program"]
-    if program.get("failure"):
-        return f"No tuning file: the program could not be traced: {program['failure']}."
-    if not tuner.document["collectives"] and (used := tuner.source.used):
-        if tuner.source.ordered:
-            return f"No tuning file.{not_measured(tuner)}"
-        names = ", ".join(dict.fromkeys(row["operation"] for row in used))
-        return f"No tuning file: no algorithms of {tuner.mpi} are known for {names}, where the program spends its time."
-    if not tuner.document["collectives"]:
-        return (
-            "No tuning file: the program spends too little time in blocking collectives; ideal (zero-cost) ones would save less than "
-            f"{program['worth_pct']:g} % of its run time." + not_recorded(tuner)
-        )
+    if reason := tuner.source.nothing_to_measure():
+        return f"No tuning file{reason}"
+    not_measured = tuner.source.not_measured()
     cells = [row for row in read_csv(tuner.folder / "cells.csv") if row["collective"] != "program"]
     if cells and all(row["status"] == "failed" for row in cells):
         return f"No tuning file: all measurements for the program failed, the first one by: {cells[0]['reason']}."
     if trial is None:
         return (
             "No tuning file: the library's default is the best for the measured cells of the program, or within noise of it."
-            + not_measured(tuner)
+            + not_measured
         )
     if failures := trial.failures():
         return f"No tuning file: runs of the program failed: {'; '.join(failures)}."
@@ -133,35 +121,8 @@ def why_not(tuner: Tuner, trial: TrialSource | None, judged: list[dict[str, Any]
     return (
         ""
         if whole["verdict"] == "faster"
-        else f"No tuning file: the program is not clearly faster with it. {sentence(judged)}{not_measured(tuner)}"
+        else f"No tuning file: the program is not clearly faster with it. {sentence(judged)}{not_measured}"
     )
-
-
-def not_recorded(tuner: Tuner) -> str:
-    """Return a sentence, with a leading blank, on collectives that the trace lacks; "" if there are none."""
-    left = tuner.source.unrecorded
-    return f" Not judged, because they are not recorded: {', '.join(left)}." if left else ""
-
-
-def not_measured(tuner: Tuner) -> str:
-    """Return sentences, with a leading blank, on collectives that matter but were not measured; "" if there are none."""
-    gains = gains_of(tuner.source.used)
-    known, least = tuner.document["collectives"], LITTLE_PCT / 100 * sum(gains.values())
-    left = {
-        name: f"{name} (at most {gain:.2g} %)" for name, gain in gains.items() if name not in known and gain >= least
-    }
-    text = ""
-    if tuner.source.ordered and (reductions := [left.pop(name) for name in REDUCTIONS if name in left]):
-        text = (
-            f" Not measured, because the program has an operation that does not commute, with which algorithms of {tuner.mpi} may give "
-            f"wrong results: {', '.join(reductions)}."
-        )
-    if left:
-        text += (
-            f" Not measured, because {tuner.mpi} has no known algorithms to choose from, or no benchmark: "
-            f"{', '.join(left.values())}."
-        )
-    return text
 
 
 def _kind(row: dict[str, Any]) -> tuple[Any, ...]:

@@ -22,7 +22,7 @@ from collstudy.base.files import read_csv, to_csv, write_if_changed
 from collstudy.launch import tracefile
 from collstudy.launch.ran import Launcher, launcher_of, programs_in, with_benchmarks_launcher
 from collstudy.launch.toolchain import chosen, installed
-from collstudy.sources.account import CALLS, node_of_rank, sweeps_of, typical, worth_measuring
+from collstudy.sources.account import CALLS, LITTLE_PCT, gains_of, node_of_rank, sweeps_of, typical, worth_measuring
 from collstudy.sources.sampled import SampledSource, grid
 from collstudy.sources.source import MEASUREMENT_COLUMNS, Context, Rows
 from collstudy.sources.verifying import ratio_of_pairs
@@ -168,10 +168,45 @@ class ProgramSource(SampledSource):
             return False
         return bool(self.context.store.about(self.trace).get("trace", {}).get("ordered"))
 
-    @property
-    def unrecorded(self) -> list[str]:
-        """Return the collectives that the program called, but the trace lacks."""
-        return self.context.store.about(self.trace).get("trace", {}).get("unrecorded", [])
+    def nothing_to_measure(self) -> str:
+        """Return why there are no cells, as the end of a sentence; "" if there are some."""
+        if failure := self.context.read(self.trace).failure:
+            return f": the program could not be traced: {failure['reason']}."
+        if self.gridded.sweeps:
+            return ""
+        if self.used and self.ordered:
+            return f".{self.not_measured()}"
+        if self.used:
+            names = ", ".join(dict.fromkeys(row["operation"] for row in self.used))
+            return f": no algorithms of {self.launcher.mpi} are known for {names}, where the program spends its time."
+        left = self.context.store.about(self.trace).get("trace", {}).get("unrecorded", [])
+        return (
+            ": the program spends too little time in blocking collectives; ideal (zero-cost) ones would save less than "
+            f"{self.tuned.worth_pct:g} % of its run time."
+            + (f" Not judged, because they are not recorded: {', '.join(left)}." if left else "")
+        )
+
+    def not_measured(self) -> str:
+        """Return sentences, with a leading blank, on collectives that matter but were not measured; "" if there are none."""
+        gains, mpi = gains_of(self.used), self.launcher.mpi
+        known, least = {sweep.collective for sweep in self.gridded.sweeps}, LITTLE_PCT / 100 * sum(gains.values())
+        left = {
+            name: f"{name} (at most {gain:.2g} %)"
+            for name, gain in gains.items()
+            if name not in known and gain >= least
+        }
+        text = ""
+        if self.ordered and (reductions := [left.pop(name) for name in REDUCTIONS if name in left]):
+            text = (
+                f" Not measured, because the program has an operation that does not commute, with which algorithms of {mpi} may give "
+                f"wrong results: {', '.join(reductions)}."
+            )
+        if left:
+            text += (
+                f" Not measured, because {mpi} has no known algorithms to choose from, or no benchmark: "
+                f"{', '.join(left.values())}."
+            )
+        return text
 
     @functools.cached_property
     def gridded(self) -> Study:

@@ -110,7 +110,7 @@ class Source(ABC):
     #: The traced applications, and the plan of the replays of their traces.
     applications: tuple[Application, ...] = ()
     replay: ReplayPlan | None = None
-    #: Whether runs of a program, instead of cells, judge the tuning files.
+    #: Whether runs of a program, instead of cells, judge the tuning files, whose rules are for its sizes and process counts only.
     judged_by_runs = False
     #: The displayed words for the states of cells.
     words: ClassVar[dict[str, str]] = {
@@ -180,6 +180,7 @@ class Source(ABC):
             "provenance": own.pop("provenance"),
             "cells": own.pop("cells"),
         }
+        document |= {"judged_by_runs": True} if self.judged_by_runs else {}
         document |= {"import": own.pop("import")} if "import" in own else {}
         document |= {"chapter": study.chapter} if study.chapter else {}
         return json.dumps(document | own, indent=1, ensure_ascii=False).encode() + b"\n"
@@ -245,6 +246,14 @@ class Source(ABC):
     def remarks(self) -> list[str]:
         """Return one line for each part that this computer cannot measure and that is left out."""
         return []
+
+    def nothing_to_measure(self) -> str:
+        """Return why it has no cells, as the end of a sentence; "" if it has some."""
+        return ""
+
+    def not_measured(self) -> str:
+        """Return sentences, with a leading blank, on collectives that matter but were not measured; "" if there are none."""
+        return ""
 
     def inputs(self) -> list[Path]:
         """Return the input files of its rows and checks that a run does not create."""

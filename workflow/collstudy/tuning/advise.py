@@ -39,7 +39,7 @@ def _reach(values: Sequence[int]) -> str:
 def answer(folder: Path, question: Question, catalogue: Catalogue) -> tuple[bool, list[str]]:
     """Answer from one study; return whether it has a decision, and the lines to print."""
     document = read_study(folder)
-    of_program = bool(document.get("program"))
+    of_program, rounds = document.get("judged_by_runs", False), document.get("sampling", {}).get("rounds", 0)
     kind = "simulated" if document["simulated"] else "measured"
     # Labels of simulated machines may already contain the word.
     label = document["machine"]["label"].removesuffix(f", {kind}")
@@ -69,7 +69,7 @@ def answer(folder: Path, question: Question, catalogue: Catalogue) -> tuple[bool
     lines = [head, f"  use: {row['algorithm']}{variant}" + (f" ({row['reason']})" if row["reason"] else "")]
     shapes = placement.used[question.collective].items()
     cells = {(whole(one["processes"]), whole(one["allocated"])) for one in decided if _shape(one) in shapes}
-    lines += _expectation(folder, question, row, size, kind, cells, "sampling" in document)
+    lines += _expectation(folder, question, row, size, kind, cells, rounds > 0)
     if document["simulated"]:
         lines.append(f"  {_typical_error(folder.parent, document['machine']['name'], question)}")
     return True, lines + file_lines
@@ -86,10 +86,9 @@ def _in_file(
     """Return the decision, replaced by the default if the study's tuning file has withdrawn it, and the lines on that file."""
     decided = row["algorithm"] != "default"
     if not path.exists():
-        if decided and document.get("program") and (path.parent / "result.txt").exists():
-            return _default(row, "the program keeps no tuning file"), [
-                f"  rules file: none; why: {path.parent / 'README.md'}"
-            ]
+        if decided and (path.parent / "result.txt").exists():
+            why = f"  rules file: none; why: {path.parent / 'README.md'}"
+            return _default(row, "the program keeps no tuning file"), [why]
         none = "  rules file: none; add `analysis: {tuning: {}}` to the study to write one"
         return row, [none] * decided
     how, size = document["provenance"], question.size or 0

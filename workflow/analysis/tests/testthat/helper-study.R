@@ -79,3 +79,5 @@ lawful <- function(algorithms = c(default = 1.1, linear = 1, chain = 1.3), count
 }
 
 ids <- function(entries) vapply(entries, function(entry) entry$id, "")
+
+with_rows <- function(rows, ...) read_results(make_study(rows, ...))

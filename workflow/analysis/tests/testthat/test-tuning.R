@@ -1,5 +1,3 @@
-with_rows <- function(rows, ...) read_results(make_study(rows, ...))
-
 test_that("the split alternates over the sorted counts", {
   expect_equal(split_tuning(c(8, 2, 6, 4))$decide, c(2, 6))
   expect_equal(split_tuning(c(8, 2, 6, 4), 2)$judge, c(2, 6))
@@ -311,130 +309,11 @@ test_that("process counts that were measured at other sizes are compared between
   expect_equal(sum(found$processes == 16), 11)
 })
 
-test_that("a rule is judged by what its file says at a size that did not decide", {
-  rules <- tibble::tibble(mapping = "core", processes = 4, size_bytes = c(8, 64), algorithm = c("chain", "linear"))
-  places <- tibble::tibble(
-    mapping = "core", processes = c(4, 4, 4, 4, 4, 8), size_bytes = c(4, 16, 64, 127, 128, 64)
-  )
-  # The file ends at twice the largest size, and has no rule for 8 processes.
-  expect_equal(rule_at(rules, places), c("chain", "chain", "linear", "linear", "default", "default"))
-  # Its rules begin at half of the smallest size, unless that is one element.
-  expect_equal(
-    rule_at(dplyr::mutate(rules, size_bytes = 4 * size_bytes), places),
-    c("default", "chain", "chain", "chain", "chain", "default")
-  )
-  barrier <- tibble::tibble(mapping = "core", processes = 4, size_bytes = NA_real_, algorithm = "linear")
-  expect_equal(rule_at(barrier, barrier), "linear")
-  empty <- tibble::tibble(mapping = "core", processes = 4, size_bytes = 0, algorithm = "linear")
-  expect_equal(rule_at(empty, dplyr::bind_rows(empty, dplyr::mutate(empty, size_bytes = 1))), c("linear", "default"))
-})
-
-test_that("process counts are judged by what a file of the deciding ones says", {
-  rules <- tibble::tibble(
-    mapping = c("core", "core", "node"), processes = c(4, 8, 8), algorithm = c("chain", "linear", "ring")
-  )
-  found <- rules_at_counts(rules, c(2, 4, 6, 8, 10))
-  expect_equal(found[c("mapping", "processes", "algorithm")], tibble::tibble(
-    mapping = c("core", "core", "core", "node"), processes = c(4, 6, 8, 8),
-    algorithm = c("chain", "chain", "linear", "ring")
-  ))
-  expect_equal(nrow(rules_at_counts(rules[0, ], 4)), 0)
-  # Between 24 and 768 ranks, a file has no entry for 48 but one for 32 ranks.
-  counts <- c(24, 48, 96, 192, 768)
-  results <- with_rows(lawful(c(default = 1.3, linear = 1, chain = 1.1), counts))
-  cells <- policy_cells(results, "bcast", split_tuning(counts))
-  expect_false(48 %in% fill_counts(c(24, 96, 768)))
-  expect_equal(fill_counts(2^(1:8)), 2:256)
-  expect_equal(unique(cells$algorithm[cells$policy == "tuned"]), "linear")
-  cells <- policy_cells(results, "bcast", split_tuning(counts, 2))
-  tuned <- cells[cells$policy == "tuned", ]
-  expect_equal(unique(tuned$processes[tuned$algorithm == "linear"]), 96)
-  expect_equal(unique(tuned$processes[tuned$algorithm == "default"]), c(24, 768))
-})
-
-test_that("regret by hand", {
-  regret <- summarise_regret(with_rows(lawful(c(default = 1.3, linear = 1, chain = 1.1))), "bcast", 1)
-  all <- regret[regret$mapping == "all", ]
-  # The last of the six judged counts is above the deciding ones, where a file has the default.
-  by_hand <- c(30, 0, 100 * (1.3^(1 / 6) - 1))
-  expect_equal(all$geometric_mean_pct[match(c("default", "best-single", "tuned"), all$policy)], by_hand)
-  expect_equal(all$algorithm[all$policy == "best-single"], "linear")
-  expect_equal(all$cells, rep(6L * 7L, 3))
-  both <- summarise_regret(with_rows(lawful(c(default = 1.3, linear = 1, chain = 1.1))), "bcast")
-  both <- both[both$split == both_halves & both$mapping == "all", ]
-  expect_equal(c(both$cells, both$groups[both$policy == "tuned"]), c(rep(12L * 7L, 3), 12L))
-})
-
-test_that("verification by hand: regret over the fastest known, speed-up over the changed cells", {
-  folder <- tempfile()
-  dir.create(file.path(folder, "tables"), recursive = TRUE)
-  readr::write_csv(tibble::tibble(
-    mapping = "core", on_grid = TRUE, rule = c("linear", "chain", "default"), default_us = c(20, 10, 5),
-    tuned_us = c(10, 12, 5), best_known_us = c(8, 10, NA), speedup = c(2, 0.5, 1),
-    verdict = c("faster", "slower", "tie")
-  ), file.path(folder, "tables", "tuning-verification.csv"))
-  found <- summarise_verification(folder)
-  expect_equal(c(found$cells, found$changed, found$faster, found$tie, found$slower), c(3, 2, 1, 0, 1))
-  expect_equal(found$speedup, 1)
-  expect_equal(found$default_mean_pct, 50)
-  expect_equal(found$tuned_mean_pct, 15)
-  for (simulated in c(FALSE, TRUE)) {
-    jsonlite::write_json(list(name = "here", simulated = simulated), file.path(folder, "study.json"), auto_unbox = TRUE)
-    write_tuning_sentences(folder)
-    told <- readr::read_csv(file.path(folder, "tuning", "sentences.csv"), show_col_types = FALSE)
-    expect_match(told$text, "of 2 cells .* faster than the default in 1, tied .* 0 and slower in 1\\.", all = FALSE)
-    # Only what was made is in the index: no figures, no rules that were withdrawn, no regret.
-    index <- readr::read_csv(file.path(folder, "tuning", "index.csv"), show_col_types = FALSE)
-    expect_equal(index$file, "tables/tuning-verified.csv")
-    expect_equal(grepl("Simulations are deterministic", index$caption), simulated)
-  }
-  expect_null(summarise_verification(tempfile()))
-})
-
-test_that("a check without findings does not claim a cause that is not known", {
-  folder <- tempfile()
-  dir.create(file.path(folder, "tuning"), recursive = TRUE)
-  checked <- function() {
-    write_tuning_sentences(folder)
-    told <- readr::read_csv(file.path(folder, "tuning", "sentences.csv"), show_col_types = FALSE)
-    told$text[told$section == "check"]
-  }
-  expect_length(checked(), 0)
-  rows <- tibble::tibble(mpi = "Open MPI 5.0.11", agrees = c(TRUE, TRUE), tells_apart = c(TRUE, FALSE), asked = TRUE)
-  readr::write_csv(rows[0, ], file.path(folder, "tuning", "check.csv"))
-  expect_match(checked(), "^Nothing was checked: no rule differs from the default, or no installed library")
-  # A file that was checked and not kept, such as that of a program which it does not make faster.
-  readr::write_csv(rows, file.path(folder, "tuning", "check-emitted.csv"))
-  expect_length(checked(), 0)
-  readr::write_csv(rows, file.path(folder, "tuning", "check.csv"))
-  expect_match(checked(), "^Open MPI 5.0.11 was asked at 2 sizes")
-})
-
 test_that("decisions of a whole study cover every count of the range and both collectives", {
   found <- decide_all(with_rows(lawful(c(default = 1.3, linear = 1, chain = 1.1), counts = c(2, 4, 8))))
   expect_setequal(unique(found$collective), c("bcast", "barrier"))
   expect_equal(sort(unique(found$processes)), 2:8)
   expect_equal(unique(found$basis[found$processes == 5]), "interpolated")
-})
-
-test_that("one decision for all placements loses what the placements' own would gain", {
-  places <- tibble::tribble(
-    ~mapping, ~algorithm, ~latency_us,
-    "core", "default", 4, "core", "linear", 1, "core", "chain", 2,
-    "node", "default", 4, "node", "linear", 9, "node", "chain", 2, "node", "binomial", 1
-  )
-  rows <- toy_rows("bcast", places$algorithm, 8, 64, places$latency_us, places$mapping)
-  # Alone at its number of processes a placement shares nothing.
-  rows <- dplyr::bind_rows(rows, toy_rows("bcast", c("default", "linear"), 4, 64, 1:2, "core"))
-  shared <- summarise_shared(read_results(make_study(rows)))
-  # Chain: twice linear by core, and the fastest by node of those that both have (binomial is not by core).
-  expect_equal(shared$collective, c("bcast", "all"))
-  expect_equal(shared$shapes, c(2, 2))
-  expect_equal(shared$cells, c(2, 2))
-  expect_equal(shared$geometric_mean_pct, rep(100 * (sqrt(2) - 1), 2))
-  expect_equal(shared$max_pct, c(100, 100))
-  alone <- summarise_shared(read_results(make_study(rows[rows$mapping == "core", ])))
-  expect_equal(nrow(alone), 0)
 })
 
 test_that("a barrier is not decided at counts that were not measured", {
@@ -457,47 +336,4 @@ test_that("a message of 0 B is another size than one of 1 B", {
   # Half way between 0 B and 2 B.
   expect_equal(exp(filled["linear", 1, 2]), 3)
   expect_silent(decide_all(read_results(make_study(toy_rows("latency", "default", 2, 1, 1)))))
-})
-
-test_that("sentences on regret and verification claim only what few cells, or none, can show", {
-  folder <- make_study(lawful()[1:4, ])
-  dir.create(file.path(folder, "tables"))
-  told <- function(cells) {
-    readr::write_csv(tibble::tibble(
-      collective = "bcast", policy = c("default", "best-single", "tuned"), algorithm = c("", "linear", ""),
-      split = "decided at 2 and 8", mapping = "all", geometric_mean_pct = c(3, 4, 1), p99_pct = c(30, 40, 10),
-      max_pct = c(31, 41, 11), cells = cells
-    ), file.path(folder, "tables", "tuning-regret.csv"))
-    describe_regret(folder)
-  }
-  expect_match(told(99), "(geometric mean; at most 11 %), the default 3.0 %", fixed = TRUE)
-  expect_match(told(100), "(geometric mean; at least 10 % in 1 % of the cells), the default", fixed = TRUE)
-  readr::write_csv(tibble::tibble(
-    collective = "bcast", startup_s = 0, share_of_time_pct = 5, geometric_mean_regret_pct = 2, sd_over_seeds = 1,
-    seeds = 3
-  ), file.path(folder, "tables", "sampling.csv"))
-  # No rules: these also keep the default where a gain is within its noise.
-  expect_match(describe_sampling(folder), "the model's choices from a sample that takes 5.0 %", fixed = TRUE)
-  withdrawn <- tibble::tibble(collective = character())
-  readr::write_csv(withdrawn, file.path(folder, "tables", "tuning-withdrawn.csv"))
-  expect_length(describe_withdrawn(folder), 0)
-  readr::write_csv(tibble::tibble(collective = "bcast"), file.path(folder, "tables", "tuning-verification.csv"))
-  expect_match(describe_withdrawn(folder), "^No rule was slower in fresh launches")
-  # A row is a verified cell; a rule may have several.
-  readr::write_csv(tibble::tibble(
-    collective = "bcast", size_bytes = c(8, 16, 64), rule = c("chain", "chain", "linear"), speedup = c(0.9, 0.8, 0.9)
-  ), file.path(folder, "tables", "tuning-withdrawn.csv"))
-  expect_equal(
-    describe_withdrawn(folder), paste(
-      "In 3 cells of the fresh launches a rule was slower than the default; there, or completely if it was slower on",
-      "average over its cells, it was withdrawn."
-    )
-  )
-  # A program has no fresh launches of cells: without a tuning file for it, no rule was kept.
-  readr::write_csv(tibble::tibble(
-    collective = "bcast", size_bytes = 8, rule = "chain", speedup = NA
-  ), file.path(folder, "tables", "tuning-withdrawn.csv"))
-  expect_equal(
-    describe_withdrawn(folder), "The program keeps no tuning file; the table lists the 1 rule that it would have had."
-  )
 })

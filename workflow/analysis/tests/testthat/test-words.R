@@ -15,11 +15,12 @@ test_that("long times are told in ms and s, with three digits", {
   expect_equal(format_us(numeric()), character())
 })
 
-test_that("what was added to the name of a mapping is told in words, also without the study's measurements", {
-  study <- list(mappings = list(core = list(label = "by core")))
+test_that("what was added to the name of a mapping is told in words", {
+  ran <- tibble::tibble(mapping = c("core", "other"), nodes = 2, processes = 8, mpi = c("mpich", "openmpi"))
+  study <- with_labels(list(mappings = list(core = list(label = "by core"))), ran)
   expect_equal(
-    label_mapping(c("core", "core on 2 nodes, mpich", "other, openmpi"), study),
-    c("by core", "by core on 2 nodes, MPICH", "other, Open MPI")
+    label_mapping(c("core", "core on 2 nodes, mpich", "other, openmpi", "core, 4 a node", "all"), study),
+    c("by core", "by core on 2 nodes, MPICH", "other, Open MPI", "by core, 4 a node", "all")
   )
 })
 

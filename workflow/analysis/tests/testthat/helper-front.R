@@ -1,0 +1,34 @@
+new_folder <- function() {
+  path <- tempfile()
+  dir.create(path)
+  path
+}
+
+# A machine whose default is 10 % slower than linear in every cell.
+front_study <- function(name, simulated = FALSE, counts = seq(4, 24, 2), label = name) {
+  rows <- lawful(counts = counts, sizes = c(1, 4, 16))
+  folder <- make_study(rows, simulated = simulated, folder = file.path(new_folder(), name))
+  change_study(folder, name = name, machine = list(label = label))
+  readr::write_csv(tibble::tibble(
+    study = name, collective = "bcast", algorithm = "default", mapping = "core", nodes = 1, processes = max(counts),
+    status = c("measured", "failed")
+  ), file.path(folder, "cells.csv"))
+  results <- read_results(folder)
+  # Of the analysis only what the front page reads: models take long.
+  tables <- list(
+    `answer-collectives` = summarise_by_collective(results), `answer-mappings` = summarise_by_mapping(results),
+    `tuning-regret` = summarise_regret(results, "bcast")
+  )
+  purrr::iwalk(tables, function(data, name) write_table(data, file.path(folder, "tables", paste0(name, ".csv"))))
+  folder
+}
+
+# shapes.json of mpirun-tuned for mappings, by the `cycle` of each.
+write_shapes <- function(folder, cycles) {
+  shapes <- purrr::imap(unname(cycles), function(cycle, i) list(mapping = names(cycles)[i], cycle = cycle))
+  dir.create(file.path(folder, "tuning"), showWarnings = FALSE)
+  jsonlite::write_json(shapes, file.path(folder, "tuning", "shapes.json"), auto_unbox = TRUE)
+}
+
+# So many process counts that the gain of rules is significant, although they keep the default for the outermost one.
+many_counts <- 2^(2:13)
