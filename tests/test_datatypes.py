@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
+import json
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +19,7 @@ from collstudy.launch.ran import launcher_of, with_variables
 from collstudy.launch.toolchain import installed, mpis
 from collstudy.project.studies import Project
 from collstudy.study.traces import Trace
-from conftest import ROOT, Checkout, finish, must, write_mpi4py
+from conftest import ROOT, Checkout, csv_rows, finish, must, write_mpi4py
 
 every_library = pytest.mark.parametrize("name", ["openmpi", "mpich", "impi"])
 #: What tests/typed.c calls: collective, datatypes (on rank 0, and on rank 1 where they differ), reduction.
@@ -105,6 +110,40 @@ def test_a_program_in_python(tmp_path: Path) -> None:
     assert mine == ["allreduce double; sum", "allreduce double; user", "bcast derived with gaps (16 B)"]
 
 
+def account_of(folder: Path, about: dict) -> dict[tuple[str, str], tuple[str, str]]:
+    """Return datatypes and reduction in the account of a trace in *folder*, by collective and class of sizes."""
+    (folder / "about.json").write_text(json.dumps({"failure": "", "trace": about}))
+    study = folder / "results" / "study"
+    study.mkdir(parents=True, exist_ok=True)
+    program = {"trace": "..", "digest": "0", "worth_pct": 0}
+    (study / "program.json").write_text(json.dumps(program))
+    must(finish(["Rscript", ROOT / "workflow" / "scripts" / "analyse.R", "account", study], timeout=120))
+    rows = csv_rows(study / "sampling" / "cells.csv")
+    return {(row["operation"], row["size_bytes"]): (row["datatypes"], row["reduction"]) for row in rows}
+
+
+@pytest.mark.skipif(shutil.which("Rscript") is None, reason="Rscript is not on PATH")
+def test_the_account_has_datatypes_and_operations_most_bytes_first(tmp_path: Path) -> None:
+    about, rows = typed(tmp_path, "openmpi")
+    found = account_of(tmp_path, about)
+    # 16 bytes of double and 12 of double_int are one class, 8 of int another.
+    assert found["allreduce", "8"] == ("double_int, int", "maxloc, max")
+    assert found["allreduce", "16"] == ("double", "sum")
+    assert found["allreduce", "0"] == found["barrier", "0"] == ("", "")
+    # The root sends a derived type, the other rank receives its elements.
+    assert sorted(found["bcast", "32"][0].split(", ")) == ["derived with gaps (32 B)", "double"]
+    assert sorted(found["bcast", "8"][0].split(", ")) == ["derived (8 B)", "float"]
+    assert found["reduce_scatter_block", "16"] == ("derived (16 B)", "user (not commutative)")
+    # A table of an earlier version has no such columns: it is read, and nothing is claimed.
+    earlier = [{name: row[name] for name in tracefile.EARLIER_COLUMNS} for row in read_calls(tmp_path / "calls.csv.gz")]
+    with gzip.open(tmp_path / "calls.csv.gz", "wt", newline="") as stream:
+        writer = csv.DictWriter(stream, tracefile.EARLIER_COLUMNS)
+        writer.writeheader()
+        writer.writerows(earlier)
+    assert list(read_calls(tmp_path / "calls.csv.gz")) == earlier
+    assert account_of(tmp_path, about) == dict.fromkeys(found, ("", ""))
+
+
 MINE = """
 title: Mine
 question: Which?
@@ -122,3 +161,18 @@ def test_traces_that_are_stored_without_datatypes_stay_valid(checkout: Checkout,
     for study in "mine", "congestion":
         works = project.source(study).work()
         assert {work.decides["trace_version"] for work in works if isinstance(work, Trace)} == {1}
+
+
+@pytest.mark.parametrize("collective", ["bcast", "reduce", "allreduce", "reduce_scatter", "alltoallv"])
+def test_the_analysis_knows_what_the_benchmark_measures_with(tmp_path: Path, collective: str) -> None:
+    program = installed("openmpi").build / "bench" / f"collbench_{collective}"
+    _, rows = traced(tmp_path, "openmpi", program, "-m", "64:64", "-i", "3", "-x", "0")
+    kinds = {
+        (row["datatypes"], row["reduction"])
+        for row in rows
+        # Not its own reductions of times.
+        if row["operation"] == collective and {"64", "128"} & {row["sent_bytes"], row["received_bytes"]}
+    }
+    text = (ROOT / "workflow" / "analysis" / "R" / "datatypes.R").read_text(encoding="utf-8")
+    known = dict(re.findall(r'^benchmark_(\w+) <- "(.*)"$', text, re.MULTILINE))
+    assert kinds == {(known["datatype"], known["reduction"] if "reduce" in collective else "")}
