@@ -42,7 +42,8 @@ static uint16_t keep(Kept *kept, uint64_t key, const char *text) {
 
 /* Handles of predefined types, which are never freed. */
 static Kept predefined;
-/* Types of the program, whose handles may be used again: twice the bytes, and 1 if there are gaps. */
+/* Types of the program, whose handles may be used again: twice the bytes, and 1 if there are gaps. Those that find no
+ * room are `derived` only. */
 static Kept derived;
 
 static bool is_predefined(MPI_Datatype type) {
