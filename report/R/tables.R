@@ -36,7 +36,8 @@ format_column <- function(x, name) {
 units <- c(us = "\u00b5s", pct = "%", bytes = "bytes", mb_s = "MB/s", gb_s = "GB/s", s = "s")
 
 special_headers <- c(
-  r_squared = "R\u00b2", coef_log_size = "Coefficient of log size", coef_processes = "Coefficient of processes",
+  datatypes = "Data types", r_squared = "R\u00b2",
+  coef_log_size = "Coefficient of log size", coef_processes = "Coefficient of processes",
   size_bytes = "Message size", worst_size_bytes = "Worst message size", n = "Matrix order",
   size_class = "Message size", process_class = "Processes",
   from_processes = "From (processes)", to_processes = "To (processes)", from_seconds = "Fewest processes (s)",
@@ -139,7 +140,7 @@ format_words <- function(column, name, labels) {
   if (name == "mpi") column[known] <- relabel(column[known], collanalysis::mpi_labels())
   if (name == "policy" && all(column[known] %in% names(policy_words))) column[known] <- policy_words[column[known]]
   if (name == "collective") column[known] <- relabel(column[known], c(shown_titles, all = "All"))
-  if (name %in% c("model", "term", "held_out")) column <- gsub("_", " ", column, fixed = TRUE)
+  if (name %in% c("model", "term", "held_out", "datatypes")) column <- gsub("_", " ", column, fixed = TRUE)
   if (!name %in% c("mapping", "collective", "study")) column[known] <- relabel(column[known], labels)
   column
 }

@@ -15,7 +15,7 @@ little_pct <- 1
 #'   columns of [placed_communicators()], operation, size_bytes (largest of its ranks), start_us (the last arrival),
 #'   end_us (the last return), time_us and waiting_us (sums over its ranks), spread_us (how much the times differ that
 #'   its ranks take to arrive from their previous collective; the spread of the arrivals themselves also has that of the
-#'   returns, which depends on the algorithm).
+#'   returns, which depends on the algorithm), datatypes and reduction (those of all ranks, separated by `;`).
 #' @noRd
 read_operations <- function(trace) {
   about <- trace$about$trace
@@ -60,7 +60,7 @@ placed_communicators <- function(members, node_of, communicator = seq_along(memb
 #'
 #' @param calls Tibble, one row per collective call of each rank on communicators of several ranks: rank, operation,
 #'   communicator, ranks (of the communicator), size_bytes, start_us, end_us.
-#' @return Tibble as [read_operations()].
+#' @return Tibble as [read_operations()]; datatypes and reduction only if the calls have them.
 #' @noRd
 collective_operations <- function(calls) {
   # Without a loop over the operations, of which a program may have millions.
@@ -82,13 +82,14 @@ collective_operations <- function(calls) {
   }
   total <- function(values) unname(rowsum(values, id)[, 1])
   last_us <- largest(calls$start_us)
-  tibble(
+  operations <- tibble(
     communicator = calls$communicator[first], ranks = calls$ranks[first], operation = calls$operation[first],
     size_bytes = largest(calls$size_bytes), time_us = total(calls$end_us - calls$start_us),
     waiting_us = total(pmin(calls$end_us, last_us[id]) - calls$start_us),
     start_us = last_us, end_us = largest(calls$end_us),
     spread_us = largest(calls$since_us) + largest(-calls$since_us)
   )
+  bind_cols(operations, map(select(calls, any_of(added_columns)), all_of_group, id))
 }
 
 #' Length of the union of intervals
@@ -115,8 +116,8 @@ run_us <- function(trace) trace$about$trace$seconds * 1e6
 #'   operations, time_pct, waiting_pct, transfer_pct (of the run time, mean over all ranks), gain_pct (of the run time:
 #'   the time in which at least one such operation transfers), spread_us and transfer_us (medians over operations: of
 #'   [read_operations()], and from the last arrival to the last return), typical_bytes (half of the transfer time is
-#'   spent on messages up to this size), node_of_rank (of the communicators of so many ranks that transfer longest,
-#'   in all operations). No rows for a partial trace.
+#'   spent on messages up to this size), datatypes and reduction (most bytes first; see [most_first()]), node_of_rank
+#'   (of the communicators of so many ranks that transfer longest, in all operations). No rows for a partial trace.
 #' @noRd
 account_of <- function(trace) {
   if (!isTRUE(trace$about$trace$complete)) return(tibble())
@@ -162,9 +163,10 @@ account_rows <- function(operations, ranks, run_us) {
       gain_pct = 100 * covered(.data$start_us, .data$end_us) / .env$run_us,
       spread_us = median(.data$spread_us), transfer_us = median(.data$took_us),
       typical_bytes = weighted_median(.data$bytes, .data$took_us), node_of_rank = .data$node_of_rank[1],
-      .groups = "drop"
+      across(any_of(added_columns), function(x) most_first(x, .data$bytes)), .groups = "drop"
     ) |>
     relocate("communicators", "placements", .after = "ranks") |>
+    relocate(any_of(added_columns), .after = "size_bytes") |>
     arrange(desc(.data$gain_pct))
 }
 
@@ -206,7 +208,8 @@ write_account <- function(folder) {
     trace = character(), ranks = integer(), communicators = integer(), placements = character(),
     operation = character(), size_bytes = numeric(), operations = integer(), time_pct = numeric(),
     waiting_pct = numeric(), transfer_pct = numeric(), gain_pct = numeric(), spread_us = numeric(),
-    transfer_us = numeric(), typical_bytes = numeric(), node_of_rank = character()
+    transfer_us = numeric(), typical_bytes = numeric(), datatypes = character(), reduction = character(),
+    node_of_rank = character()
   )
   rows <- if (!is.null(trace)) account_of(trace)
   worth <- NROW(rows) > 0 && most_gain_pct(trace) >= program$worth_pct
@@ -228,7 +231,9 @@ account_columns <- paste(
 tables_of_accounts <- function(results) {
   found <- accounts(results)
   if (is.null(found)) return(list())
-  list(listed("account", "cells", found, paste("Collectives by communicator size and message size.", account_columns)))
+  list(listed("account", "cells", found, paste(
+    "Collectives by communicator size and message size.", account_columns, datatypes_column
+  )))
 }
 
 figures_of_accounts <- function(results) {

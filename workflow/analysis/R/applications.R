@@ -24,8 +24,10 @@ results_root <- function(study) dirname(normalizePath(study$folder))
 
 call_columns <- readr::cols_only(
   rank = "i", operation = "c", start_us = "d", end_us = "d", cpu_us = "d", compute_us = "d", communicator = "i",
-  root = "i", to = "i", from = "i", sent_bytes = "d", received_bytes = "d"
+  root = "i", to = "i", from = "i", sent_bytes = "d", received_bytes = "d", datatypes = "c", reduction = "c"
 )
+# Columns of a trace that those of earlier versions lack.
+added_columns <- c("datatypes", "reduction")
 
 #' Read the trace of an application
 #'
@@ -33,15 +35,19 @@ call_columns <- readr::cols_only(
 #' @return A list: `about` (the content of `about.json`) and `calls` (tibble, one row per MPI call: rank, operation,
 #'   start_us, end_us, cpu_us, compute_us, communicator, root, to, from, sent_bytes, received_bytes, size_bytes: the
 #'   message size as benchmarks count it, per pair of ranks for all-to-all and per rank for gather, scatter,
-#'   allgather). NULL where there is no trace.
+#'   allgather; datatypes and reduction: see workflow/collstudy/launch/tracefile.py, NA in traces of earlier versions).
+#'   NULL where there is no trace.
 #' @noRd
 read_trace <- function(folder) {
   path <- file.path(folder, "calls.csv.gz")
   if (!file.exists(path)) return(NULL)
   about <- jsonlite::read_json(file.path(folder, "about.json"))
+  columns <- call_columns
+  missing <- setdiff(added_columns, strsplit(readLines(path, 1), ",", fixed = TRUE)[[1]])
+  columns$cols[missing] <- NULL
   # Warnings become errors, so that a truncated table does not pass for a shorter run.
   calls <- withCallingHandlers(
-    readr::read_csv(path, col_types = call_columns, lazy = FALSE, progress = FALSE),
+    readr::read_csv(path, col_types = columns, lazy = FALSE, progress = FALSE),
     warning = function(w) stop(path, ": ", conditionMessage(w), call. = FALSE)
   )
   if (nrow(calls) != about$trace$calls) {
@@ -50,6 +56,7 @@ read_trace <- function(folder) {
       call. = FALSE
     )
   }
+  calls[missing] <- NA_character_
   # To MPI_PROC_NULL nothing is sent.
   calls$sent_bytes[calls$operation %in% point_to_point_calls & calls$to < 0] <- 0
   members <- c(lengths(about$trace$communicators), 1)

@@ -12,7 +12,8 @@ own_chapter <- function(results) {
       sentences = function(results) {
         measured <- length(results$study$collectives) > 0
         bind_rows(
-          said("account", describe_overhead(results)), said("sampling", if (measured) describe_rounds(results))
+          said("account", c(describe_overhead(results), if (measured) describe_unlike(results))),
+          said("sampling", if (measured) describe_rounds(results))
         )
       }
     ))

@@ -155,6 +155,12 @@ describe_program <- function(results) {
   })
 }
 
+#' Sentences on the data of a program that its measured collectives do not have
+#' @noRd
+describe_unlike <- function(results) {
+  unlist(map(unname(results$applications), describe_datatypes, unique(decided_cells(results)$collective)))
+}
+
 describe_overhead <- function(results) {
   overhead <- results$study$program$overhead
   if (length(overhead) == 0) return(NULL)

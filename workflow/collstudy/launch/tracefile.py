@@ -8,7 +8,10 @@ rank, operation; start_us, end_us (since the ranks left MPI_Init together), cpu_
 MPI_COMM_SELF), root (rank in the communicator); to, from (ranks in MPI_COMM_WORLD; for MPI_ANY_SOURCE the actual
 source), send_tag, receive_tag; sent_bytes, received_bytes (in the call's buffers, all blocks together); request (number of the
 request that the call starts); list (bytes of each block, if blocks differ; for all-to-all sent blocks, then received ones;
-for wait and test the completed requests: number, source, tag of each; for communicator its members).
+for wait and test the completed requests: number, source, tag of each; for communicator its members); datatypes (of a
+collective's data on this rank, at most seven: `double`; of a type that the program made `derived (8 B)`, with the bytes of its data,
+or `derived with gaps (8 B)`), reduction (operation: `sum`, `user`, `user (not commutative)`). Tables of earlier versions
+lack the last two columns.
 """
 
 from __future__ import annotations
@@ -27,16 +30,24 @@ from collstudy.base.errors import StudyError
 from collstudy.base.paths import ROOT
 
 #: Must equal TRACE_VERSION of trace.h.
-VERSION = 1
+VERSION = 2
+#: Part of the identity of traces. It is not the version of the files of ranks, which no run outlives: stored tables without the
+#: columns that were added last are valid.
+TABLE_VERSION = 1
 HEADER = struct.Struct("=8sIIiiq64s512s")
 HEADER_BYTES = 4096
 RECORD = struct.Struct("=HHIQiiiiiIQQqqqq")
 NUMBERS_PER_SLOT = (RECORD.size - 8) // 8
+#: A collective has, where other records have ranks and tags, the numbers of the texts of its datatypes, and of its reduction.
+TYPES = struct.Struct("=7HH")
+TYPES_AT = struct.calcsize("=HHIQi")
 
 COLUMNS = (
     "rank", "operation", "start_us", "end_us", "cpu_us", "compute_us", "communicator", "root", "to", "from", "send_tag",
-    "receive_tag", "sent_bytes", "received_bytes", "request", "list",
+    "receive_tag", "sent_bytes", "received_bytes", "request", "list", "datatypes", "reduction",
 )  # fmt: skip
+#: The columns of tables that earlier versions wrote.
+EARLIER_COLUMNS = COLUMNS[:-2]
 
 
 @functools.cache
@@ -78,6 +89,9 @@ class Call:
     numbers: tuple[int, ...]
     #: What ran a collective (ran.c: `component|function|ranks|algorithms`); empty if it was not recorded.
     ran: str = ""
+    #: The datatypes of a collective, separated by `;`, and the operation of a reduction (types.c).
+    datatypes: str = ""
+    reduction: str = ""
 
 
 class RankFile:
@@ -99,7 +113,7 @@ class RankFile:
             )
         self.host = host.rstrip(b"\0").decode(errors="replace")
         self.names = ("", *names.rstrip(b"\0").decode().split())
-        #: Texts of ran.c by number; the first is the version of the library. Available after calls().
+        #: Texts by number; with those of ran.c, the first is the version of the library. Available after calls().
         self.texts: dict[int, str] = {}
         #: Whether the rank reached MPI_Finalize, and whether the file ends inside a record. Available after calls().
         self.ended = False
@@ -111,12 +125,14 @@ class RankFile:
         content, offset, size = self.path.read_bytes(), HEADER_BYTES, RECORD.size
         unpack, last = RECORD.unpack_from, len(content) - RECORD.size
         names = self.names
+        described: dict[bytes, tuple[str, str]] = {}
         while offset <= last:
             operation, ran, listed, *fields = unpack(content, offset)
             if operation == 0:
                 return
             if operation >= len(names):
                 raise StudyError(f"{self.path}: byte {offset}: unknown operation {operation}: the file is damaged")
+            kinds = content[offset + TYPES_AT : offset + TYPES_AT + TYPES.size]
             offset += size
             numbers: tuple[int, ...] = ()
             if listed:
@@ -131,16 +147,27 @@ class RankFile:
                     numbers += struct.unpack_from(f"={count}q", content, offset + i * size + 8)
                 offset += slots * size
             name = names[operation]
-            if name == "ran":
+            if name == "text":
                 self.texts[ran] = struct.pack(f"={listed}q", *numbers).rstrip(b"\0").decode(errors="replace")
                 continue
             self.ended = name == "finalize"
             communicator, root, to, source, send_tag, receive_tag, request, sent, received, *times = fields
+            datatypes = reduction = ""
+            if is_collective(name):
+                to, source, send_tag, receive_tag = -1, -1, 0, 0
+                if kinds not in described:
+                    described[kinds] = self._described(kinds)
+                datatypes, reduction = described[kinds]
             yield Call(
                 name, communicator, root, to, source, send_tag, receive_tag, request, sent, received, *times, numbers,
-                self.texts.get(ran, ""),
+                self.texts.get(ran, ""), datatypes, reduction,
             )  # fmt: skip
         self.cut = offset < len(content)
+
+    def _described(self, kinds: bytes) -> tuple[str, str]:
+        """Return the datatypes and the reduction of a collective."""
+        *types, reduction = TYPES.unpack(kinds)
+        return ";".join(self.texts[number] for number in types if number in self.texts), self.texts.get(reduction, "")
 
 
 class Communicators:
@@ -256,7 +283,7 @@ def _lines(file: RankFile, communicators: Communicators, order: dict[int, dict[i
             f"{file.rank},{call.operation},{call.start / 1000:.3f},{call.end / 1000:.3f},"
             f"{(call.cpu_end - call.cpu_start) / 1000:.3f},{compute / 1000:.3f},{at},{call.root},{call.to},{call.source},"
             f"{call.send_tag},{call.receive_tag},{call.sent},{call.received},{call.request},"
-            f"{';'.join(map(str, call.numbers))}\n"
+            f"{';'.join(map(str, call.numbers))},{call.datatypes},{call.reduction}\n"
         )
     return lines, longest
 

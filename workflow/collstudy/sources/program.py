@@ -106,7 +106,7 @@ class ProgramSource(SampledSource):
         """Return the trace. Raises StudyError if the program cannot be started here."""
         if self.study.machine.kind == "local" and not Path(self.program.folder).is_dir():
             raise StudyError(f"study {self.study.name}: program.folder: {self.program.folder} does not exist")
-        identity = {"identity_version": TRACE_IDENTITY, "trace_version": tracefile.VERSION, **self.identity}
+        identity = {"identity_version": TRACE_IDENTITY, "trace_version": tracefile.TABLE_VERSION, **self.identity}
         return Trace(self.program, self.study.machine, identity)
 
     def run(self, variant: str, environment: dict[str, str], judged: dict[str, Any] | None = None) -> Run:

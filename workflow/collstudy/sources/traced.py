@@ -176,7 +176,7 @@ def _trace(application: Application, machine: Machine, versions: Versions, numbe
     program = program_of(application)
     identity = {
         "identity_version": TRACE_IDENTITY,
-        "trace_version": tracefile.VERSION,
+        "trace_version": tracefile.TABLE_VERSION,
         "machine": machine_identity(machine, versions.host) | {"oversubscribe": machine.oversubscribe},
         "mpi": versions.mpi["openmpi"],
         "name": application.name,

@@ -5,10 +5,33 @@
 
 /* Returns the record of a collective that has just returned. */
 static Record collective(enum operation operation, MPI_Comm comm) {
-    Record record = blank(operation);
-    record.communicator = communicator_id(comm);
+    Record record = {.operation = (uint16_t)operation, .root = NONE, .communicator = communicator_id(comm)};
     record.ran = ran_number(comm, operation);
     return record;
+}
+
+/* Notes the type of `bytes` bytes of data. */
+static void add_type(Record *record, uint64_t bytes, MPI_Datatype type) {
+    if (bytes == 0)
+        return;
+    uint16_t number = type_number(type);
+    int i = 0;
+    while (i < CALL_TYPES && record->types[i] != 0 && record->types[i] != number)
+        i++;
+    if (i < CALL_TYPES)
+        record->types[i] = number;
+}
+
+/* Returns the bytes of a buffer, whose type it notes. */
+static uint64_t in_buffer(Record *record, Count count, MPI_Datatype type) {
+    uint64_t bytes = bytes_of(count, type);
+    add_type(record, bytes, type);
+    return bytes;
+}
+
+/* Notes the operation of a reduction that has data. */
+static void add_reduction(Record *record, MPI_Op op) {
+    record->reduction = record->sent + record->received ? reduction_number(op) : 0;
 }
 
 /* Executes CALL, then stores a record whose fields FILL sets. FILL can use `me` and `size`, rank and size in the
@@ -36,26 +59,29 @@ static Record collective(enum operation operation, MPI_Comm comm) {
 /* With MPI_IN_PLACE as send buffer, a rank sends its own block of the receive buffer. */
 #define FILL_BCAST                                                                                                     \
     record.root = root;                                                                                                \
-    *(me == root ? &record.sent : &record.received) = bytes_of(count, type)
+    *(me == root ? &record.sent : &record.received) = in_buffer(&record, count, type)
 #define FILL_REDUCE                                                                                                    \
     record.root = root;                                                                                                \
-    record.sent = bytes_of(count, type);                                                                               \
-    record.received = me == root ? record.sent : 0
-#define FILL_BOTH record.sent = record.received = bytes_of(count, type)
+    record.sent = in_buffer(&record, count, type);                                                                     \
+    record.received = me == root ? record.sent : 0;                                                                    \
+    add_reduction(&record, op)
+#define FILL_BOTH                                                                                                      \
+    record.sent = record.received = in_buffer(&record, count, type);                                                   \
+    add_reduction(&record, op)
 #define FILL_GATHER                                                                                                    \
     record.root = root;                                                                                                \
-    record.received = me == root ? (uint64_t)size * bytes_of(in_count, in_type) : 0;                                   \
-    record.sent = out == MPI_IN_PLACE ? bytes_of(in_count, in_type) : bytes_of(out_count, out_type)
+    record.received = me == root ? (uint64_t)size * in_buffer(&record, in_count, in_type) : 0;                         \
+    record.sent = out == MPI_IN_PLACE ? bytes_of(in_count, in_type) : in_buffer(&record, out_count, out_type)
 #define FILL_SCATTER                                                                                                   \
     record.root = root;                                                                                                \
-    record.sent = me == root ? (uint64_t)size * bytes_of(out_count, out_type) : 0;                                     \
-    record.received = in == MPI_IN_PLACE ? bytes_of(out_count, out_type) : bytes_of(in_count, in_type)
+    record.sent = me == root ? (uint64_t)size * in_buffer(&record, out_count, out_type) : 0;                           \
+    record.received = in == MPI_IN_PLACE ? bytes_of(out_count, out_type) : in_buffer(&record, in_count, in_type)
 #define FILL_ALLGATHER                                                                                                 \
-    record.received = (uint64_t)size * bytes_of(in_count, in_type);                                                    \
-    record.sent = out == MPI_IN_PLACE ? bytes_of(in_count, in_type) : bytes_of(out_count, out_type)
+    record.received = (uint64_t)size * in_buffer(&record, in_count, in_type);                                          \
+    record.sent = out == MPI_IN_PLACE ? bytes_of(in_count, in_type) : in_buffer(&record, out_count, out_type)
 #define FILL_ALLTOALL                                                                                                  \
-    record.received = (uint64_t)size * bytes_of(in_count, in_type);                                                    \
-    record.sent = out == MPI_IN_PLACE ? record.received : (uint64_t)size * bytes_of(out_count, out_type)
+    record.received = (uint64_t)size * in_buffer(&record, in_count, in_type);                                          \
+    record.sent = out == MPI_IN_PLACE ? record.received : (uint64_t)size * in_buffer(&record, out_count, out_type)
 
 #define OUT const void *out, Count out_count, MPI_Datatype out_type
 #define IN void *in, Count in_count, MPI_Datatype in_type
@@ -102,19 +128,20 @@ EXPORT int MPI(Exscan)(REDUCING, MPI_Comm comm) {
 
 EXPORT int MPI(Reduce_scatter_block)(REDUCING, MPI_Comm comm) {
     COLLECTIVE(OP_reduce_scatter_block, comm, PMPI(Reduce_scatter_block)(out, in, count, type, op, comm),
-               record.received = bytes_of(count, type);
-               record.sent = (uint64_t)size * record.received, 0);
+               record.received = in_buffer(&record, count, type);
+               record.sent = (uint64_t)size * record.received; add_reduction(&record, op), 0);
 }
 
 /* Collectives whose blocks differ: the list has the bytes of each block. ------------------------------------------- */
 
-/* Stores the bytes of `size` blocks in `list`; returns their sum. */
-static uint64_t list_blocks(int64_t *list, const Count *counts, MPI_Datatype type, int size) {
+/* Stores the bytes of `size` blocks in `list`, and their type in the record; returns their sum. */
+static uint64_t list_blocks(Record *record, int64_t *list, const Count *counts, MPI_Datatype type, int size) {
     uint64_t sum = 0, each = bytes_of(1, type);
     for (int i = 0; i < size; i++) {
         list[i] = counts[i] * (int64_t)each;
         sum += (uint64_t)list[i];
     }
+    add_type(record, sum, type);
     return sum;
 }
 
@@ -147,10 +174,10 @@ EXPORT int MPI(Gatherv)(OUT, void *in, const Count counts[], const Place places[
         record = collective(OP_gatherv, comm);
         record.root = root;
         if (me == root) {
-            record.received = list_blocks(list, counts, in_type, size);
+            record.received = list_blocks(&record, list, counts, in_type, size);
             listed = (uint32_t)size;
         }
-        record.sent = out == MPI_IN_PLACE ? (uint64_t)list[me] : bytes_of(out_count, out_type);
+        record.sent = out == MPI_IN_PLACE ? (uint64_t)list[me] : in_buffer(&record, out_count, out_type);
     }
     END_LISTS;
 }
@@ -162,19 +189,19 @@ EXPORT int MPI(Scatterv)(const void *out, const Count counts[], const Place plac
         record = collective(OP_scatterv, comm);
         record.root = root;
         if (me == root) {
-            record.sent = list_blocks(list, counts, out_type, size);
+            record.sent = list_blocks(&record, list, counts, out_type, size);
             listed = (uint32_t)size;
         }
-        record.received = in == MPI_IN_PLACE ? (uint64_t)list[me] : bytes_of(in_count, in_type);
+        record.received = in == MPI_IN_PLACE ? (uint64_t)list[me] : in_buffer(&record, in_count, in_type);
     }
     END_LISTS;
 }
 
-static Record all_gathered(enum operation operation, const void *out, uint64_t mine, const Count *counts,
-                           MPI_Datatype in_type, int64_t *list, int me, int size, MPI_Comm comm) {
+static Record all_gathered(enum operation operation, OUT, const Count *counts, MPI_Datatype in_type, int64_t *list,
+                           int me, int size, MPI_Comm comm) {
     Record record = collective(operation, comm);
-    record.received = list_blocks(list, counts, in_type, size);
-    record.sent = out == MPI_IN_PLACE ? (uint64_t)list[me] : mine;
+    record.received = list_blocks(&record, list, counts, in_type, size);
+    record.sent = out == MPI_IN_PLACE ? (uint64_t)list[me] : in_buffer(&record, out_count, out_type);
     return record;
 }
 
@@ -182,8 +209,7 @@ EXPORT int MPI(Allgatherv)(OUT, void *in, const Count counts[], const Place plac
                            MPI_Comm comm) {
     WITH_LISTS(1, comm, PMPI(Allgatherv)(out, out_count, out_type, in, counts, places, in_type, comm));
     if (is_recorded(&call, code)) {
-        uint64_t mine = out == MPI_IN_PLACE ? 0 : bytes_of(out_count, out_type);
-        record = all_gathered(OP_allgatherv, out, mine, counts, in_type, list, me, size, comm);
+        record = all_gathered(OP_allgatherv, out, out_count, out_type, counts, in_type, list, me, size, comm);
         listed = (uint32_t)size;
     }
     END_LISTS;
@@ -193,8 +219,7 @@ EXPORT int MPI(Iallgatherv)(OUT, void *in, const Count counts[], const Place pla
                             MPI_Comm comm, MPI_Request *request) {
     WITH_LISTS(1, comm, PMPI(Iallgatherv)(out, out_count, out_type, in, counts, places, in_type, comm, request));
     if (is_recorded(&call, code)) {
-        uint64_t mine = out == MPI_IN_PLACE ? 0 : bytes_of(out_count, out_type);
-        record = all_gathered(OP_iallgatherv, out, mine, counts, in_type, list, me, size, comm);
+        record = all_gathered(OP_iallgatherv, out, out_count, out_type, counts, in_type, list, me, size, comm);
         listed = (uint32_t)size;
         record.request = STARTED;
     }
@@ -204,9 +229,9 @@ EXPORT int MPI(Iallgatherv)(OUT, void *in, const Count counts[], const Place pla
 static Record all_exchanged(enum operation operation, const void *out, const Count *out_counts, MPI_Datatype out_type,
                             const Count *in_counts, MPI_Datatype in_type, int64_t *list, int size, MPI_Comm comm) {
     Record record = collective(operation, comm);
-    record.received = list_blocks(list + size, in_counts, in_type, size);
-    record.sent = out == MPI_IN_PLACE ? list_blocks(list, in_counts, in_type, size)
-                                      : list_blocks(list, out_counts, out_type, size);
+    record.received = list_blocks(&record, list + size, in_counts, in_type, size);
+    record.sent = out == MPI_IN_PLACE ? list_blocks(&record, list, in_counts, in_type, size)
+                                      : list_blocks(&record, list, out_counts, out_type, size);
     return record;
 }
 
@@ -249,6 +274,9 @@ EXPORT int MPI(Alltoallw)(const void *out, const Count out_counts[], const Place
             list[i] = out == MPI_IN_PLACE ? list[size + i] : (int64_t)bytes_of(out_counts[i], out_types[i]);
             record.sent += (uint64_t)list[i];
             record.received += (uint64_t)list[size + i];
+            add_type(&record, (uint64_t)list[size + i], in_types[i]);
+            if (out != MPI_IN_PLACE)
+                add_type(&record, (uint64_t)list[i], out_types[i]);
         }
         listed = 2 * (uint32_t)size;
     }
@@ -260,8 +288,9 @@ EXPORT int MPI(Reduce_scatter)(const void *out, void *in, const Count counts[], 
     WITH_LISTS(1, comm, PMPI(Reduce_scatter)(out, in, counts, type, op, comm));
     if (is_recorded(&call, code)) {
         record = collective(OP_reduce_scatter, comm);
-        record.sent = list_blocks(list, counts, type, size);
+        record.sent = list_blocks(&record, list, counts, type, size);
         record.received = (uint64_t)list[me];
+        add_reduction(&record, op);
         listed = (uint32_t)size;
     }
     END_LISTS;

@@ -10,45 +10,20 @@
  * ompi/mca/coll/base/coll_base_functions.h). The functions of the same names below are called instead and call them
  * with all arguments unchanged. All arguments are integers and pointers, which fit in a `long`.
  *
- * A text is `component|function|ranks|algorithms`; empty parts are unknown. Each rank stores a text once, as the list
- * of an OP_ran record whose `ran` is the text's number; records of collectives refer to it by that number. The first
- * text is the version of the library. */
+ * A text (texts.c) is `component|function|ranks|algorithms`; empty parts are unknown. The first text of a rank is the
+ * version of the library. */
 #include "trace.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { TEXTS = 4096, TEXT_BYTES = 512, STEPS_BYTES = 2048, OUTER = 32 };
+enum { STEPS_BYTES = 2048, OUTER = 32 };
 
 static bool enabled;
-static char *texts[TEXTS];
-static int text_count;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-static uint16_t known_or_new(const char *text) {
-    for (int i = 0; i < text_count; i++)
-        if (strcmp(texts[i], text) == 0)
-            return (uint16_t)(i + 1);
-    if (text_count == TEXTS || !(texts[text_count] = strdup(text)))
-        return 0;
-    int64_t list[TEXT_BYTES / 8] = {0};
-    memcpy(list, text, strlen(text));
-    Record record = {.operation = OP_ran, .ran = (uint16_t)++text_count, .root = NONE, .to = NONE, .from = NONE};
-    trace_keep(&record, list, (uint32_t)(strlen(text) / 8 + 1));
-    return record.ran;
-}
-
-static uint16_t number_of(const char *text) {
-    pthread_mutex_lock(&lock);
-    uint16_t number = known_or_new(text);
-    pthread_mutex_unlock(&lock);
-    return number;
-}
 
 void ran_open(void) {
     char version[MPI_MAX_LIBRARY_VERSION_STRING], text[TEXT_BYTES];
@@ -58,7 +33,7 @@ void ran_open(void) {
         return;
     PMPI_Get_library_version(version, &length);
     snprintf(text, sizeof text, "%.*s", (int)strcspn(version, "\n"), version);
-    number_of(text);
+    text_number(text);
     symbols_open();
 }
 
@@ -258,7 +233,7 @@ uint16_t ran_number(MPI_Comm comm, enum operation operation) {
     list_algorithms(comm, component, algorithms, sizeof algorithms);
     if (snprintf(text, sizeof text, "%s|%s|%d|%s", component, function, size, algorithms) >= (int)sizeof text)
         memcpy(text + sizeof text - 4, "...", 4);
-    return number_of(text);
+    return text_number(text);
 }
 #else
 void ran_begin(void) {
@@ -278,6 +253,6 @@ uint16_t ran_number(MPI_Comm comm, enum operation operation) {
     PMPI_Comm_size(comm, &size);
     if (snprintf(text, sizeof text, "%s||%d|%s", visible ? "-" : "", size, algorithms) >= (int)sizeof text)
         memcpy(text + sizeof text - 4, "...", 4);
-    return number_of(text);
+    return text_number(text);
 }
 #endif

@@ -16,19 +16,32 @@
 #include <stdint.h>
 
 #define TRACE_MAGIC "COLTRACE"
-#define TRACE_VERSION 1
+#define TRACE_VERSION 2
 
 #define NONE (-1)
+
+/* Most datatypes of one call: of its buffers, or of the blocks of an all-to-all with a type for each. */
+enum { CALL_TYPES = 7 };
 
 /* Times are nanoseconds since the end of MPI_Init; cpu times are those of the calling thread. */
 typedef struct Record {
     uint16_t operation;
-    uint16_t ran;          /* number of the text that describes what ran, see ran.c; 0: unknown */
+    uint16_t ran;          /* number of the text that describes what ran, see ran.c; 0: unknown. Of OP_text: its own */
     uint32_t listed;       /* length of the record's list, in the slots that follow */
     uint64_t communicator; /* 0: MPI_COMM_WORLD; else the same on all of its members, see communicator.c */
     int32_t root;          /* rank in the communicator; NONE where the operation has none */
-    int32_t to, from;      /* ranks in MPI_COMM_WORLD, of point-to-point operations; else NONE */
-    int32_t send_tag, receive_tag;
+    union {
+        /* Of all operations but collectives: ranks in MPI_COMM_WORLD, or NONE, and tags. */
+        struct {
+            int32_t to, from;
+            int32_t send_tag, receive_tag;
+        };
+        /* Of collectives: numbers of the texts that describe datatypes and operation, see types.c; 0: no data. */
+        struct {
+            uint16_t types[CALL_TYPES];
+            uint16_t reduction;
+        };
+    };
     uint32_t request;        /* number of the request that the call starts, from 1; 0: none */
     uint64_t sent, received; /* bytes in the send buffer and in the receive buffer, all blocks together */
     int64_t start, end;
@@ -69,6 +82,18 @@ void trace_leave(const Call *call, Record *record, const int64_t *list, uint32_t
 void trace_note(Record *record, const int64_t *list, uint32_t listed);
 /* Stores a record as it is, with its list. */
 void trace_keep(const Record *record, const int64_t *list, uint32_t listed);
+
+/* texts.c: each rank stores a text once, as the list of an OP_text record; records refer to it by its number, from 1.
+ */
+enum { TEXT_BYTES = 512 };
+/* Returns the number of a text shorter than TEXT_BYTES; 0 if there are too many. */
+uint16_t text_number(const char *text);
+
+/* types.c */
+/* Returns the number of the text that describes a datatype: `double`, `derived (8 B)`. */
+uint16_t type_number(MPI_Datatype type);
+/* The same for the operation of a reduction: `sum`, `user`. */
+uint16_t reduction_number(MPI_Op op);
 
 /* ran.c: the component and the algorithm that ran a collective; only if COLLTRACE_RAN is set. */
 void ran_open(void);
