@@ -66,10 +66,10 @@ test_that("the account has the datatypes of its collectives beside their sizes",
     "barrier", 0, NA, NA
   )
   account <- account_of(typed_application(calls)$trace)
-  expect_equal(names(account)[4:6], c("size_bytes", "datatypes", "reduction"))
+  expect_equal(names(account)[5:7], c("size_bytes", "datatypes", "reduction"))
   expect_equal(account$datatypes[account$operation == "allreduce"], "int, double")
   expect_equal(account$reduction[account$operation == "allreduce"], "max, sum")
   earlier <- account_of(typed_application(dplyr::select(calls, 1:2))$trace)
-  expect_equal(dplyr::select(earlier, !4:6), dplyr::select(account, !4:6))
+  expect_equal(dplyr::select(earlier, !5:7), dplyr::select(account, !5:7))
   expect_true(all(is.na(earlier$datatypes)))
 })
