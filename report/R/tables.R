@@ -146,10 +146,11 @@ format_words <- function(column, name, labels) {
 }
 
 #' Drop columns without information: empty ones, the study, the collective and the rule for ties (which is in the caption)
-#' if they are the same in every row, and `simulated` if nothing is simulated.
+#' if they are the same in every row, also the application if there are several rows, and `simulated` if nothing is simulated.
 drop_columns <- function(table) {
   empty <- vapply(table, function(column) all(is.na(column)), TRUE)
-  same <- vapply(table, function(column) length(unique(column)) <= 1, TRUE) & names(table) %in% c("study", "collective", "tested")
+  one <- c("study", "collective", "tested", if (nrow(table) > 1) "application")
+  same <- vapply(table, function(column) length(unique(column)) <= 1, TRUE) & names(table) %in% one
   measured <- names(table) == "simulated" & vapply(table, function(column) !any(column %in% c(TRUE, "TRUE")), TRUE)
   table[!(empty | same | measured)]
 }

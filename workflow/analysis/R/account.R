@@ -111,13 +111,13 @@ run_us <- function(trace) trace$about$trace$seconds * 1e6
 #'
 #' @inheritParams read_operations
 #' @return Tibble, a row per number of ranks of the communicator, operation and class of message sizes, largest gain
-#'   first: ranks, communicators (their number), placements (shapes of [placed_communicators()], that with most transfer
-#'   first), operation, size_bytes (lower end of the class: 0, 1, 2, 4, ...),
-#'   operations, time_pct, waiting_pct, transfer_pct (of the run time, mean over all ranks), gain_pct (of the run time:
-#'   the time in which at least one such operation transfers), spread_us and transfer_us (medians over operations: of
-#'   [read_operations()], and from the last arrival to the last return), typical_bytes (half of the transfer time is
-#'   spent on messages up to this size), datatypes and reduction (most bytes first; see [most_first()]), node_of_rank
-#'   (of the communicators of so many ranks that transfer longest, in all operations). No rows for a partial trace.
+#'   first: ranks, operation, size_bytes (lower end of the class: 0, 1, 2, 4, ...), operations, time_pct, waiting_pct,
+#'   transfer_pct (of the run time, mean over all ranks), gain_pct (of the run time: the time in which at least one such
+#'   operation transfers), communicators (their number), placements (shapes of [placed_communicators()], that with most
+#'   transfer first), datatypes and reduction (most bytes first; see [most_first()]), spread_us and transfer_us (medians
+#'   over operations: of [read_operations()], and from the last arrival to the last return), typical_bytes (half of the
+#'   transfer time is spent on messages up to this size), node_of_rank (of the communicators of so many ranks that
+#'   transfer longest, in all operations). No rows for a partial trace.
 #' @noRd
 account_of <- function(trace) {
   if (!isTRUE(trace$about$trace$complete)) return(tibble())
@@ -165,8 +165,7 @@ account_rows <- function(operations, ranks, run_us) {
       typical_bytes = weighted_median(.data$bytes, .data$took_us), node_of_rank = .data$node_of_rank[1],
       across(any_of(added_columns), function(x) most_first(x, .data$bytes)), .groups = "drop"
     ) |>
-    relocate("communicators", "placements", .after = "ranks") |>
-    relocate(any_of(added_columns), .after = "size_bytes") |>
+    relocate("communicators", "placements", any_of(added_columns), .after = "gain_pct") |>
     arrange(desc(.data$gain_pct))
 }
 
@@ -205,11 +204,10 @@ write_account <- function(folder) {
   program <- jsonlite::read_json(file.path(folder, "program.json"))
   trace <- read_trace(file.path(dirname(normalizePath(folder)), program$trace))
   none <- tibble(
-    trace = character(), ranks = integer(), communicators = integer(), placements = character(),
-    operation = character(), size_bytes = numeric(), operations = integer(), time_pct = numeric(),
-    waiting_pct = numeric(), transfer_pct = numeric(), gain_pct = numeric(), spread_us = numeric(),
-    transfer_us = numeric(), typical_bytes = numeric(), datatypes = character(), reduction = character(),
-    node_of_rank = character()
+    trace = character(), ranks = integer(), operation = character(), size_bytes = numeric(), operations = integer(),
+    time_pct = numeric(), waiting_pct = numeric(), transfer_pct = numeric(), gain_pct = numeric(),
+    communicators = integer(), placements = character(), datatypes = character(), reduction = character(),
+    spread_us = numeric(), transfer_us = numeric(), typical_bytes = numeric(), node_of_rank = character()
   )
   rows <- if (!is.null(trace)) account_of(trace)
   worth <- NROW(rows) > 0 && most_gain_pct(trace) >= program$worth_pct
@@ -217,11 +215,15 @@ write_account <- function(folder) {
   write_table(found, file.path(folder, "sampling", "cells.csv"))
 }
 
-account_columns <- paste(
+account_times <- paste(
   "Blocking collectives on communicators of several ranks. Waiting: until the last rank arrives; transfer: the rest of",
-  "the time in the call; both in percent of the run time, mean over the ranks. Gain: upper bound, the time in which at",
-  "least one rank is still in the call after the last one has arrived; an ideal (zero-cost) algorithm would save it if",
-  "waiting stayed the same (an estimate for rooted collectives, whose data also move before the last rank arrives).",
+  "the time in the call; both in percent of the run time, mean over the ranks."
+)
+
+account_columns <- paste(
+  account_times, "Gain: upper bound, the time in which at least one rank is still in the call after the last one has",
+  "arrived; an ideal (zero-cost) algorithm would save it if waiting stayed the same (an estimate for rooted",
+  "collectives, whose data also move before the last rank arrives).",
   "Placements: nodes x ranks on each of them, that with most transfer first.",
   "Spread: how much the times of the ranks from their previous collective to this one differ; transfer (\u00b5s): from",
   "the last arrival to the last return (medians over operations). Typical size: half of the transfer time is spent on",
@@ -240,7 +242,7 @@ figures_of_accounts <- function(results) {
   found <- accounts(results)
   if (is.null(found)) return(list())
   list(figure("account", "cells", plot_account(found), paste(
-    "Share of the run time spent in the collectives with the largest possible gain.", account_columns
+    "The collectives with the largest possible gain.", account_times
   ), height = 2 + 1.8 * n_distinct(found$application)))
 }
 
