@@ -105,7 +105,7 @@ def test_a_launch_that_cannot_verify_tuning_files_is_named_and_retried(faulty: C
     verdict = faulty.collstudy("--results", "results", "verdict", "tiny")
     where = "bcast tuned mapping core processes 3: crash: smpirun ended with exit status 139"
     assert verdict.returncode == 1 and f"failed: tiny: verification of the tuning files: {where}" in verdict.stderr
-    assert f"{len(failed)} cells failed" in verdict.stderr
+    assert f"{len(failed)} failed; output" in verdict.stderr
     before = cell_files(faulty)
     run(faulty, target)
     assert {row["processes"] for row in rows(faulty, verified)} == {"2", "3", "4"}
@@ -242,7 +242,10 @@ def test_why_slurm_refuses_a_job_is_printed(
     done = finish([*command, *arguments], cwd=checkout.folder, env=environment, timeout=300)
     assert done.returncode == 1
     # It is submitted twice.
-    assert done.stderr.splitlines().count(f"measure_block failed: {why}") == 2, done.stderr
+    failed = re.findall(
+        rf"^(?:measure_block failed|failed: measuring \S+): {re.escape(why)}$", done.stderr, re.MULTILINE
+    )
+    assert len(failed) == 2, done.stderr
     assert "sbatch call" not in done.stderr and "Traceback" not in done.stderr
 
 
@@ -260,7 +263,9 @@ def test_a_preempted_job_is_submitted_again(checkout: Checkout) -> None:
     arguments = ["--profile", "profiles/slurm", MEASURED]
     done = finish([*RUN, *arguments], cwd=checkout.folder, env=environment, timeout=120)
     assert done.returncode == 1 and (checkout.folder / "jobs").read_text().count("job") == 2
-    assert "We leave it to SLURM" not in done.stderr and "measure_block failed: SLURM-job '2' failed" in done.stderr
+    assert "We leave it to SLURM" not in done.stderr and re.search(
+        r"failed: measuring \S+: SLURM-job '2' failed", done.stderr
+    )
 
 
 def test_failed_rules_are_named_again_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:
@@ -285,7 +290,7 @@ def test_failed_rules_are_named_again_at_the_end(capsys: pytest.CaptureFixture[s
             shown.reminder.cancel()
         return capsys.readouterr().err.splitlines()
 
-    said = "decide_tuning failed; its output is in logs/one.log, logs/slurm/7.log"
+    said = "failed: selecting algorithms for one; its output is in logs/one.log, logs/slurm/7.log"
     assert lines() == ["selecting algorithms for one", said]
     other = {"jobid": 2, "rule_name": "decide_tuning", "log": [], "wildcards": {"study": "two"}}
     assert lines(record(event=LogEvent.JOB_INFO, **other)) == [
@@ -344,7 +349,7 @@ def test_interrupted_and_started_again(checkout: Checkout, interrupt: Callable[[
     said = process.communicate(timeout=60)[1]
     assert process.returncode == 130
     assert "interrupted: ending the jobs that run" in said.splitlines()
-    assert "Traceback" not in said and "_block failed" not in said, said
+    assert "Traceback" not in said and "failed:" not in said, said
     kept = cell_files(checkout)
     assert 5 <= len(kept) < 24
     must(finish(command, cwd=checkout.folder, env=environment))

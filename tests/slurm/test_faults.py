@@ -205,7 +205,7 @@ def test_a_cell_that_always_crashes_is_named_and_the_others_complete(two, cluste
     status = {(row["algorithm"], row["processes"]): row["status"] for row in study.cells()}
     assert status == {(a, p): "measured" if p == "4" else "failed" for a in ("linear", "binomial") for p in ("4", "6")}
     verdict = study.collstudy("verdict", "two")
-    assert verdict.returncode == 1 and "2 cells failed" in verdict.stderr
+    assert verdict.returncode == 1 and "2 failed; output" in verdict.stderr
     assert (
         "failed: two: bcast linear mapping core processes 6: crash: mpirun ended with exit status 139" in verdict.stderr
     )

@@ -72,6 +72,8 @@ class LogHandler(LogHandlerBase):
         self.failed: list[str] = []
         self.last = ""
         self.ending = False
+        #: Descriptions of jobs by number.
+        self.does: dict[int, str] = {}
         #: Running jobs that print nothing: description and start time.
         self.silent: dict[int, tuple[str, float]] = {}
         self.reminder: threading.Timer | None = None
@@ -116,6 +118,7 @@ class LogHandler(LogHandlerBase):
                     self.figures[said["jobid"]] = path.parent
             measuring = _measuring(said.get("input") or []) if said["rule_name"] in SPEAKING else ""
             does = DOES.get(said["rule_name"], "").format_map({**said["wildcards"], "measuring": measuring})
+            self.does[said["jobid"]] = does
             if does and said["rule_name"] not in SPEAKING:
                 self.silent[said["jobid"]] = (does, time.monotonic())
             done = f"[{self.done[0]}/{self.done[1]}] " if self.done else ""
@@ -129,7 +132,8 @@ class LogHandler(LogHandlerBase):
             if record.__dict__["rule_name"] in VERDICTS or INTERRUPTED.is_set():
                 return ""
             why, logs = said_by_slurm(record), record.__dict__.get("log", [])
-            text = f"{record.__dict__['rule_name']} failed" + (f": {why}" if why else "")
+            does = self.does.get(record.__dict__["jobid"]) or record.__dict__["rule_name"]
+            text = f"failed: {does}" + (f": {why}" if why else "")
             # A job that died before its rule began has written only to Slurm's log; one that was refused, to none.
             text += f"; its output is in {', '.join(logs)}" if logs and not why.startswith(REFUSED) else ""
             self.failed.append(text)

@@ -129,7 +129,7 @@ def verdict(arguments: argparse.Namespace) -> int:
                 file=sys.stderr,
             )
     if bad:
-        print(f"{bad} cell{'s' * (bad != 1)} failed; output in logs/measure/. Run again to retry.", file=sys.stderr)
+        print(f"{bad} failed; output in logs/measure/. Run again to retry.", file=sys.stderr)
     return 1 if bad else 0
 
 

@@ -284,9 +284,8 @@ def run_summary(sources: Iterable[Source], succeeded: bool) -> list[str]:
     if succeeded:
         return lines
     if failed and not missing:
-        cells, these = ("1 cell", "this one") if failed == 1 else (f"{failed} cells", "these")
-        lines.append(f"{cells} failed (listed above; output in logs/measure/); all others are complete.")
-        lines.append(f"Run the same command again to retry only {these}.")
+        lines.append(f"{failed} failed (listed above; output in logs/measure/); all else is complete.")
+        lines.append("Run the same command again to retry only what failed.")
     else:
         lines.append("The run did not complete. Measurements so far are stored; the reason is above and in logs/.")
         lines.append("Run the same command again: it does only what is missing (./study status shows how much).")
