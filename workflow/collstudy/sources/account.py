@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -93,7 +94,7 @@ def node_of_rank(row: dict[str, str], machine: Machine) -> tuple[int, ...] | Non
     """
     repeated = [part.split("*") for part in row.get("node_of_rank", "").split()]
     nodes = tuple(int(node) for node, times in repeated for _ in range(int(times)))
-    if not nodes or max(map(nodes.count, nodes)) > machine.cores_per_node:
+    if not nodes or max(Counter(nodes).values()) > machine.cores_per_node:
         return None
     return nodes if nodes != tuple(rank // machine.cores_per_node for rank in range(len(nodes))) else None
 
