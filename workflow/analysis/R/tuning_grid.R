@@ -16,7 +16,8 @@ tuning_grid <- function(rows) {
   latency <- put_on_grid(grid, rows, log(rows$latency_us))
   c(grid, list(
     latency = fill_sizes(latency, sizes), raw = latency, error = put_on_grid(grid, rows, error),
-    series_error = rows[["series_error"]], twice = if ("twice" %in% names(rows)) {
+    series_error = put_on_grid(grid, rows, rows[["series_error"]] %||% rep(NA_real_, nrow(rows))),
+    twice = if ("twice" %in% names(rows)) {
       rows[rows$algorithm == "default" & !is.na(rows$twice), c("processes", "ran", "twice")]
     }
   ))
@@ -63,8 +64,8 @@ grid_without <- function(grid, count) {
   part <- function(values) values[names, counts, sizes, drop = FALSE]
   others <- list(
     names = grid$names[names], counts = grid$counts[counts], sizes = grid$sizes[sizes], variants = grid$variants[names],
-    latency = part(grid$latency), raw = part(grid$raw), error = part(grid$error), series_error = grid$series_error,
-    twice = grid$twice
+    latency = part(grid$latency), raw = part(grid$raw), error = part(grid$error),
+    series_error = part(grid$series_error), twice = grid$twice[grid$twice$processes != count, ]
   )
   if (all(names) && all(sizes) && !is.null(grid$whole)) {
     others$whole <- list(names = grid$whole$names, middle = grid$whole$middle[counts, , drop = FALSE])

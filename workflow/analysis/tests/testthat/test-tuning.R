@@ -1,4 +1,8 @@
 with_rows <- function(rows, ...) read_results(make_study(rows, ...))
+bcasts <- function(...) {
+  rows <- lawful(...)
+  rows[rows$collective == "bcast", ]
+}
 
 test_that("the split alternates over the sorted counts", {
   expect_equal(split_tuning(c(8, 2, 6, 4))$decide, c(2, 6))
@@ -122,6 +126,18 @@ test_that("the noise of a mean over some sizes contains what all sizes share", {
   expect_lt(max(found) / min(found), 1.1)
 })
 
+test_that("the noise of decisions for a count that is left out is that of the other counts", {
+  set.seed(8)
+  rows <- bcasts(c(default = 1.1, linear = 1, chain = 1.2), counts = c(4, 8, 16, 24))
+  rows <- purrr::map_dfr(1:3, function(n) {
+    dplyr::mutate(rows, launch = n, latency_us = latency_us * exp(rnorm(nrow(rows), 0, 0.01 * processes / 4)))
+  })
+  rows$runs <- ifelse(rows$algorithm == "default", "linear", NA)
+  medians <- with_rows(rows)$judged$medians
+  left_out <- tuning_noise(grid_without(tuning_grid(medians), 16), FALSE)
+  expect_equal(left_out, tuning_noise(tuning_grid(dplyr::filter(medians, .data$processes != 16)), FALSE))
+})
+
 test_that("launches of one number in cells of two rounds are two launches", {
   rows <- lawful(c(default = 1.1, linear = 1), sizes = 2^(0:6))
   rows$cell <- "a"
@@ -211,10 +227,6 @@ test_that("what the default does beyond the measured counts, in another range of
   expect_equal(as.character(chosen[c("16", "64", "200")]), rep("linear", 3))
 })
 
-bcasts <- function(...) {
-  rows <- lawful(...)
-  rows[rows$collective == "bcast", ]
-}
 chosen_at <- function(rows, at) {
   found <- decide_tuning(with_rows(rows), "bcast", at = at)
   tapply(found$algorithm, found$processes, function(x) paste(unique(x), collapse = " "))
