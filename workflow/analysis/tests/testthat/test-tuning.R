@@ -126,6 +126,20 @@ test_that("the noise of a mean over some sizes contains what all sizes share", {
   expect_lt(max(found) / min(found), 1.1)
 })
 
+test_that("latencies of 0 are no noise of the other sizes", {
+  rows <- bcasts(c(default = 1.3, linear = 1), sizes = 2^(0:6))
+  chosen <- function(zero) {
+    launched <- purrr::map_dfr(c(0.99, 1, 1.01), function(slow) {
+      dplyr::mutate(rows, launch = 100 * slow, latency_us = ifelse(zero(rows, slow), 0, latency_us * slow))
+    })
+    found <- decide_tuning(with_rows(launched), "bcast")
+    expect_lt(max(found$series_noise_pct), 1)
+    unique(found$algorithm[found$processes > 2])
+  }
+  expect_equal(chosen(function(rows, slow) rows$size_bytes == 1), "linear")
+  expect_equal(chosen(function(rows, slow) rows$size_bytes == 1 & slow < 1), "linear")
+})
+
 test_that("the noise of decisions for a count that is left out is that of the other counts", {
   set.seed(8)
   rows <- bcasts(c(default = 1.1, linear = 1, chain = 1.2), counts = c(4, 8, 16, 24))
