@@ -70,7 +70,8 @@ series_error <- function(measurements, medians) {
   # A latency of 0 has no logarithm.
   value <- log(measurements$latency_us / medians)
   known <- is.finite(value)
-  effect <- as.vector(rowsum(ifelse(known, value, 0), launch)) / pmax(1, tabulate(launch[known], attr(launch, "n")))
+  value[!known] <- 0
+  effect <- as.vector(rowsum(value, launch)) / pmax(1, tabulate(launch[known], attr(launch, "n")))
   found <- median_interval(effect, series[!duplicated(launch)], max(0L, attr(series, "n")))
   median_error(found$low, found$high, found$n)[series[!duplicated(of_sizes)]]
 }
