@@ -180,7 +180,8 @@ class ProgramSource(SampledSource):
         sweeps: list[Sweep] = []
         used = [row for row in self.used if not (self.ordered and row["operation"] in REDUCTIONS)]
         by_ranks = {int(row["ranks"]): row for row in used}
-        placed = {ranks: node_of_rank(row, self.study.machine) for ranks, row in by_ranks.items()}
+        machine, mpi = self.study.machine, self.launcher.mpi
+        placed = {ranks: node_of_rank(row, machine, mpi) for ranks, row in by_ranks.items()}
         # The same number for all, because a tuning file is for one.
         nodes = max([nodes_of(self.trace), *(1 + max(each) for each in placed.values() if each)])
         for collective, _, algorithms, rows in worth_measuring(used, self.context.catalogue, self.launcher.mpi):
