@@ -26,7 +26,7 @@ ruled <- function(launches, series, gain) {
 }
 
 set.seed(1)
-cases <- expand.grid(launches = c(3, 5, 10), series_noise_pct = c(0, 1, 3))
+cases <- expand.grid(launches = c(1, 3, 5, 10), shared_noise_pct = c(0, 1, 3))
 for (gain in c(0, 0.05, 0.1)) {
   cases[[paste0("gain of ", 100 * gain, " %")]] <- apply(cases[1:2], 1, function(case) {
     mean(replicate(repeats, ruled(case[1], case[2] / 100, gain)))

@@ -50,6 +50,15 @@ def test_cells_are_placed_like_the_communicators_of_the_program(text: str, nodes
     assert node_of_rank({"node_of_rank": text}, machine) == nodes
 
 
+def test_hydra_does_not_return_to_a_node_that_has_ranks_already() -> None:
+    """Except in turn: it would start a second proxy there, which binds its ranks to the same cores; Slurm refuses it."""
+    machine = Project(config=ROOT / "config").configuration.machine("thin")
+    irregular, in_turn = {"node_of_rank": "0*1 1*1 0*2 1*1"}, {"node_of_rank": "0*1 1*2 0*1 1*2"}
+    assert node_of_rank(irregular, machine, "openmpi") == (0, 1, 0, 0, 1)
+    assert node_of_rank(irregular, machine, "mpich") is None
+    assert node_of_rank(in_turn, machine, "mpich") == node_of_rank(in_turn, machine, "impi") == (0, 1, 1, 0, 1, 1)
+
+
 @pytest.mark.parametrize(
     ("gains", "kept"), [(("10", "0.05", "0.04"), ["8"]), (("10", "0.05", "0.06"), ["64", "8"]), (("1",), ["8"])]
 )

@@ -80,6 +80,21 @@ def test_a_measured_cell(folder):
     assert f"rules file: {folder}/tuning/mpich-core-n2.json" in answered(folder)[1]
 
 
+def test_the_interval_of_one_launch_says_where_its_noise_is_from(folder):
+    def interval(noise):
+        decide(folder, f"bcast,core,2,2,10,1024,chain,,better,measured,12,14,17,{noise}")
+        return next(line for line in answered(folder, processes=10)[1].splitlines() if "expected" in line).split(
+            "us, "
+        )[1]
+
+    assert interval("10,neighbours") == "[9.65, 14.4] us (one launch; noise from neighbouring cells)"
+    assert interval("10,launches") == "[9.65, 14.4] us (one launch; noise from launches of other cells)"
+    assert (
+        interval("10,same messages") == "[9.65, 14.4] us (one launch; noise from algorithms that were measured twice)"
+    )
+    assert interval(",unknown") == "one launch: no interval"
+
+
 def test_a_study_without_the_default(folder):
     """It recommends the default, but says nothing of its latency."""
     why = "no measurements of the default: it is kept"

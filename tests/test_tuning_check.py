@@ -209,3 +209,7 @@ def test_each_size_has_a_launch_where_messages_are_written_at_the_end_alone(
     mpi = Mpi("openmpi", version, Path("/usr/bin"))
     assert library._monitored(mpi, [], "bcast", 2, [3, 5]) == {3: {(0, 1): 3}, 5: {(0, 1): 5}}
     assert len(ran) == launches
+
+
+def test_the_folder_of_a_session_that_was_killed_does_not_stop_a_check(tmp_path: Path) -> None:
+    library.launch(["sh", "-c", 'test "$TMPDIR" = "$PWD"'], {"TMPDIR": "/elsewhere"}, tmp_path)

@@ -44,16 +44,14 @@ placed_communicators <- function(members, node_of, communicator = seq_along(memb
   if (is.null(node_of)) {
     return(tibble(communicator, nodes = NA_integer_, shape = NA_character_, node_of_rank = NA_character_))
   }
-  bind_cols(communicator = communicator, map_dfr(members, function(ranks) {
+  at <- map(members, function(ranks) {
     at <- node_of[as.numeric(unlist(ranks)) + 1]
-    at <- match(at, unique(at)) - 1
-    on_each <- unique(range(tabulate(at + 1)))
-    repeated <- rle(at)
-    tibble(
-      nodes = max(at) + 1L, shape = paste(.data$nodes, "x", paste(on_each, collapse = "-")),
-      node_of_rank = paste0(repeated$values, "*", repeated$lengths, collapse = " ")
-    )
-  }))
+    match(at, unique(at)) - 1L
+  })
+  nodes <- lengths(map(at, unique))
+  on_each <- map_chr(at, function(at) paste(unique(range(tabulate(at + 1))), collapse = "-"))
+  repeated <- map_chr(map(at, rle), function(runs) paste0(runs$values, "*", runs$lengths, collapse = " "))
+  tibble(communicator, nodes, shape = sprintf("%d x %s", nodes, on_each), node_of_rank = repeated)
 }
 
 #' Collective operations from calls

@@ -317,7 +317,9 @@ describe_rounds <- function(results) {
 #' @noRd
 describe_unaffordable <- function(study) {
   parts <- Filter(function(part) is.null(cannot_decide(part$grid)), parts_after(read_sampled(study)))
-  left <- unique(map_chr(Filter(function(part) !any(known_points(part)) && any(part$usable), parts), "collective"))
+  # Points that were selected and have no measurement are not usable.
+  untried <- function(part) !any(known_points(part)) && all(part$usable | is.na(part$cell))
+  left <- unique(map_chr(Filter(untried, parts), "collective"))
   if (is.null(study$sampling$budget_node_minutes) || length(left) == 0) return(NULL)
   paste0("Not measured, because the budget did not suffice: ", paste(collective_word(left), collapse = ", "), ".")
 }

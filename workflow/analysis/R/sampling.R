@@ -42,24 +42,35 @@ select_points <- function(parts, round, rules, study) {
 
 #' The selections without those first draws of parts that cost more than what is `left` (node-seconds) of the budget
 #'
-#' The draws of the parts with most weight come first. At least one part is measured.
+#' The draws of the parts with most weight come first, after the points of the others. At least one part is measured.
 #' @noRd
 drop_unaffordable <- function(picked, parts, costs, left) {
-  kept <- any(map_lgl(parts, function(part) !is.null(part$model)))
-  for (i in order(-map_dbl(parts, function(part) sum(part$weight)))) {
-    if (!is.null(parts[[i]]$model) || nrow(picked[[i]]) == 0) next
-    price <- price_of(picked[[i]], costs[[i]], parts[[i]]$shared)
-    if (kept && price > left) picked[[i]] <- picked[[i]][0, , drop = FALSE] else left <- left - price
+  first <- map_lgl(parts, function(part) is.null(part$model))
+  kept <- !all(first)
+  started <- character()
+  for (i in order(first, -map_dbl(parts, function(part) sum(part$weight)))) {
+    if (nrow(picked[[i]]) == 0) next
+    shared <- if (isTRUE(parts[[i]]$shared)) paste(parts[[i]]$mapping, parts[[i]]$grid$counts)
+    price <- price_of(picked[[i]], costs[[i]], shared, started)
+    if (first[i] && kept && price > left) {
+      picked[[i]] <- picked[[i]][0, , drop = FALSE]
+      next
+    }
+    left <- left - price
     kept <- TRUE
+    started <- c(started, shared[picked[[i]][, 2]])
   }
   picked
 }
 
 #' Node-seconds of measuring points (rows of `cells`)
+#'
+#' @param shared Names of the launches that algorithms share, by count; NULL if they share none.
+#' @param started Names of launches that other collectives need as well.
 #' @noRd
-price_of <- function(cells, cost, shared) {
-  launches <- if (isTRUE(shared)) cells[, 2] else launch_of(cells)
-  sum(cost$point[cells], cost$launch[cells[!duplicated(launches), 2]])
+price_of <- function(cells, cost, shared = NULL, started = NULL) {
+  launches <- if (is.null(shared)) launch_of(cells) else shared[cells[, 2]]
+  sum(cost$point[cells], cost$launch[cells[!duplicated(launches) & !launches %in% started, 2]])
 }
 
 #' The state of sampling for one collective and mapping
@@ -307,17 +318,19 @@ expected_gain <- function(model) {
   gain
 }
 
-#' Expected regret (%): expected gain from a better choice, weighted mean over all process counts and sizes; Inf while
-#' some part has no known point
+#' Expected regret (%): expected gain from a better choice, weighted mean over all process counts and sizes of the parts
+#' with a known point; Inf without one
 #' @noRd
 expected_regret_pct <- function(parts) {
-  if (any(map_lgl(parts, function(part) is.null(part$model)))) return(Inf)
+  parts <- Filter(function(part) !is.null(part$model), parts)
+  if (length(parts) == 0) return(Inf)
   weight <- c(numeric(), unlist(map(parts, "weight")))
   gain <- c(numeric(), unlist(map(parts, function(part) apply(expected_gain(part$model), 2:3, max))))
   100 * stats::weighted.mean(gain, weight)
 }
 
-#' True regret (%) of each choice of the models; NA where the true latencies are not known
+#' True regret (%) of each choice of the models, and of the default where nothing is known; NA where the true latencies
+#' are not known
 #'
 #' @param truths True latencies of the whole grid, an array for each part.
 #' @noRd
@@ -326,9 +339,10 @@ true_regret_pct <- function(parts, truths, tie) {
     truth <- truths[[i]]
     if (all(is.na(truth))) return(NA_real_)
     map(seq_len(dim(truth)[2]), function(p) {
-      picked <- shortest_path(matrix(parts[[i]]$model$mean[, p, ], dim(truth)[1]), tie)
+      model <- parts[[i]]$model
+      picked <- if (is.null(model)) 1L else shortest_path(matrix(model$mean[, p, ], dim(truth)[1]), tie)
       best <- apply(matrix(truth[, p, ], dim(truth)[1]), 2, min, na.rm = TRUE)
-      truth[cbind(picked, p, seq_along(picked))] / best - 1
+      truth[cbind(picked, p, seq_along(best))] / best - 1
     })
   }))
 }

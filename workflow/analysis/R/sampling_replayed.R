@@ -43,7 +43,7 @@ replay_sampling <- function(results, collective, seed, rounds = 5, first_pct = 1
 
 measure_points <- function(part, cells, truth, cost) {
   part$grid$latency[cells] <- log(truth[cells])
-  part$spent <- part$spent + price_of(cells, cost, part$shared)
+  part$spent <- part$spent + price_of(cells, cost)
   part$model <- NULL
   part
 }

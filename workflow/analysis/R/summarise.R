@@ -67,7 +67,11 @@ series_error <- function(measurements, medians) {
   series <- vctrs::vec_group_id(measurements[setdiff(cell_keys, "size_bytes")])
   own <- measurements[intersect(c("cell", "launch"), names(measurements))]
   launch <- vctrs::vec_group_id(mutate(own, series = as.integer(series)))
-  effect <- as.vector(rowsum(log(measurements$latency_us / medians), launch)) / tabulate(launch)
+  # A latency of 0 has no logarithm.
+  value <- log(measurements$latency_us / medians)
+  known <- is.finite(value)
+  value[!known] <- 0
+  effect <- as.vector(rowsum(value, launch)) / pmax(1, tabulate(launch[known], attr(launch, "n")))
   found <- median_interval(effect, series[!duplicated(launch)], max(0L, attr(series, "n")))
   median_error(found$low, found$high, found$n)[series[!duplicated(of_sizes)]]
 }

@@ -28,8 +28,9 @@ choose_algorithms <- function(relative, grid, noise, tie, near) {
 
 #' The cheapest sequence of algorithms over sizes in which every run has a significant gain
 #'
-#' If the gain of a run is not significant, its algorithm is excluded for these sizes and the cheapest sequence is
-#' sought again, so that an algorithm without measured neighbours does not hide another one that has them.
+#' If the gain of a run is not significant, its algorithm is excluded for the sizes that [drop_unsure()] sets back, and
+#' the cheapest sequence is sought again, so that an algorithm without measured neighbours does not hide another one
+#' that has them.
 #' @noRd
 pick_sure <- function(excess, previous, tie, noise, near, gain) {
   repeat {
@@ -86,6 +87,8 @@ keep_previous <- function(picked, previous, excess, tie) {
 
 #' Set runs whose gain is not significant back to the default
 #'
+#' Sizes at which the gain would be significant alone are kept unless all are such: they may be a run of their own.
+#'
 #' The level (5 %, one-sided) is divided by the number of algorithms, because the best of several seems to gain by
 #' chance more often.
 #'
@@ -95,13 +98,15 @@ keep_previous <- function(picked, previous, excess, tie) {
 drop_unsure <- function(picked, excess, noise, near, gain) {
   runs <- rle(picked)
   end <- cumsum(runs$lengths)
-  level <- qnorm(1 - 0.05 / (nrow(excess) - 1))
+  level <- qnorm(1 - 0.05 / (nrow(excess) - 1)) * sqrt(2)
   for (i in which(runs$values > 1)) {
     at <- seq(end[i] - runs$lengths[i] + 1, end[i])
-    own <- mean(excess[1, at] - excess[cbind(picked[at], at)])
+    own <- excess[1, at] - excess[cbind(picked[at], at)]
     beside <- gain_beside(gain[picked[at[1]], , at, drop = FALSE], near)
-    least <- level * sqrt(2) * noise_of_mean(noise, length(at))
-    if (own <= 0 || !sure_of(own, beside, near, least, length(at))) picked[at] <- 1L
+    least <- level * noise_of_mean(noise, length(at))
+    if (mean(own) > 0 && sure_of(mean(own), beside, near, least, length(at))) next
+    clear <- own > level * noise_of_mean(noise, 1)
+    picked[at[!clear | all(clear)]] <- 1L
   }
   picked
 }
@@ -135,11 +140,14 @@ gain_beside <- function(gain, near) {
 
 #' Standard deviation of the mean of an algorithm's log latencies over some sizes of a process count
 #'
-#' More sizes make it smaller only down to the noise of whole series, because a launch or a job may be slower at all
-#' sizes.
+#' More sizes make it smaller only down to what all sizes share, because a launch or a job may be slower at all of them.
 #' @param noise List from [tuning_noise()].
 #' @noRd
-noise_of_mean <- function(noise, sizes) max(noise$sd / sqrt(sizes), noise$series)
+noise_of_mean <- function(noise, sizes) {
+  all <- noise$sizes
+  shared <- if (all > 1) max(0, noise$series^2 - noise$sd^2 / all) / (1 - 1 / all) else 0
+  sqrt(shared + max(0, noise$sd^2 - shared) / sizes)
+}
 
 #' TRUE if a count without measurements may be decided: between two measured counts, or above one in the same range of
 #' communicator sizes of the default's table, because the behaviour of the default beyond that range is not known.

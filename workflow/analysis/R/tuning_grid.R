@@ -16,7 +16,8 @@ tuning_grid <- function(rows) {
   latency <- put_on_grid(grid, rows, log(rows$latency_us))
   c(grid, list(
     latency = fill_sizes(latency, sizes), raw = latency, error = put_on_grid(grid, rows, error),
-    series_error = rows[["series_error"]], twice = if ("twice" %in% names(rows)) {
+    series_error = put_on_grid(grid, rows, rows[["series_error"]] %||% rep(NA_real_, nrow(rows))),
+    twice = if ("twice" %in% names(rows)) {
       rows[rows$algorithm == "default" & !is.na(rows$twice), c("processes", "ran", "twice")]
     }
   ))
@@ -63,8 +64,8 @@ grid_without <- function(grid, count) {
   part <- function(values) values[names, counts, sizes, drop = FALSE]
   others <- list(
     names = grid$names[names], counts = grid$counts[counts], sizes = grid$sizes[sizes], variants = grid$variants[names],
-    latency = part(grid$latency), raw = part(grid$raw), error = part(grid$error), series_error = grid$series_error,
-    twice = grid$twice
+    latency = part(grid$latency), raw = part(grid$raw), error = part(grid$error),
+    series_error = part(grid$series_error), twice = grid$twice[grid$twice$processes != count, ]
   )
   if (all(names) && all(sizes) && !is.null(grid$whole)) {
     others$whole <- list(names = grid$whole$names, middle = grid$whole$middle[counts, , drop = FALSE])
@@ -79,18 +80,19 @@ grid_without <- function(grid, count) {
 #' therefore taken from the smoother direction, message sizes or process counts.
 #'
 #' @return List: sd (of one latency), series (of the mean over the sizes of a process count, in which a whole launch or
-#'   job may be slower; 0 where this is not known) and from.
+#'   job may be slower; 0 where this is not known), sizes (their number) and from.
 #' @noRd
 tuning_noise <- function(grid, simulated) {
-  if (isTRUE(simulated)) return(list(sd = 0, series = 0, from = "simulated"))
-  noise <- noise_between(grid)
+  sizes <- length(grid$sizes)
+  if (isTRUE(simulated)) return(list(sd = 0, series = 0, sizes = sizes, from = "simulated"))
+  noise <- c(noise_between(grid), sizes = sizes)
   twice <- grid$twice
   if (is.null(twice) || nrow(twice) < 10) return(noise)
   sd <- 1.4826 * median(abs(twice$twice))
   if (isFALSE(sd <= noise$sd)) noise[c("sd", "from")] <- list(sd, "same messages")
   series <- vctrs::vec_group_id(twice[c("processes", "ran")])
-  sizes <- tabulate(series)
-  means <- (as.vector(rowsum(twice$twice, series)) / sizes)[sizes > 2]
+  n <- tabulate(series)
+  means <- (as.vector(rowsum(twice$twice, series)) / n)[n > 2]
   if (length(means) > 4) noise$series <- max(noise$series, 1.4826 * median(abs(means)))
   noise
 }

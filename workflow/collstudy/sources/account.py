@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
+from collstudy.launch.hydra import host_file
 from collstudy.study.catalogue import Catalogue
 from collstudy.study.machines import Machine
 from collstudy.study.names import IMPORTED_ONLY, ROOTED
@@ -87,13 +89,16 @@ def _applies(name: str, ranks: int, machine: Machine | None) -> bool:
     return nodes > (machine.nodes // groups if TOPOLOGY_AWARE[name] == "group" else 1)
 
 
-def node_of_rank(row: dict[str, str], machine: Machine) -> tuple[int, ...] | None:
+def node_of_rank(row: dict[str, str], machine: Machine, mpi: str = "openmpi") -> tuple[int, ...] | None:
     """Return the node of each rank of the communicators in a row of an account. None if the first cores of the first nodes of
-    *machine* are such a placement, or if it is unknown or needs more cores of a node than there are.
+    *machine* are such a placement, or if it is unknown, needs more cores of a node than there are, or cannot be launched: Hydra, of all
+    libraries but Open MPI, returns to a node only in turn.
     """
     repeated = [part.split("*") for part in row.get("node_of_rank", "").split()]
     nodes = tuple(int(node) for node, times in repeated for _ in range(int(times)))
-    if not nodes or max(map(nodes.count, nodes)) > machine.cores_per_node:
+    if not nodes or max(Counter(nodes).values()) > machine.cores_per_node:
+        return None
+    if mpi != "openmpi" and len(host_file(list(map(str, nodes))).splitlines()) > len(set(nodes)):
         return None
     return nodes if nodes != tuple(rank // machine.cores_per_node for rank in range(len(nodes))) else None
 

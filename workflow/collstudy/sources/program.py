@@ -214,7 +214,9 @@ class ProgramSource(SampledSource):
         path = self.folder / "sampling" / "cells.csv"
         sweeps: list[Sweep] = []
         used = [row for row in self.used if not (self.ordered and row["operation"] in REDUCTIONS)]
-        placed = {int(row["ranks"]): node_of_rank(row, self.study.machine) for row in used}
+        by_ranks = {int(row["ranks"]): row for row in used}
+        machine, mpi = self.study.machine, self.launcher.mpi
+        placed = {ranks: node_of_rank(row, machine, mpi) for ranks, row in by_ranks.items()}
         # The same number for all, because a tuning file is for one.
         nodes = max([nodes_of(self.trace), *(1 + max(each) for each in placed.values() if each)])
         for collective, _, algorithms, rows in worth_measuring(used, self.context.catalogue, self.launcher.mpi):

@@ -191,7 +191,7 @@ def _expectation(
         elif kind == "simulated":
             text = "the simulation is deterministic: no interval"
         else:
-            text = _noise_interval(float(row["expected_us"]), row) + " (one launch; noise from neighbouring cells)"
+            text = _noise_interval(float(row["expected_us"]), row)
         lines.append(f"  expected latency: {median(values):.4g} us, {text}")
         basis = [question.processes]
     else:
@@ -221,8 +221,13 @@ def _expectation(
 
 
 def _noise_interval(latency: float, row: dict[str, str]) -> str:
-    half = 1.96 * float(row["noise_pct"] or 0) / 100 * latency
-    return f"[{max(latency - half, 0):.3g}, {latency + half:.3g}] us"
+    """Return the interval of the latency of one launch and where its noise is from."""
+    origins = {"launches": "launches of other cells", "same messages": "algorithms that were measured twice"}
+    if not row["noise_pct"]:
+        return "one launch: no interval"
+    half = 1.96 * float(row["noise_pct"]) / 100 * latency
+    origin = origins.get(row["noise_from"], "neighbouring cells")
+    return f"[{max(latency - half, 0):.3g}, {latency + half:.3g}] us (one launch; noise from {origin})"
 
 
 def _verified(folder: Path, question: Question, size: int | None) -> list[str]:

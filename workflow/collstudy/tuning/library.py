@@ -195,6 +195,8 @@ def _watched(
 def launch(command: list[Any], environment: dict[str, str], folder: Path) -> None:
     """Run a command in *folder*; repeat it once if it hangs. Raises StudyError with the end of its output."""
     words = [str(word) for word in command]
+    # mpirun names its session folder by its process id, and fails if a killed mpirun with the same id left one behind.
+    environment = environment | {"TMPDIR": str(folder)}
     for _ in range(2):  # a hanging launch (seen once in 600 on a busy computer) is no evidence against the file
         try:
             done = subprocess.run(

@@ -65,6 +65,20 @@ gained <- function(decided_us = 6, cells = TRUE, nodes = c(0, 0)) {
   list(study = study, applications = list(one = list(name = "one", label = "One", replays = unname(entries))))
 }
 
+test_that("a program without collectives has nothing to gain", {
+  gained <- gained()
+  for (name in c("before", "after")) {
+    path <- file.path(dirname(gained$study$folder), "replays", name, "calls.csv.gz")
+    calls <- readr::read_csv(path, show_col_types = FALSE)
+    readr::write_csv(dplyr::mutate(calls, operation = "send", communicator = -1), path)
+    # No communicator of several ranks.
+    at <- match(name, c("before", "after"))
+    gained$applications$one$replays[[at]]$timed <- read_timed_replay(dirname(path), gained$study$replay$nodes)
+  }
+  cells <- collanalysis:::gain_cells(gained$applications$one, collanalysis:::read_decided(gained$study))
+  expect_equal(nrow(cells), 0)
+})
+
 test_that("waiting for a late rank is no gain, and what the cells say is predicted", {
   gain <- summarise_gain(gained())
   # Two calls of 8 us after the last arrival.

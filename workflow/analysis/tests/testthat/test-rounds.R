@@ -210,3 +210,28 @@ test_that("rounds with shared launches reach the law's decisions for a fraction 
   expect_equal(found$node_minutes, 0.5 / 60)
   expect_equal(found$share_of_time_pct, 100 / 3, tolerance = 0.02)
 })
+
+test_that("a collective that the budget does not allow keeps the default, and the others decide when the rounds end", {
+  rows <- lawful()
+  folder <- sampled_study(rows, list(budget_node_minutes = 0.07, target_regret_pct = 50))
+  complete <- make_study(rows, folder = file.path(dirname(folder), "complete"))
+  change_study(folder, analysis = list(compare = list(study = "complete")))
+  results <- run_rounds(folder, rows)
+  expect_equal(unique(read_selected(folder, 1)$collective), "bcast")
+  expect_equal(nrow(read_selected(folder, 3)), 0)
+  text <- describe_rounds(results)
+  expect_match(text[1], "not above the target of 50 %")
+  expect_match(text[2], "the budget did not suffice: barrier")
+  # Of 84 broadcasts and 12 barriers, all barriers have a default that is 10 % slower.
+  found <- tail(summarise_rounds(results), 1)
+  expect_equal(found$geometric_mean_regret_pct, 100 * (1.1^(12 / 96) - 1))
+  unlink(complete, recursive = TRUE)
+})
+
+test_that("a collective whose launches all failed is not said to lack a budget", {
+  rows <- lawful()
+  folder <- sampled_study(rows, list(budget_node_minutes = 100, rounds = 1))
+  results <- run_rounds(folder, dplyr::filter(rows, .data$collective == "bcast"), rounds = 1)
+  expect_setequal(read_selected(folder, 1)$collective, c("bcast", "barrier"))
+  expect_length(describe_rounds(results), 1)
+})

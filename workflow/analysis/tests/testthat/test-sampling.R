@@ -72,6 +72,35 @@ test_that("first draws that the budget does not allow are left out, those of lea
   expect_equal(drawn(1) > 0, c(FALSE, FALSE, TRUE))
 })
 
+test_that("collectives that share launches cost the start of one", {
+  rows <- dplyr::filter(noisy_grid()$medians, .data$processes == 8) |>
+    dplyr::mutate(
+      nodes = 1, calls = 10, usable = TRUE, latency_us = NA_real_, low_us = NA_real_, high_us = NA_real_,
+      start = "shared"
+    )
+  part <- collanalysis:::sampling_part(rows)
+  rules <- list(first_pct = 1, round_pct = 1, target_regret_pct = 0, startup_s = 1, budget_node_s = 1.5)
+  selected <- collanalysis:::select_points(list(part, part), 1, rules, noisy_grid()$study)
+  expect_true(all(map_dbl(selected, nrow) > 0))
+  # Other nodes, or numbers of ranks, are other launches.
+  fewer <- collanalysis:::sampling_part(dplyr::mutate(rows, processes = 4))
+  expect_equal(nrow(collanalysis:::select_points(list(part, fewer), 1, rules, noisy_grid()$study)[[2]]), 0)
+})
+
+test_that("first draws cost what the other collectives' points of the round leave", {
+  rows <- dplyr::mutate(
+    noisy_grid()$medians, nodes = 1, calls = 10, usable = TRUE, low_us = latency_us, high_us = latency_us, weight = 1
+  )
+  known <- collanalysis:::sampling_part(rows)
+  known$grid$latency[, -1, ] <- NA
+  new <- collanalysis:::sampling_part(dplyr::mutate(rows, latency_us = NA_real_, weight = 2))
+  rules <- list(first_pct = 1, round_pct = 10, target_regret_pct = 0, startup_s = 1, budget_node_s = 5)
+  set.seed(1)
+  selected <- collanalysis:::select_points(list(known, new), 2, rules, noisy_grid()$study)
+  # 2 or more of 5 s are spent on the first, and a draw has three launches of 1 s.
+  expect_equal(map_dbl(selected, nrow) > 0, c(TRUE, FALSE))
+})
+
 test_that("one point is one launch; neighbouring sizes share one", {
   expect_equal(launch_of(matrix(c(1, 2, 3), 1)), 1)
   expect_equal(launch_of(rbind(c(1, 2, 3), c(1, 2, 4), c(1, 3, 5))), c(1, 1, 2))
