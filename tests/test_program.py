@@ -89,6 +89,8 @@ def test_a_program_with_a_wrong_default_gets_a_file(user: Checkout, folder: Path
     said, line = gained.strip().splitlines()[-2:]
     assert said.startswith("With the tuning file the program is ") and "over 5 pairs of runs" in said
     assert "openmpi-core-n1.rules" in tuning_files(user, "gained")
+    rules = (user.folder / "results" / "tune-gained" / "tuning" / "openmpi-core-n1.rules").read_text()
+    assert "on 2 ranks, launched as when it was traced; no other placement" in rules
     judged = {row["part"]: row for row in table(user, "gained", "tables/tuning-judged.csv")}
     assert set(judged) == {"whole", "collectives"} and {row["verdict"] for row in judged.values()} == {"faster"}
     assert all(1 < float(row["low"]) <= float(row["speedup"]) <= float(row["high"]) for row in judged.values())

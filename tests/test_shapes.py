@@ -75,7 +75,7 @@ def test_a_file_for_all_numbers_of_nodes_has_all_measured_shapes(tmp_path: Path)
     }
     (entry,) = json.loads((tmp_path / "shapes.json").read_text())
     assert entry["nodes"] == {"1": [2, 4], "2": [8, 8]}
-    assert "## Mapping core, 1 or 2 nodes\n" in (tmp_path / "README.md").read_text()
+    assert "## For mapping core, 1 or 2 nodes\n" in (tmp_path / "README.md").read_text()
     assert "mapping core, 1 or 2 nodes; no other placement." in (tmp_path / "openmpi-core-n2.rules").read_text()
 
 

@@ -63,12 +63,19 @@ def header_of(study: dict[str, Any], placement: Placement, outside: str = "the l
     kind = "simulated" if study["simulated"] else "measured"
     return [
         f"Study {study['name']}: {study['title']}",
-        f"For: {study['machine']['label']}, mapping {placement.label}; no other placement.",
+        f"For: {study['machine']['label']}, {_placed(study, placement)}; no other placement.",
         f"Decided {datetime.now(UTC).date()} from {kind} latencies: {how['suite']} {how['suite_version']}, "
         f"{how['mpi']} {how['mpi_version']} {how['simulator']} {how['simulator_version']}".rstrip(),
         "Gains are those expected from the deciding data; tables/tuning-verification.csv has those of fresh launches.",
         f"Outside of the measured sizes and processes {outside}.",
     ]
+
+
+def _placed(study: dict[str, Any], placement: Placement) -> str:
+    """Return for which placement of ranks a file is: a mapping, or that of the program when it was traced."""
+    if study.get("judged_by_runs"):
+        return f"{study['program']['label']} on {study['program']['ranks']} ranks, launched as when it was traced"
+    return f"mapping {placement.label}"
 
 
 def emit(
@@ -253,7 +260,7 @@ def readme(
         rules = placement.rules
         changed = sum(rule.algorithm != "default" for rule in rules)
         lines += [
-            f"## Mapping {placement.label}",
+            f"## For {_placed(study, placement)}",
             "",
             f"{', '.join(placement.tables)}: {len(rules)} rules, {changed} of them other than the default."
             + _not_expressed(study, placement, catalogue, changed),
