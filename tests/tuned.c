@@ -1,5 +1,6 @@
 /* A program for test_program.py, on two ranks: it broadcasts. Arguments: what, bytes, calls. `plain` does nothing else;
- * `across` broadcasts among the even and among the odd ranks; `slower` waits where it finds a tuning file; `quiet` waits; `threads` has a second thread that calls MPI as well. */
+ * `across` broadcasts among the even and among the odd ranks; `slower` waits where it finds a tuning file; `quiet`
+ * waits; `threads` has a second thread that calls MPI as well. */
 #include <mpi.h>
 #include <pthread.h>
 #include <stdlib.h>
