@@ -35,8 +35,8 @@ geometric_regret <- function(regret_pct) summarise_slowdown(1 + regret_pct / 100
 #' What the columns of [summarise_slowdown()] are, for captions
 #' @noRd
 slowdown_note <- paste(
-  "Regret is the slow-down of a choice against the best algorithm of the cell; the columns give its geometric",
-  "and arithmetic mean, median, 90th and 99th percentile and maximum over the cells."
+  "Regret is the slow-down of a choice against the best algorithm of the cell; the columns give its means, median and",
+  "other quantiles over the cells."
 )
 
 #' How many launches the import checks flagged, which are in no number; NULL where none is
