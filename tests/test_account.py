@@ -122,7 +122,7 @@ def source_of(used: list[dict[str, str]], mpi: str, *measured: str, ordered: boo
             "the program spends too little time in blocking collectives; ideal (zero-cost) ones would save less than 2 % of its run "
             "time. Not judged, because they are not recorded: MPI_Iscan.",
         ),
-        ([{"operation": "bcast"}], "no algorithms of impi are known for bcast, where the program spends its time"),
+        ([account_row("2", "8")], "no algorithms of impi are known for bcast, where the program spends its time"),
     ],
 )
 def test_a_library_without_known_algorithms_is_told_from_a_quiet_program(
@@ -150,6 +150,23 @@ def test_collectives_without_alternatives_are_named(tmp_path: Path) -> None:
     assert trial.why_not(tuner, None, []) == (
         f"{reason} Not measured, because mpich has no known algorithms to choose from, or no benchmark: alltoall (at most 7 %)."
     )
+
+
+def test_messages_that_the_benchmark_cannot_send_are_not_measured_and_named(tmp_path: Path) -> None:
+    def row(operation: str, size: int) -> dict[str, str]:
+        return account_row("4", str(size), operation, size_bytes=str(size), gain_pct="7")
+
+    catalogue = Project(config=ROOT / "config").configuration.catalogue
+    used = [row("bcast", 3 << 30), row("bcast", 8), row("alltoall", 256 << 20), row("reduce", 1 << 29)]
+    measured = {name: [row["typical_bytes"] for row in rows] for name, _, _, rows in worth_measuring(used, catalogue)}
+    assert measured == {"bcast": ["8"], "reduce": [str(1 << 29)]}
+    why = (
+        "Not measured, because the benchmark's buffers have at most 512 MiB: bcast of 3072 MiB on 4 ranks (at most 7 %), "
+        "alltoall of 256 MiB on 4 ranks (at most 7 %)."
+    )
+    tuner = SimpleNamespace(source=source_of(used, "openmpi", "bcast", "reduce"), folder=tmp_path)
+    assert trial.why_not(tuner, None, []).endswith(f"or within noise of it. {why}")
+    assert source_of(used[:1] + used[2:3], "openmpi").nothing_to_measure() == f". {why}"
 
 
 def test_reductions_with_operations_that_do_not_commute_are_not_tuned() -> None:

@@ -11,11 +11,13 @@ from typing import Any
 from collstudy.launch.hydra import host_file
 from collstudy.study.catalogue import Catalogue
 from collstudy.study.machines import Machine
-from collstudy.study.names import IMPORTED_ONLY, ROOTED
+from collstudy.study.names import IMPORTED_ONLY, ROOTED, SIZED
 
 #: Collectives with less than this percentage of the total possible gain are omitted, as are classes of sizes that together have less
 #: than this percentage of their collective's gain.
 LITTLE_PCT = 1
+#: The most bytes of a buffer of the benchmark (its option -M), and the collectives whose buffers have a block for each rank.
+BUFFER_BYTES, IN_BLOCKS = 512 << 20, ("allgather", "alltoall", "alltoallv", "gather", "scatter")
 #: Algorithms that forward messages in segments (useful for more than two ranks only), and the segment sizes (bytes) to try.
 SEGMENTED, SEGMENTS = ("pipeline", "chain", "binary_tree", "split_binary_tree"), (8192, 65536)
 #: Algorithm that exists for two ranks only.
@@ -51,6 +53,7 @@ def worth_measuring(
         entries = catalogue.algorithms.get(collective, {})
         algorithms = ["default", *(key for key, entry in entries.items() if _can_be_chosen(key, entry, mpi))]
         mine = [row for row in by_collective[collective] if collective == "barrier" or int(row["size_bytes"]) > 0]
+        mine = [row for row in mine if not is_too_long(row)]
         if (
             len(algorithms) > 1
             and mine
@@ -147,6 +150,14 @@ def sweeps_of(
             long = [size for size in sizes if size >= 2 * segment]
             found += [{**entry, "algorithms": variants, "sizes": long}] if variants and long else []
     return found
+
+
+def is_too_long(row: dict[str, str]) -> bool:
+    """Return whether a class of sizes is of messages that a benchmark exists for but cannot send."""
+    collective = row["operation"]
+    if collective not in SIZED or collective in IMPORTED_ONLY:
+        return False
+    return typical(row) * (int(row["ranks"]) if collective in IN_BLOCKS else 1) > BUFFER_BYTES
 
 
 def typical(row: dict[str, str]) -> int:

@@ -22,7 +22,17 @@ from collstudy.base.files import read_csv, to_csv, write_if_changed
 from collstudy.launch import tracefile
 from collstudy.launch.ran import Launcher, launcher_of, programs_in, with_benchmarks_launcher
 from collstudy.launch.toolchain import chosen, installed
-from collstudy.sources.account import CALLS, LITTLE_PCT, gains_of, node_of_rank, sweeps_of, typical, worth_measuring
+from collstudy.sources.account import (
+    BUFFER_BYTES,
+    CALLS,
+    LITTLE_PCT,
+    gains_of,
+    is_too_long,
+    node_of_rank,
+    sweeps_of,
+    typical,
+    worth_measuring,
+)
 from collstudy.sources.sampled import SampledSource, grid
 from collstudy.sources.source import MEASUREMENT_COLUMNS, Context, Rows
 from collstudy.sources.verifying import ratio_of_pairs
@@ -34,6 +44,7 @@ from collstudy.study.document import Place
 from collstudy.study.names import REDUCTIONS
 from collstudy.study.sweeps import Sweep, can_share_start, read_sweeps
 from collstudy.study.traces import RUN_IDENTITY, TRACE_IDENTITY, Run, Trace, nodes_of
+from collstudy.study.words import size_words
 from collstudy.study.work import Work
 
 #: Options of launchers that set a parameter or variable, or name a file of parameters; and what changes how the library communicates.
@@ -174,7 +185,7 @@ class ProgramSource(SampledSource):
             return f": the program could not be traced: {failure['reason']}."
         if self.gridded.sweeps:
             return ""
-        if self.used and self.ordered:
+        if self.used and (self.ordered or any(map(is_too_long, self.used))):
             return f".{self.not_measured()}"
         if self.used:
             names = ", ".join(dict.fromkeys(row["operation"] for row in self.used))
@@ -201,6 +212,14 @@ class ProgramSource(SampledSource):
                 f" Not measured, because the program has an operation that does not commute, with which algorithms of {mpi} may give "
                 f"wrong results: {', '.join(reductions)}."
             )
+        if long := [row for row in self.used if is_too_long(row) and float(row["gain_pct"]) >= least]:
+            named = (
+                f"{row['operation']} of {size_words(typical(row))} on {row['ranks']} ranks (at most {float(row['gain_pct']):.2g} %)"
+                for row in long
+            )
+            text += f" Not measured, because the benchmark's buffers have at most {size_words(BUFFER_BYTES)}: {', '.join(named)}."
+            for row in long:
+                left.pop(row["operation"], None)
         if left:
             text += (
                 f" Not measured, because {mpi} has no known algorithms to choose from, or no benchmark: "
