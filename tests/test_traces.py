@@ -150,12 +150,19 @@ def test_a_call_that_returns_an_error_is_not_recorded(program: Path, tmp_path: P
     assert calls_of(program, "failing", tmp_path) == []
 
 
-def test_duplicates_may_be_used_in_different_orders(program: Path, tmp_path: Path) -> None:
+def test_communicators_may_be_used_in_different_orders(program: Path, tmp_path: Path) -> None:
     must(trace(tmp_path / "ranks", 2, program, "orders"))
     about, rows = rows_of(tmp_path / "ranks", 2, tmp_path)
-    assert about["communicators"] == [[0, 1], [0, 1], [0, 1]]
-    used = {(row["rank"], row["operation"]): row["communicator"] for row in rows}
-    assert used["0", "ibcast"] == used["1", "ibcast"] != used["0", "ibarrier"] == used["1", "ibarrier"]
+    # Made by MPI_Comm_idup, and from Open MPI 5 on also by the functions of MPI 4.
+    ways = 1 if library().version.startswith("4.") else 3
+    assert about["communicators"] == [[0, 1]] * (1 + 2 * ways)
+    used = {
+        (rank, operation): [row["communicator"] for row in rows if (row["rank"], row["operation"]) == (rank, operation)]
+        for rank in "01"
+        for operation in ("ibcast", "ibarrier")
+    }
+    assert used["0", "ibcast"] == used["1", "ibcast"] == [str(1 + 2 * way) for way in range(ways)]
+    assert used["0", "ibarrier"] == used["1", "ibarrier"] == [str(2 + 2 * way) for way in range(ways)]
 
 
 def test_a_program_with_sessions_runs_untraced(program: Path, tmp_path: Path) -> None:

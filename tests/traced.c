@@ -49,13 +49,9 @@ static void send_between(int rank) {
     MPI_Comm_free(&between);
 }
 
-static void call_in_different_orders(int rank) {
+static void call_in_different_order(int rank, MPI_Comm made[2]) {
     int one = 1;
-    MPI_Comm made[2];
     MPI_Request requests[2];
-    for (int i = 0; i < 2; i++)
-        MPI_Comm_idup(MPI_COMM_WORLD, &made[i], &requests[i]);
-    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
     for (int i = 0; i < 2; i++)
         if (i == rank)
             MPI_Ibcast(&one, 1, MPI_INT, 0, made[0], &requests[0]);
@@ -64,6 +60,27 @@ static void call_in_different_orders(int rank) {
     MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
     MPI_Comm_free(&made[0]);
     MPI_Comm_free(&made[1]);
+}
+
+static void call_in_different_orders(int rank) {
+    MPI_Comm made[2];
+    MPI_Request requests[2];
+    for (int i = 0; i < 2; i++)
+        MPI_Comm_idup(MPI_COMM_WORLD, &made[i], &requests[i]);
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    call_in_different_order(rank, made);
+#if MPI_VERSION >= 4 || OMPI_MAJOR_VERSION >= 5
+    MPI_Group group;
+    for (int i = 0; i < 2; i++)
+        MPI_Comm_idup_with_info(MPI_COMM_WORLD, MPI_INFO_NULL, &made[i], &requests[i]);
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    call_in_different_order(rank, made);
+    MPI_Comm_group(MPI_COMM_WORLD, &group);
+    for (int i = 0; i < 2; i++)
+        MPI_Comm_create_from_group(group, i ? "one" : "two", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &made[i]);
+    MPI_Group_free(&group);
+    call_in_different_order(rank, made);
+#endif
 }
 
 static void fail(int rank) {

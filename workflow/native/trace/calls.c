@@ -110,11 +110,23 @@ COMMUNICATOR(Comm_create_group, (MPI_Comm comm, MPI_Group group, int tag, MPI_Co
              (comm, group, tag, created))
 COMMUNICATOR(Intercomm_merge, (MPI_Comm comm, int high, MPI_Comm *created), (comm, high, created))
 
-EXPORT int MPI_Comm_idup(MPI_Comm comm, MPI_Comm *created, MPI_Request *request) {
-    if (!is_followed(comm))
-        return PMPI_Comm_idup(comm, created, request);
-    communicator_duplicating(comm, true);
-    int code = PMPI_Comm_idup(comm, created, request);
-    communicator_duplicating(comm, false);
-    return code;
-}
+/* Defines a function that begins to duplicate a communicator. */
+#define DUPLICATE(NAME, PARAMETERS, ARGUMENTS)                                                                         \
+    EXPORT int MPI_##NAME PARAMETERS {                                                                                 \
+        if (!is_followed(comm))                                                                                        \
+            return PMPI_##NAME ARGUMENTS;                                                                              \
+        communicator_duplicating(comm, true);                                                                          \
+        int code = PMPI_##NAME ARGUMENTS;                                                                              \
+        communicator_duplicating(comm, false);                                                                         \
+        return code;                                                                                                   \
+    }
+
+DUPLICATE(Comm_idup, (MPI_Comm comm, MPI_Comm *created, MPI_Request *request), (comm, created, request))
+
+#if MPI_VERSION >= 4 || OMPI_MAJOR_VERSION >= 5
+DUPLICATE(Comm_idup_with_info, (MPI_Comm comm, MPI_Info info, MPI_Comm *created, MPI_Request *request),
+          (comm, info, created, request))
+COMMUNICATOR(Comm_create_from_group,
+             (MPI_Group group, const char *tag, MPI_Info info, MPI_Errhandler handler, MPI_Comm *created),
+             (group, tag, info, handler, created))
+#endif
