@@ -222,6 +222,7 @@ account_columns <- paste(
   account_times, "Gain: upper bound, the time in which at least one rank is still in the call after the last one has",
   "arrived; an ideal (zero-cost) algorithm would save it if waiting stayed the same (an estimate for rooted",
   "collectives, whose data also move before the last rank arrives).",
+  "Message size: the lower end of its class (0, 1, 2, 4, ... B).",
   "Placements: nodes x ranks on each of them, that with most transfer first.",
   "Spread: how much the times of the ranks from their previous collective to this one differ; transfer (\u00b5s): from",
   "the last arrival to the last return (medians over operations). Typical size: half of the transfer time is spent on",

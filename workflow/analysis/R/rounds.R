@@ -229,7 +229,7 @@ tables_of_rounds <- function(results) {
 
 regret_note <- function(results) {
   name <- results$study$analysis$compare$study
-  if (is.null(read_compared(results))) return("the true regret is unknown, because the whole grid was not measured.")
+  if (is.null(read_compared(results))) return("the true regret is unknown, because no other study has the whole grid.")
   paste0(
     "the other columns give the true regret of the model's choice over all cells of the complete study ", name,
     " (geometric mean, arithmetic mean, largest), and that of the default (geometric mean)."
@@ -242,7 +242,7 @@ figures_of_rounds <- function(results) {
   list(figure(
     "sampling", "regret", plot_rounds(results, rounds), paste(
       "Regret after each round against the cost spent, in percent of the cost of the whole grid. Dotted: the target.",
-      if (is.null(read_compared(results))) "The true regret is unknown, because the whole grid was not measured." else
+      if (is.null(read_compared(results))) "The true regret is unknown, because no other study has the whole grid." else
         paste0("True: over all cells of the complete study ", results$study$analysis$compare$study, ".")
     ), width = 7, height = 4
   ))

@@ -112,7 +112,9 @@ test_that("the account says what is to be gained, or that there is nothing", {
   long$about$trace$seconds <- 1
   expect_match(describe_accounts(results_of(long)), "hardly any time in blocking collectives: .* at most 0.0 %")
   expect_match(describe_accounts(results_of(long)), "Its non-blocking collectives \\(ibcast\\) are not judged")
-  expect_length(tables_of_accounts(results_of(account_trace())), 1)
+  listed <- tables_of_accounts(results_of(account_trace()))
+  expect_length(listed, 1)
+  expect_match(listed[[1]]$caption, "Message size: the lower end of its class (0, 1, 2, 4, ... B).", fixed = TRUE)
   expect_s3_class(ggplot2::ggplot_build(figures_of_accounts(results_of(account_trace()))[[1]]$plot), "ggplot_built")
 })
 

@@ -209,6 +209,10 @@ test_that("rounds with shared launches reach the law's decisions for a fraction 
   expect_equal(found$launches, 1)
   expect_equal(found$node_minutes, 0.5 / 60)
   expect_equal(found$share_of_time_pct, 100 / 3, tolerance = 0.02)
+  expect_equal(found$points_pct, 100)
+  caption <- collanalysis:::tables_of_rounds(results)[[1]]$caption
+  expect_no_match(caption, "the whole grid was not measured")
+  expect_match(caption, "the true regret is unknown, because no other study has the whole grid.", fixed = TRUE)
 })
 
 test_that("a collective that the budget does not allow keeps the default, and the others decide when the rounds end", {
