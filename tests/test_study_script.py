@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -208,3 +210,19 @@ def test_paths_are_those_of_the_folder_that_one_is_in(tmp_path: Path) -> None:
     (tmp_path / "my.rules").write_text("1\n7\n1\n4\n2\n0 6 0 0\n1024 1 0 0\n")
     done = finish([ROOT / "study", "explain", "my.rules"], cwd=tmp_path, timeout=100)
     assert "my.rules" in done.stdout and "no such file" not in done.stderr.lower(), done.stderr
+
+
+def test_a_run_whose_script_is_killed_ends(checkout: Checkout) -> None:
+    """`kill` with the number of ./study reaches only its shell; the run went on without it."""
+    text = TINY.replace("[2, 4]", "{from: 2, to: 48, step: 4}").replace("iterations: 3", "iterations: 40")
+    checkout.write("config/studies/tiny.yaml", text)
+    command = [checkout.folder / "study", "measure", "tiny"]
+    process = subprocess.Popen(command, start_new_session=True, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 120
+    while not list(checkout.folder.glob("results/cells/*/*.json")) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    process.terminate()
+    # The end of the text is the end of all that write it.
+    said = process.communicate(timeout=120)[1]
+    assert "no further jobs are started; the run ends after the running ones (at once: SIGINT)" in said, said
+    assert not (checkout.folder / "results" / "tiny" / "measurements.csv").exists()

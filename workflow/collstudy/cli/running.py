@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import ctypes
 import io
 import os
 import re
@@ -30,6 +31,9 @@ from collstudy.sources.importing.files import data_folder
 #: more after that time for each job that has ended, which takes a tenth of a core after fifty jobs.
 DEFAULT_RATE = (100, 1)
 
+#: Of Linux's prctl: the signal that a process gets when its parent ends.
+PR_SET_PDEATHSIG = 1
+
 #: Seconds after an interrupt in which jobs can end by themselves.
 PATIENCE_S = 2
 
@@ -47,6 +51,9 @@ def add_commands(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Check what a run of these studies would need, and run it. A configuration error is one message before any output of Snakemake."""
+    if "COLLSTUDY_PROGRAM" in os.environ:
+        # `kill` with the number of ./study ends its shell only, and this process would go on unseen.
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     left_out = check_studies(opened(arguments.results), arguments.studies)
     words = []
     if arguments.plan:
