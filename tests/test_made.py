@@ -198,6 +198,12 @@ def test_the_parts_of_a_study_are_noted_apart(tmp_path: Path) -> None:
     for name in ("tuning/x.rules", "tuning/decisions.csv", "tables/tuning-x.csv"):
         (folder / name).write_text("z")
     assert set(made.changed(folder)["keep"]) == {"tuning/x.rules was changed", "tables/tuning-x.csv was changed"}
+    # The rule after `keep` draws the runs of a program again.
+    (folder / "tuning" / "pairs.png").write_text("of earlier runs")
+    made.note(tmp_path, "tiny", "keep")
+    (folder / "tuning" / "pairs.png").write_text("of these runs")
+    made.note(tmp_path, "tiny", "tell")
+    assert "keep" not in made.changed(folder)
 
 
 @pytest.mark.parametrize("text", ["", "null", "[]", "7", '{"collect": 3}', "[" * 100_000])

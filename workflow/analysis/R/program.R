@@ -172,10 +172,12 @@ describe_overhead <- function(results) {
   )
 }
 
-#' Draw the runs of a program with and without its tuning file, if there are any: `tuning/pairs.svg` (and .png)
+#' Draw the runs of a program with and without its tuning file: `tuning/pairs.svg` (and .png); none without runs
 #' @noRd
 draw_pairs <- function(folder) {
   path <- file.path(folder, "tables", "tuning-pairs.csv")
+  figures <- file.path(folder, "tuning", paste0("pairs.", c("svg", "png")))
+  unlink(figures)
   if (!file.exists(path)) return(NULL)
   rows <- readr::read_csv(path, show_col_types = FALSE, progress = FALSE)
   if (nrow(rows) == 0) return(NULL)
@@ -193,7 +195,6 @@ draw_pairs <- function(folder) {
     scale_colour_manual(values = c("without the file" = "#999999", "with it" = "#0072B2")) +
     scale_y_continuous("Time (s)", limits = c(0, NA)) +
     labs(title = "Time of the program with and without the tuning file", x = NULL) + theme_study()
-  figures <- file.path(folder, "tuning", paste0("pairs.", c("svg", "png")))
   for (figure in figures) ggsave(figure, picture, width = 7, height = 4, dpi = 150)
   figures
 }

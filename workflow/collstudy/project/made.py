@@ -31,7 +31,7 @@ PARTS = {
     "decide": ("tuning/decisions.csv", "tables/tuning-regret.csv", "tables/tuning-shared.csv"),
     "sample": ("tables/sampling.csv", "tuning/sampling.svg", "tuning/sampling.png"),
     "emit": ("tuning/check-emitted.csv", "tuning/pending.txt"),
-    "tell": ("tuning/sentences.csv", "tuning/index.csv", "tables/tuning-verified.csv", "tuning/pairs.svg"),
+    "tell": ("tuning/sentences.csv", "tuning/index.csv", "tables/tuning-verified.csv", "tuning/pairs.*"),
     "keep": ("tuning/*", "tables/tuning-*"),
     "analyse": ("tables/*", "models/*", "figures/*", "sentences.csv"),
     "front": ("front/*",),

@@ -24,6 +24,19 @@ test_that("verification by hand: regret over the fastest known, speed-up over th
   expect_null(summarise_verification(tempfile()))
 })
 
+test_that("the picture of a program's runs is gone with the runs", {
+  folder <- tempfile()
+  dir.create(file.path(folder, "tables"), recursive = TRUE)
+  dir.create(file.path(folder, "tuning"))
+  rows <- tibble::tibble(pair = 1:2, part = "whole", default_s = 2, tuned_s = 1, speedup = 2)
+  for (runs in list(rows, rows[0, ])) {
+    readr::write_csv(runs, file.path(folder, "tables", "tuning-pairs.csv"))
+    write_tuning_sentences(folder)
+    listed <- readr::read_csv(file.path(folder, "tuning", "index.csv"), show_col_types = FALSE)$id
+    expect_equal(c("pairs" %in% listed, file.exists(file.path(folder, "tuning", "pairs.png"))), rep(nrow(runs) > 0, 2))
+  }
+})
+
 test_that("a check without findings does not claim a cause that is not known", {
   folder <- tempfile()
   dir.create(file.path(folder, "tuning"), recursive = TRUE)
