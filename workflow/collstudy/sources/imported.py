@@ -26,7 +26,9 @@ class ImportedSource(Source):
     """Rows of imported files; there is no work to be done."""
 
     described_by = Imported
-    words: ClassVar[dict[str, str]] = Source.words | {"measured": "imported", "missing": "not in the imported data"}
+    words: ClassVar[dict[str, str]] = Source.words | {
+        "measured": "imported", "missing": "not in the imported data, or only at some sizes"
+    }  # fmt: skip
 
     def __init__(self, study: Study, context: Context):
         super().__init__(study, context)
