@@ -137,6 +137,20 @@ def test_a_label_that_is_wrong_at_every_second_number_of_ranks() -> None:
     assert finding.where.startswith("bcast binomial and bcast chain, by core, at 1") and "(8, ..., 48)" in finding.where
 
 
+def test_two_trees_whose_times_cross_in_a_scan_of_ranks() -> None:
+    """In a scan of all numbers of ranks, some successive ones are near where the times of two algorithms cross."""
+    rng = random.Random(5)
+    rows = [
+        {"collective": "bcast", "algorithm": algorithm, "mapping": "core", "nodes": 2, "processes": ranks, "size_bytes": size,
+         "launch": 1, "latency_us": round((1 + size / 15000) * messages(ranks) * rng.gauss(1, 0.01), 2), "file": "a.csv", "line": 2}
+        for algorithm, messages in (
+            ("chain", lambda ranks: ranks / 5 + 2.4), ("binary_tree", lambda ranks: 1.4 * math.log2(ranks + 1))
+        )
+        for ranks in range(2, 49) for size in SIZES
+    ]  # fmt: skip
+    assert "wrong algorithm" not in found(rows)
+
+
 def test_small_messages_alone_do_not_tell_trees_apart() -> None:
     again = given(sound(seed=2, algorithms=("binomial",)), algorithm="binary_tree")
     rows = sound(algorithms=("linear", "binomial")) + again

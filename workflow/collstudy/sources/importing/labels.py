@@ -18,9 +18,9 @@ np = lazy("numpy")
 SAME_MEDIAN, SAME_P90 = 0.035, 0.13
 #: With fewer ranks, different trees send the same messages.
 FROM_RANKS = 8
-#: Minimum length of a run of successive rank counts with equal times. Measured: at most 2 for different algorithms, at least 5 for
-#: one algorithm by two authors.
-LEAST_RUN = 4
+#: Minimum length of a run of successive rank counts with equal times, and its minimum fraction of all common ones. Measured: at most 2
+#: of 21, or 4 of 41, for different algorithms, at least 5 of 21 for one algorithm by two authors.
+LEAST_RUN, RUN_PART = 4, 1 / 6
 #: Minimum range of sizes (largest / smallest) for such runs: over small sizes alone, different algorithms are equal at up to 5.
 WIDE = 2**14
 #: Minimum number of scattered rank counts with equal times, and their minimum fraction of all common ones (measured: at most 0.24 for
@@ -125,7 +125,7 @@ class Named:
         longest, equal = max(runs, key=len), sum(runs, [])
         part = np.zeros(a.shape, dtype=bool)
         # Report only the run if it has at least half of the equal rank counts, otherwise all of these.
-        if len(longest) >= max(LEAST_RUN, len(equal) / 2):
+        if len(longest) >= max(LEAST_RUN, RUN_PART * total, len(equal) / 2):
             part[index] = known & np.isin(self.processes, longest)
             return self._same(a, b, part, f"{words}, {int(longest[0])} to {int(longest[-1])} ranks")
         if len(equal) < max(LEAST_SCATTERED, SCATTERED_PART * total):
