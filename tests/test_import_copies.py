@@ -112,3 +112,28 @@ def test_a_number_of_ranks_that_is_another_times_a_constant() -> None:
     )  # fmt: skip
     (finding,) = found(faulty)["constant ratio"]
     assert finding.where == "bcast chain, by core" and "from 16 to 32" in finding.found
+
+
+@pytest.mark.parametrize("field", ["processes", "size_bytes"])
+def test_a_number_of_ranks_or_a_size_that_is_another_digit_by_digit(field: str) -> None:
+    (one, two), other = {
+        "processes": ((30, 40), "size_bytes"), "size_bytes": ((2**15, 2**16), "processes"),
+    }[field]  # fmt: skip
+    mine = only(algorithm="chain", mapping="core")
+    first = {row[other]: row["latency_us"] for row in sound() if mine(row) and row[field] == one}
+    faulty = changed(
+        sound(), lambda row: mine(row) and row[field] == two, lambda row: {"latency_us": first[row[other]]}
+    )
+    (text,) = accused(faulty, "equal digit by digit").values()
+    what = {"processes": "ranks", "size_bytes": "bytes"}[field]
+    assert text.startswith(f"at {two:,} {what} ") and f"equal those at {one:,} {what}" in text
+
+
+def test_small_messages_of_two_sizes_that_take_as_long() -> None:
+    """Without noise, times of neighbouring small sizes have nearly the same ratio, almost 1, at all numbers of ranks."""
+    quiet = [
+        row | {"latency_us": round((row["processes"] - 1) * (2 + 1e-4 * row["size_bytes"]) + 0.01 * (row["size_bytes"] % 3), 2)}
+        for row in given(sound(algorithms=("linear",)), min_latency_us=None, max_latency_us=None)
+        if row["size_bytes"] <= 512 and row["mapping"] == "core"
+    ]  # fmt: skip
+    assert "constant ratio" not in found(quiet)

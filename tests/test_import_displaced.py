@@ -251,3 +251,11 @@ def test_one_node_beside_a_study_of_two(mapping: str, accused: set[str]) -> None
     within = [row for row in rows if row["processes"] <= 24 and row["mapping"] == mapping]
     findings = beside(within, sound("theirs", 4)).get("wrong algorithm", [])
     assert {finding.where for finding in findings} == accused
+
+
+def test_times_that_fall_over_a_narrow_range_of_ranks() -> None:
+    """From 32 to 48 ranks, trees may take less long on more ranks."""
+    narrow = [
+        row | scaled(32 / row["processes"])(row) for row in sound(algorithms=("binomial",)) if row["processes"] >= 32
+    ]
+    assert "processes" not in found(narrow)

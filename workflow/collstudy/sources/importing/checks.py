@@ -15,7 +15,7 @@ from typing import Any
 from collstudy.base.lazy import lazy
 from collstudy.sources.decisions import run_by_default
 from collstudy.sources.importing.agreement import disagreement, files_disagree, launches_disagree, other_studies
-from collstudy.sources.importing.copies import copies, multiples, resolution_of
+from collstudy.sources.importing.copies import copies, multiples, repeated, resolution_of
 from collstudy.sources.importing.displaced import at_two_ranks, displaced, exchanged, out_of_order, steps
 from collstudy.sources.importing.findings import Finding, difference_between, percent
 from collstudy.sources.importing.labels import LARGE, SPREAD, growth, same_as_another
@@ -95,7 +95,7 @@ def check(
             *other_studies(table, studies, machine), *at_two_ranks(table), *steps(table), *exchanged(table),
             *out_of_order(table), *slow_jobs(table), *files_disagree(timed),
             *launches_disagree(timed), *limits(timed), *resolution(timed), *_outside(timed), *_flat(table), *_capped(table),
-            *even, *multiples(table),
+            *even, *multiples(table), *repeated(table),
             *units(table, machine, {series for finding in even for series in finding.about}), *far_from_neighbours(table, machine),
             *_sizes(timed), *_ends_early(timed), *_steep(table), *_falling(table), *_first(table), *noise(table),
         ]  # fmt: skip

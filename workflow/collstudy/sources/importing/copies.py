@@ -18,6 +18,8 @@ PRECISE_US = 2.0
 #: the cells are this near to the median ratio; between two numbers of ranks (or sizes), 90 % of 20 cells, and all of 12 by chance among
 #: 32 000 pairs. So more cells are needed among more pairs.
 SAME_RATIO, NEAR_SERIES, NEAR_ROWS = 0.005, 0.7, 0.95
+#: The times of two sizes that differ by less than this (median) have a ratio near 1 everywhere, because the size hardly matters.
+SIZES_APART = 0.05
 #: With fewer common cells, copies cannot be distinguished from chance.
 LEAST_COPIED = 8
 #: Repeated measurements of a cell have a standard deviation of at least 0.5 % (1 to 3 % in the data of the six authors), so two
@@ -47,14 +49,15 @@ def multiples(table: Table) -> Iterator[Finding]:
     sized = (table.sizes > 0)[:, None]
     for series, values in zip(table.series, np.where(sized, precise, np.nan).T, strict=True):
         ranks, sizes, times = table.grid(values)
-        yield from _rows_in_ratio(ranks, times, series, "ranks")
-        yield from _rows_in_ratio(sizes, times.T, series, "bytes")
+        yield from _rows_in_ratio(ranks, times, series, "ranks", 0)
+        yield from _rows_in_ratio(sizes, times.T, series, "bytes", SIZES_APART)
 
 
-def _rows_in_ratio(names: np.ndarray, times: np.ndarray, series: Series, what: str) -> Iterator[Finding]:
-    """Find rows with a constant ratio in a table of times (ranks x sizes, or sizes x ranks)."""
+def _rows_in_ratio(names: np.ndarray, times: np.ndarray, series: Series, what: str, apart: float) -> Iterator[Finding]:
+    """Find rows with a constant ratio, *apart* from 1, in a table of times (ranks x sizes, or sizes x ranks)."""
     one, two = np.triu_indices(len(names), 1)
-    found = _constant_ratios(times[one], times[two], NEAR_ROWS, math.log2(max(1, len(one))) / 3)
+    ratios = _constant_ratios(times[one], times[two], NEAR_ROWS, math.log2(max(1, len(one))) / 3)
+    found = [ratio for ratio in ratios if abs(ratio[1] - 1) >= apart]
     if found:
         pair, factor, cells = found[0]
         yield Finding(
@@ -86,6 +89,27 @@ def _constant_ratios(a: np.ndarray, b: np.ndarray, part: float, more: float = 0)
     middle = (ordered[each, (count - 1) // 2] + ordered[each, count // 2]) / 2
     constant = (np.abs(ratio / middle[:, None] - 1) < SAME_RATIO).sum(axis=1) >= part * count
     return [(int(rows[i]), float(middle[i]), int(count[i])) for i in np.flatnonzero(constant)]
+
+
+def repeated(table: Table) -> Iterator[Finding]:
+    """Find numbers of ranks, and sizes, of a series whose times are almost all those of another one digit by digit."""
+    sized = (table.sizes > 0)[:, None]
+    for series, values in zip(table.series, np.where(sized, table.values, np.nan).T, strict=True):
+        ranks, sizes, times = table.grid(values)
+        for names, rows, what in ((ranks, times, "ranks"), (sizes, times.T, "bytes")):
+            one, two = np.triu_indices(len(names), 1)
+            near = np.flatnonzero((rows[one] == rows[two]).sum(axis=1) >= LEAST_COPIED)
+            pairs = [(i, j, _equal(rows[None, i], rows[None, j])) for i, j in zip(one[near], two[near], strict=True)]
+            found = [
+                pair for pair in pairs if pair[2].share >= 0.9 and pair[2].evidence >= EVIDENCE + math.log(len(one))
+            ]
+            if found:
+                i, j, equal = found[0]
+                yield Finding(
+                    "equal digit by digit", (series,),
+                    f"at {int(names[j]):,} {what} {percent(equal.share)} of {equal.cells} values equal those at {int(names[i]):,} "
+                    f"{what}" + f" ({len(found) - 1} more)" * (len(found) > 1), "certain",
+                )  # fmt: skip
 
 
 def copies(mine: Values, others: Mapping[str, Values]) -> Iterator[Finding]:

@@ -19,8 +19,9 @@ SAME_MEDIAN, SAME_P90 = 0.035, 0.13
 #: With fewer ranks, different trees send the same messages.
 FROM_RANKS = 8
 #: Minimum length of a run of successive rank counts with equal times, and its minimum fraction of all common ones. Measured: at most 2
-#: of 21, or 4 of 41, for different algorithms, at least 5 of 21 for one algorithm by two authors.
-LEAST_RUN, RUN_PART = 4, 1 / 6
+#: of 21, or 4 of 41, for different algorithms, at least 5 of 21 for one algorithm by two authors. At the next smaller and larger count
+#: the times differ by at least BESIDE (median), or they only cross.
+LEAST_RUN, RUN_PART, BESIDE = 4, 1 / 6, 0.07
 #: Minimum range of sizes (largest / smallest) for such runs: over small sizes alone, different algorithms are equal at up to 5.
 WIDE = 2**14
 #: Minimum number of scattered rank counts with equal times, and their minimum fraction of all common ones (measured: at most 0.24 for
@@ -113,11 +114,13 @@ class Named:
             return None  # a barrier has one value per rank count; a quarter of them are equal by chance
         total = 0
         runs: list[list[float]] = [[]]
+        apart: dict[float, float] = {}
         for ranks in np.unique(self.processes[known]):
             here = known & (self.processes == ranks)
             cells, middle, high = difference_between(a[index][here], b[index][here])
             wide = cells >= 5 and self.sizes[here].max() >= WIDE * max(1, self.sizes[here].min())
             total += wide
+            apart[ranks] = middle
             if wide and middle < SAME_MEDIAN and high < SAME_P90:
                 runs[-1].append(ranks)
             else:
@@ -126,6 +129,12 @@ class Named:
         part = np.zeros(a.shape, dtype=bool)
         # Report only the run if it has at least half of the equal rank counts, otherwise all of these.
         if len(longest) >= max(LEAST_RUN, RUN_PART * total, len(equal) / 2):
+            counts = list(apart)
+            first, last = counts.index(longest[0]), counts.index(longest[-1])
+            if any(
+                apart[ranks] < BESIDE for ranks in (*counts[max(0, first - 1) : first], *counts[last + 1 : last + 2])
+            ):
+                return None
             part[index] = known & np.isin(self.processes, longest)
             return self._same(a, b, part, f"{words}, {int(longest[0])} to {int(longest[-1])} ranks")
         if len(equal) < max(LEAST_SCATTERED, SCATTERED_PART * total):
