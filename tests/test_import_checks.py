@@ -151,6 +151,25 @@ def test_two_trees_whose_times_cross_in_a_scan_of_ranks() -> None:
     assert "wrong algorithm" not in found(rows)
 
 
+def test_two_trees_on_few_ranks() -> None:
+    """Up to 16 ranks, trees may be as deep as each other."""
+    few = [row for row in sound(algorithms=("linear", "binomial", "binary_tree")) if row["processes"] <= 16]
+    again = given([row for row in sound(seed=2, algorithms=("binomial",)) if row["processes"] <= 16], algorithm="chain")
+    (finding,) = found(few + again)["wrong algorithm"]
+    assert finding.confidence == "possible" and "both take as long at these" in finding.found
+
+
+def test_one_number_of_ranks_with_few_sizes_and_a_disturbed_one() -> None:
+    """One cell of three is no evidence that times do not depend on the size."""
+    rows = [row for row in sound() if row["size_bytes"] in (1, 1024, 2**20)]
+    of = {(row["algorithm"], row["mapping"], row["processes"], row["size_bytes"]): row for row in rows}
+    disturbed = changed(
+        rows, lambda row: row["processes"] == 16 and row["size_bytes"] < 2**20,
+        lambda row: scaled(0.8)(of[row["algorithm"], row["mapping"], 16, 2**20]),
+    )  # fmt: skip
+    assert "times do not depend on size" not in found(disturbed)
+
+
 def test_small_messages_alone_do_not_tell_trees_apart() -> None:
     again = given(sound(seed=2, algorithms=("binomial",)), algorithm="binary_tree")
     rows = sound(algorithms=("linear", "binomial")) + again

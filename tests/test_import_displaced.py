@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from made_rows import ALGORITHMS, SIZES, Rows, accused, changed, found, given, only, scaled, series, sound
+from made_rows import ALGORITHMS, SIZES, Rows, accused, changed, depth, found, given, only, scaled, series, sound
 
 
 def moved(rows: Rows, algorithm: str, field: str, to: Callable[[int], int | None]) -> Rows:
@@ -115,6 +115,9 @@ def test_mappings_by_socket_that_had_no_effect() -> None:
     other = [row | scaled(1.4)(row) if row["processes"] <= 24 else row for row in socket]
     assert found(core + other) == {}
     assert accused(core + socket, "mapping had no effect").keys() == series(*ALGORITHMS, mappings=("socket",))
+    # By both, all cores of a node are used at 24 ranks, and large messages of one sender take as long.
+    for part in (lambda row: row["processes"] == 24, lambda row: row["size_bytes"] > 2**14):
+        assert "mapping had no effect" not in found([*filter(part, core + socket)])
 
 
 def test_a_file_that_was_cut() -> None:
@@ -259,3 +262,32 @@ def test_times_that_fall_over_a_narrow_range_of_ranks() -> None:
         row | scaled(32 / row["processes"])(row) for row in sound(algorithms=("binomial",)) if row["processes"] >= 32
     ]
     assert "processes" not in found(narrow)
+
+
+def test_two_ranks_that_are_farther_apart() -> None:
+    """Between cores that are farther apart, only small messages take longer."""
+    far = changed(
+        sound(), only(algorithm="chain", mapping="core", processes=2),
+        lambda row: scaled(1 + 1 / (1 + row["size_bytes"] / 4096))(row),
+    )  # fmt: skip
+    assert "processes" not in found(far)
+
+
+def test_few_ranks_to_which_two_algorithms_send_the_same_messages() -> None:
+    """With three ranks, a binary tree is linear."""
+    four = only(mapping="core", processes=4)
+    tree = {row["size_bytes"]: row for row in sound(algorithms=("binary_tree",), seed=2) if four(row)}
+    rows = changed(sound(algorithms=("linear", "binary_tree")), only(algorithm="linear", mapping="core"), lambda row: (
+        scaled(1)(tree[row["size_bytes"]]) if row["processes"] == 4 else scaled(0.5)(row)
+    ))  # fmt: skip
+    assert "rows exchanged" not in found(rows)
+
+
+def test_small_messages_alone_do_not_tell_an_exchange() -> None:
+    """They all take as long, so that a disturbed job is one number, which may be near another one's by chance."""
+    rows = [row for row in sound(algorithms=("linear", "chain")) if row["size_bytes"] <= 64]
+    factor = depth("linear", 14) / depth("chain", 14)
+    disturbed = changed(rows, only(mapping="core", processes=14), lambda row: (
+        scaled(factor if row["algorithm"] == "chain" else 1.05 / factor)(row)
+    ))  # fmt: skip
+    assert "rows exchanged" not in found(disturbed)

@@ -185,6 +185,7 @@ def _flat(table: Table) -> Iterator[Finding]:
     for series, values in table.columns():
         flat: list[bool] = []
         judged: list[bool] = []
+        several: list[bool] = []
         alone: list[tuple[int, float]] = []
         growths: list[tuple[int, float]] = []
         for ranks, sizes, times in _by_ranks(table, values):
@@ -192,13 +193,15 @@ def _flat(table: Table) -> Iterator[Finding]:
             if len(sizes) < 3 or sizes[-1] < 65536 or sizes[-1] < (8 if sizes[0] >= 32768 else 256) * sizes[0]:
                 continue
             third = max(1, len(sizes) // 3)
+            several.append(third > 1)
             growths.append((ranks, float(np.median(times[-third:]) / np.median(times[:third]))))
             # Times with a very wide range are noise.
             flat.append(bool(np.quantile(times, 0.9) < 3 * np.quantile(times, 0.1)) and growths[-1][1] < 1.5)
             judged.append(_judged(ranks, sizes[-1], times[-1]))
         for at in range(1, len(growths) - 1):
             beside = min(growths[at - 1][1], growths[at + 1][1])
-            alone += [(growths[at][0], beside)] if flat[at] and beside > GROWS else []
+            # One disturbed cell is no evidence.
+            alone += [(growths[at][0], beside)] if flat[at] and beside > GROWS and several[at] else []
         total = sum(judged)
         count = sum(a and b for a, b in zip(flat, judged, strict=True))
         if count > total / 2:

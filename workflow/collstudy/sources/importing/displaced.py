@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from collstudy.base.lazy import lazy
 from collstudy.sources.importing.findings import Finding, common, difference_between, named, percent
+from collstudy.sources.importing.labels import FROM_RANKS, LARGE, SPREAD
 from collstudy.sources.importing.outliers import between, neighbours, usual
 from collstudy.sources.importing.series import Series, Table
 from collstudy.study.names import ROOTED
@@ -188,8 +189,9 @@ def _beside_two(series: Series, grid: Grid, sizes: np.ndarray, middle: np.ndarra
                 "likely",
             )  # fmt: skip
             return
-    ratio = float(np.exp(np.median(apart)))
-    if abs(np.log(ratio)) > TWO_RANKS:
+    # Between cores that are farther apart, only small messages take longer.
+    ratio, large = (float(np.exp(np.median(of))) for of in (apart, apart[-max(1, len(apart) // 3) :]))
+    if abs(np.log(ratio)) > TWO_RANKS and abs(np.log(large)) > TWO_AGREE and sizes[-1] >= LARGE:
         yield Finding(
             "processes", (series,),
             f"with 2 ranks the times are {ratio:.2f} times those of the {others} other algorithms (median of {len(apart)} sizes), "
@@ -287,6 +289,9 @@ class Rows:
         self.ranks, sizes = np.unique(table.processes), np.unique(table.sizes)
         self.logs, self.around = (np.full((len(self.ranks), len(sizes)), np.nan) for _ in range(2))
         several = (~np.isnan(grid.times)).sum(axis=1) >= EXCHANGED_SIZES
+        # Small messages alone all take as long: a disturbed job is one number, which may fit another one by chance.
+        if not len(grid.sizes) or grid.sizes[-1] < max(LARGE, SPREAD * grid.sizes[0]):
+            several[:] = False
         ranks, logs = grid.ranks[several], np.log(grid.times[several])
         place = np.ix_(np.searchsorted(self.ranks, ranks), np.searchsorted(sizes, grid.sizes))
         self.logs[place], self.around[place] = logs, between(ranks, logs, SPAN)
@@ -323,11 +328,15 @@ def _between_series(rows: dict[Series, Rows], one: Series, two: Series) -> Itera
     """Find numbers of ranks at which two series were exchanged, or one has the times of the other."""
     a, b = rows[one], rows[two]
     moved, apart = a.exchanged(b), np.minimum(a.apart, b.apart)
+    if one[2] != two[2]:
+        moved[a.ranks < FROM_RANKS] = np.nan
     for at in np.flatnonzero((apart > FAR_ROWS) & (moved < np.minimum(FITS_ROWS, apart / EXCHANGED_ROWS))):
         yield _exchanged((one, two), a, at, moved[at], "if the two are exchanged")
     if "default" in (one[2], two[2]):
         return
     difference = Rows.distances(a.logs, b.logs)
+    if one[2] != two[2]:
+        difference[a.ranks < FROM_RANKS] = np.nan
     common = np.flatnonzero(~np.isnan(difference))
     for before, at, after in zip(common, common[1:], common[2:], strict=False):
         for series, mine, other, theirs in ((one, a, two, b), (two, b, one, a)):

@@ -16,8 +16,8 @@ np = lazy("numpy")
 #: Two algorithms of one source are the same if their times differ by less than this (median, 90th percentile). Algorithms with
 #: different trees differ by at least 5 % (median); one algorithm measured twice differs by 1.4 to 3 % and 5 to 11 %.
 SAME_MEDIAN, SAME_P90 = 0.035, 0.13
-#: With fewer ranks, different trees send the same messages.
-FROM_RANKS = 8
+#: With fewer ranks, different trees send the same messages. Up to AS_DEEP they may be as deep as each other.
+FROM_RANKS, AS_DEEP = 8, 16
 #: Minimum length of a run of successive rank counts with equal times, and its minimum fraction of all common ones. Measured: at most 2
 #: of 21, or 4 of 41, for different algorithms, at least 5 of 21 for one algorithm by two authors. At the next smaller and larger count
 #: the times differ by at least BESIDE (median), or they only cross.
@@ -92,10 +92,11 @@ class Named:
             found += [same] if same else []
         return found
 
-    def rank_counts(self, one: tuple[str, str, str], two: tuple[str, str, str], same: Same) -> int:
-        """Return the number of rank counts, of all mappings, that two series have in the part in which they are equal."""
+    def few_ranks(self, one: tuple[str, str, str], two: tuple[str, str, str], same: Same) -> bool:
+        """Return whether the part in which two series are equal has few rank counts, of all mappings, or none above AS_DEEP."""
         known = same.part & ~np.isnan(self.times[one] + self.times[two])
-        return sum(len(np.unique(self.processes[of])) for of in known)
+        counts = [np.unique(self.processes[of]) for of in known]
+        return sum(map(len, counts)) < LEAST_RUN or bool(max(np.concatenate(counts)) <= AS_DEEP)
 
     def _same(self, a: np.ndarray, b: np.ndarray, part: np.ndarray, words: str, wide: bool = True) -> Same | None:
         """Return the part if it is equal; *wide*: only over a wide range of sizes."""
@@ -169,12 +170,12 @@ def same_as_another(table: Table) -> Iterator[Finding]:
                 if not contradicted and one[0] == two[0]:
                     rest = [v[1] for pair, v in apart.items() if pair != (one, two) and v[0] >= 20]
                     compared = f"; other pairs of algorithms differ by at least {percent(min(rest))}" if rest else ""
-                    few = named.rank_counts(one, two, same) < LEAST_RUN
+                    few = named.few_ranks(one, two, same)
                     yield Finding(
                         "wrong algorithm", f"{whole_series(*one)} and {two[1]} {two[2]}{same.words}",
                         f"the times differ by {percent(same.middle)} (median; 90th percentile {percent(same.high)}; {same.cells:,} cells "
                         f"of {FROM_RANKS} or more ranks){compared}: one of the two labels is wrong"
-                        + ", or both take as long at the few numbers of ranks" * few,
+                        + ", or both take as long at these numbers of ranks" * few,
                         "likely" if named.sizes[same.part.any(axis=0)].max() >= LARGE and not few else "possible",
                     )  # fmt: skip
 

@@ -15,8 +15,8 @@ np = lazy("numpy")
 
 #: For small messages, two ranks on two nodes take at least this many times as long as two on one socket (measured: 2.8 to 5).
 LEAST_NETWORK = 1.5
-#: Within a node, times by socket and by core differ by more than this (measured: at least 0.24 in the median).
-SAME_SOCKET = 0.1
+#: Within a node, times by socket and by core differ by more than this (measured: at least 0.24 in the median) at several rank counts.
+SAME_SOCKET, LEAST_RANKS = 0.1, 3
 #: Larger messages (bytes) may be as fast between nodes, or sockets, as within one.
 SMALL = 2**13
 
@@ -79,7 +79,11 @@ def no_effect(table: Table, machine: Machine) -> Iterator[Finding]:
         by_core = (*series[:4], "core")
         if series[4] != "socket" or by_core not in table.number:
             continue
-        a, b = common(mine[within], table[by_core][within])
+        known = within & ~np.isnan(mine + table[by_core])
+        a, b = mine[known], table[by_core][known]
+        # Large messages alone, and those of all cores, may take as long by both.
+        if len(np.unique(table.processes[known])) < LEAST_RANKS or table.sizes[known].min() > SMALL:
+            continue
         if len(a) >= 20 and (difference := float(np.median(np.abs(a / b - 1)))) < SAME_SOCKET:
             yield Finding(
                 "mapping had no effect", (series,),
