@@ -217,6 +217,17 @@ def test_raw_output_with_numbers_in_the_names(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_tables_of_several_algorithms_and_dates(tmp_path: Path) -> None:
+    """Their pattern has words and dates in place of *."""
+    header = "Algorithm,Allocation,Processes,MessageSize,Latency"
+    files = {f"bcast_{name}_{date}.csv": joined([row for row in GRID if row[0] == name], header)
+             for name in ("linear", "chain") for date in (14052024194115, 15052024182217)}  # fmt: skip
+    (entry,), questions = drafted(write(tmp_path, files))
+    assert entry["path"] == "bcast_*_*.csv" and "(a date, the number of a job or a run) are launches" in questions
+    single = write(tmp_path / "single", {name: text for name, text in files.items() if "1405" in name})
+    assert "are launches" not in drafted(single)[1]
+
+
 def test_raw_output_of_jobs(tmp_path: Path) -> None:
     """Files without an ending, or with the job's number as ending, below the output of the job itself."""
     job = "srun: job 4711 queued\nWARNING: No preset parameters\n"

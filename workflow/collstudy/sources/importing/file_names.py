@@ -32,8 +32,8 @@ RUNS = ("run", "rep", "repeat", "repetition", "launch", "trial", "iter", "job", 
 LAST_RUN = 10
 #: A word of a file's path: its depth, and its number within the name.
 Place = tuple[int, int]
-#: What * stands for in place of a date or a number.
-_NUMBERS = r"[\d_\-.:T ]*"
+#: A date or a number.
+_NUMBERS = re.compile(r"\d[\d_\-.:T ]*")
 #: A date, and a time behind it.
 _DATE = re.compile(
     r"(?<!\d)(20\d\d([-_.]?)[01]\d\2[0-3]\d|[0-3]\d([-_.])[01]\d\320\d\d)(?!\d)([-_.T ]+[0-2]\d[-_:.h]?[0-5]\d([-_:.m]?[0-5]\d)?(?!\d)s?)?"
@@ -269,9 +269,9 @@ def told_by_names(pattern: str, paths: list[Path], names: list[dict[str, str]]) 
             yield f"whether {_some(sorted(counts, key=int))} in the names are numbers of {field}"
     if "{size_bytes}" in pattern:
         yield f"whether {_some(sorted({name['size_bytes'] for name in names}))} in the names are message sizes"
-    numbers = re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(pattern)).replace(r"\*", _NUMBERS)
-    alike = len({tuple(name.items()) for name in names}) < len(names)
-    if "*" in pattern and alike and all(re.fullmatch(numbers, str(path)) for path in paths):
+    # If tables of several algorithms were joined, * stands for words, too.
+    distinct = {(*name.items(), _NUMBERS.sub("*", str(path))) for name, path in zip(names, paths, strict=True)}
+    if "*" in pattern and len(distinct) < len(paths):
         yield "whether files whose names differ only in * (a date, the number of a job or a run) are launches of the same cells"
 
 
