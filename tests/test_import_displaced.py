@@ -257,7 +257,7 @@ def test_one_node_beside_a_study_of_two(mapping: str, accused: set[str]) -> None
 
 
 def test_times_that_fall_over_a_narrow_range_of_ranks() -> None:
-    """From 32 to 48 ranks, trees may take less long on more ranks."""
+    """From 16 to 48 ranks, trees may take less long on more ranks."""
     narrow = [
         row | scaled(32 / row["processes"])(row) for row in sound(algorithms=("binomial",)) if row["processes"] >= 32
     ]

@@ -364,7 +364,7 @@ def out_of_order(table: Table) -> Iterator[Finding]:
             ("processes", "ranks", grid.ranks, grid.times.T),
         ):
             # The default may run faster algorithms on more ranks. Over a narrow range, times may fall.
-            falls = what == "ranks" and (series[2] == "default" or labels[-1] < 2 * labels[0])
+            falls = what == "ranks" and (series[2] == "default" or labels[-1] < 4 * labels[0])
             if len(labels) < LEAST_SORTED or falls or not _follows(times) < OUT_OF_ORDER:
                 continue
             as_text, reverse = np.argsort([str(int(label)) for label in labels]), np.arange(len(labels))[::-1]
