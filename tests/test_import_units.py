@@ -194,3 +194,15 @@ def test_times_that_were_cut_to_a_limit(limit: Any) -> None:
 def test_a_timer_of_whole_microseconds() -> None:
     whole = [row | {"latency_us": max(1.0, float(round(row["latency_us"])))} for row in sound()]
     assert "multiples of 1 us" in found(given(whole, **UNBOUNDED))["timer resolution"][0].found
+
+
+def test_a_launch_that_differs_from_the_others_of_its_cell() -> None:
+    """The neighbours of a disturbed size are no reference."""
+    rows = [
+        row | {"launch": launch} | scaled((30 if row["size_bytes"] == 1 else 1) * (1 + 0.01 * launch))(row)
+        for launch in range(1, 5) for row in sound(algorithms=("chain",)) if row["processes"] in (2, 4, 16, 48)
+    ]  # fmt: skip
+    assert "outlier" not in found(rows)
+    slow = changed(rows, only(mapping="core", processes=16, size_bytes=1, launch=3), scaled(12))
+    (finding,) = found(slow)["outlier"]
+    assert "12 times slower than the other launches of its cell" in finding.found

@@ -29,8 +29,12 @@ NOISY, NOISY_CELLS, NOISE_FACTOR = 0.015, 10, 5.0
 #: number suggest, and longer (LONGER) than both; these are at most SPAN times apart. Half of this is rare: at most a fifth
 #: of the series' other rows. Measured: at most 1.13 in sound series.
 SLOW, SLOW_PART, SLOW_SIZES, LONGER, SPAN = 1.2, 0.8, 8, 1.04, 1.5
-#: From this number of launches on, a cell that is slow in most of them is not an outlier.
+#: From this number of launches on, a cell that is slow in most of them is not an outlier, and a launch that differs from the others of its
+#: cell by STRANGE times is one, where these agree (none of the 65 000 launches of one author, who has five to seven of each cell).
 LAUNCHES = 3
+#: The launches with which one is compared, in words.
+NEIGHBOURS = ("their neighbours in size and ranks", "its neighbours")
+OTHERS = ("the other launches of their cells", "the other launches of its cell")
 
 
 def noise(table: Table) -> Iterator[Finding]:
@@ -200,21 +204,42 @@ def outliers(launches: Launches) -> Iterator[Finding]:
         very = np.abs(above) > np.log(STRANGE)
         strange = very & (quiet | agreed) | (np.abs(above) > np.log(ISOLATED)) & quiet & agreed
         strange &= ~out & alone
-        for chosen, certain in ((out, True), (strange, False)):
+        others = _above_others(mine)
+        odd = (np.abs(others) > np.log(STRANGE)) & ~out & ~strange
+        for chosen, by, certain in ((out, above, True), (strange, above, False), (odd, others, False)):
             if chosen.any():
-                yield _far_launches(mine.names[mine.series[0]], mine.part(chosen), above[chosen], certain)
+                words = OTHERS if by is others else NEIGHBOURS
+                yield _far_launches(mine.names[mine.series[0]], mine.part(chosen), by[chosen], certain, words)
 
 
-def _far_launches(series: Series, mine: Launches, above: np.ndarray, flagged: bool) -> Finding:
-    """Report launches by the logarithms by which they are *above* their neighbours."""
+def _above_others(mine: Launches) -> np.ndarray:
+    """Return the logarithms by which launches of a series exceed the median of their cell; 0 for cells with fewer than LAUNCHES, or in
+    which more than one, and a quarter, are not within QUIET of the median.
+    """
+    logs = np.log(mine.us)
+    _, cell, count = np.unique(
+        np.column_stack([mine.nodes, mine.processes, mine.sizes]), axis=0, return_inverse=True, return_counts=True
+    )
+    cell = cell.ravel()
+    order, starts = np.lexsort((logs, cell)), np.r_[0, np.cumsum(count)[:-1]]
+    middle = (logs[order[starts + (count - 1) // 2]] + logs[order[starts + count // 2]]) / 2
+    above = logs - middle[cell]
+    far = np.bincount(cell, np.abs(above) > np.log(QUIET), len(count))
+    return np.where(((count >= LAUNCHES) & (far <= np.maximum(1, count / 4)))[cell], above, 0)
+
+
+def _far_launches(
+    series: Series, mine: Launches, above: np.ndarray, flagged: bool, beside: tuple[str, str] = NEIGHBOURS
+) -> Finding:
+    """Report launches by the logarithms by which they are *above* others, which are named *beside* (all, and of one)."""
     worst = int(np.argmax(np.abs(above)))
     row = mine.rows[mine.at[worst]]
     size = f", {int(row['size_bytes'])} bytes" if row.get("size_bytes") else ""
     how = "slower" if above[worst] > 0 else "faster"
     return Finding(
         "outlier", (series,),
-        ("1 launch is" if len(mine) == 1 else f"{len(mine)} launches are far from their neighbours in size and ranks; one is")
-        + f" {np.exp(abs(above[worst])):,.0f} times {how} than its neighbours: {row['latency_us']:g} us, "
+        ("1 launch is" if len(mine) == 1 else f"{len(mine)} launches are far from {beside[0]}; one is")
+        + f" {np.exp(abs(above[worst])):,.0f} times {how} than {beside[1]}: {row['latency_us']:g} us, "
         f"{int(row['processes']):,} ranks{size} ({row.get('file', '')}, line {row.get('line', 0)})",
         "certain" if flagged else "likely" if abs(above[worst]) > np.log(STRANGE) else "possible",
         "kept and flagged; excluded from means" if flagged else "kept, also in means; analysis.leave_out can exclude it",
