@@ -228,6 +228,27 @@ def test_tables_of_several_algorithms_and_dates(tmp_path: Path) -> None:
     assert "are launches" not in drafted(single)[1]
 
 
+@pytest.mark.parametrize(
+    "titles",
+    [
+        "Benchmark: osu_bcast on THIN\nDate: 2024-05-01, 12:30\n\nAlgorithm,Allocation,Processes,Size,Latency",
+        "mpirun -np 4 -x 100 osu_bcast,,,,\nthin001,,,,\nAlgorithm,Allocation,Processes,Size,Latency",
+        "mpirun -np 4 -x 100, -i 1000 osu_bcast\nthin001\n# Algorithm,Allocation,Processes,Size,Latency",
+    ],
+)  # fmt: skip
+def test_titles_above_a_table(tmp_path: Path, titles: str) -> None:
+    folder = write(tmp_path / "theirs", {"bcast.csv": joined(GRID, titles)})
+    _, questions = drafted(folder)
+    assert "the meaning of the column" not in questions
+    assert sorted(read(folder)) == sorted((*row[:4], float(row[4])) for row in GRID)
+
+
+def test_rows_above_a_second_header_are_no_titles(tmp_path: Path) -> None:
+    text = "Algorithm,Processes,Size\nlinear,2,1,0.25\nAlgorithm,Processes,Size,Latency\nlinear,2,1,0.25\n"
+    _, questions = drafted(write(tmp_path / "theirs", {"bcast_core.csv": text}))
+    assert "3 of 3 rows have another number of fields than the header" in questions
+
+
 def test_raw_output_of_jobs(tmp_path: Path) -> None:
     """Files without an ending, or with the job's number as ending, below the output of the job itself."""
     job = "srun: job 4711 queued\nWARNING: No preset parameters\n"

@@ -108,3 +108,10 @@ def test_faults(tmp_path: Path) -> None:
         rows(tmp_path, HEAD + "\n\nmpirun noticed that process rank 1 exited on signal 9\n", "bcast")
     found, problems = rows(tmp_path, HEAD + BLOCKS.replace("         0.41\n", "\n") + END, "bcast")
     assert len(found) == 2 and any("rows with other columns than IMB's" in text for text in problems)
+
+
+def test_output_of_benchmarks_that_are_not_imported(tmp_path: Path) -> None:
+    block = BLOCKS[BLOCKS.index("# Benchmarking PingPong") :]
+    with pytest.raises(StudyError) as caught:
+        drafted(write(tmp_path, {"pingpong.txt": HEAD + block + END}))
+    assert "pingpong.txt: output of the benchmark pingpong, which is not imported" in str(caught.value)

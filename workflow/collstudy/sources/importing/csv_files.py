@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -18,26 +19,31 @@ _THOUSANDS = re.compile(r"\d{1,3}(\.\d{3})+(,\d*)?", re.ASCII)
 _COMMENTS = ("#", "//", "%")
 #: The first line of CSV files of spreadsheets in some languages.
 _SEPARATOR = re.compile(r"\"?sep=([,;\t])\"?", re.IGNORECASE)
+#: Number of lines in which a table begins.
+TITLES = 20
 #: Columns that a file may lack.
 OPTIONAL = ("min_latency_us", "max_latency_us", "iterations", "nodes", "launch")
 
 
 def reader(text: str) -> Any:
-    """Return a reader of a CSV text; the header determines the separator: comma, semicolon, tab or blanks. Comment lines (#, //, %)
-    and a spreadsheet's `sep=;` become empty, except for a commented header (the next line has numbers).
+    """Return a reader of a CSV text; the header determines the separator: comma, semicolon, tab or blanks. Comment lines (#, //, %),
+    a spreadsheet's `sep=;` and titles above the table become empty, except for a commented header (the next line has numbers).
     """
     lines = text.splitlines(keepends=True)
     told = [index for index, line in enumerate(lines) if line.strip() and not _comment(line)]
     given = _SEPARATOR.fullmatch(lines[told[0]].strip()) if told else None
     if given:
         lines[told.pop(0)] = "\n"
+    for index in told[: _titles(lines, told)]:
+        lines[index] = "\n"
+    told = [index for index in told if lines[index].strip()]
     first = told[0] if told else 0
     before = [index for index in range(first) if lines[index].strip()]
     words = [len(lines[index].split()) for index in told[:2]]
     separator = given.group(1) if given else _separator(lines[first]) if told else ","
     if separator == " " and words[1:] == [1]:
         separator = ","  # a single column whose name has several words
-    numbers = bool(told) and all(_NUMBER.fullmatch(field.strip()) for field in _fields(lines[first], separator))
+    numbers = bool(told) and _numbers(_fields(lines[first], separator)) == len(_fields(lines[first], separator))
     header = before[-1] if numbers and before and _names(lines[before[-1]], lines[first], separator) else first
     lines = ["\n" if _comment(line) and index != header else line for index, line in enumerate(lines)]
     if separator == " ":
@@ -47,6 +53,27 @@ def reader(text: str) -> Any:
         if names and len(names) == words[1]:
             lines[header] = "\t".join(names) + "\n"
     return csv.reader(lines, strict=True, delimiter="\t" if separator == " " else separator)
+
+
+def _titles(lines: list[str], told: list[int]) -> int:
+    """Return how many of the lines *told*, which are no comments, are above a header: the first line with at least two known names, or
+    a comment with them, above a line with as many fields and numbers; 0 if the table begins before.
+    """
+    for at, (header, following) in enumerate(itertools.pairwise(told[:TITLES])):
+        if _numbers(_fields(lines[header], _separator(lines[header]))) > 1:
+            if not at or not _comment(lines[header - 1]):
+                return 0
+            header, following = header - 1, header
+        separator = _separator(lines[header])
+        names, row = (_fields(lines[of].lstrip("# "), separator) for of in (header, following))
+        known = sum(field_of(name.strip()) is not None for name in names) >= 2
+        if len(names) == len(row) and _numbers(row) and (known or not at):
+            return at if known else 0
+    return 0
+
+
+def _numbers(fields: list[str]) -> int:
+    return sum(_NUMBER.fullmatch(field.strip()) is not None for field in fields)
 
 
 def _names(line: str, first: str, separator: str) -> bool:

@@ -184,13 +184,12 @@ def _kinds(folder: Path, path: Path, catalogue: Catalogue, numbers: dict[Place, 
             raise StudyError(f"{path}: output of the benchmark {' and '.join(titles) or '?'}, which is not imported")
         return [("omb", (), pattern(("size",), name), name) for name in known]
     if collectives := imb.collectives_of(text):
+        known = [collective for collective in collectives if collective in catalogue.algorithms]
+        if not known:
+            raise StudyError(f"{path}: output of the benchmark {' and '.join(collectives)}, which is not imported")
         # If a file has several process counts, a number in its name has another meaning.
         several = ("size", "processes") if len(imb.processes_of(text)) > 1 else ("size",)
-        return [
-            ("imb", (), pattern(several, collective), collective)
-            for collective in collectives
-            if collective in catalogue.algorithms
-        ]
+        return [("imb", (), pattern(several, collective), collective) for collective in known]
     if nccl_tests.is_output(text):
         programs = nccl_tests.collectives_of(text)
         return [
