@@ -39,7 +39,7 @@ def draft(folder: Path, name: str, machine: str | None, configuration: Configura
     if not entries:
         unread = [question for question in questions if not question.startswith("machine: ")]
         raise StudyError(
-            f"{folder}: contains no CSV file, no output of OSU Micro-Benchmarks, Intel MPI Benchmarks or nccl-tests, "
+            f"{folder}: contains no readable CSV file, no output of OSU Micro-Benchmarks, Intel MPI Benchmarks or nccl-tests, "
             "and no archive of PICO" + "".join(f"; {text}" for text in unread)
         )
     said = machines_in(folder, imported)
