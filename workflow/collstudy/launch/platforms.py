@@ -33,8 +33,10 @@ they differ:
   level's `between_gb_s`.
 - A blocking send (MPI_Send) is eager up to `waited_limit_bytes`, a non-blocking one (MPI_Isend) up to `eager_limit_bytes`. Between
   the two limits a blocking send takes `waited_us`, from when it was sent, and its bytes flow at `waited_gb_s` where that is
-  faster, even if they were just received. To another node, it ends when the sender has copied the message, in the time that a
-  message between neighbouring cores takes. UCX, under Open MPI, has these two limits.
+  faster, even if they were just received. It ends when the sender has copied the message, in the time that a message between
+  neighbouring cores takes; on the node of a waiting receiver, when the message arrives. UCX, under Open MPI, has these two limits.
+- Within a node, a blocking send from another cache (outside the innermost level's unit) ends only when its message is in the
+  receiver's queue. Such messages, also those of 97 to `eager_limit_bytes`, enter it one after the other at `bandwidth_gb_s`.
 - Between nodes, a core's messages from `eager_limit_bytes` to below `queued_limit_bytes` (without it `waited_limit_bytes`) leave one
   after the other; longer ones share links evenly.
 Point-to-point tests send other bytes than they receive, so nothing is forwarded there, and a message has its core to itself.

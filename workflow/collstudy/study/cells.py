@@ -22,8 +22,8 @@ from collstudy.study.work import Work
 IDENTITY_VERSION = 1
 #: The same for simulated machines with `core_gb_s`. 2: FATPIPE links without lazy updates.
 CORE_LINKS_VERSION = 2
-#: The same for calibrated simulated machines. 13: synchronous messages are sent from a buffer.
-MESSAGES_VERSION = 13
+#: The same for calibrated simulated machines. 14: an MPI_Send within a node returns once its message is in the receiver's queue.
+MESSAGES_VERSION = 14
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from collstudy.study.work import Work
 
 #: Increase it when the meaning of the identity of a trace, replay or run changes; stored ones are then no longer used.
 #: Traces: 2 since communicators of all origins and functions with counts of type MPI_Count are recorded.
-TRACE_IDENTITY, REPLAY_IDENTITY, RUN_IDENTITY = 2, 2, 1
+TRACE_IDENTITY, REPLAY_IDENTITY, RUN_IDENTITY = 2, 3, 1
 
 
 def machine_from(raw: dict[str, Any]) -> Machine:

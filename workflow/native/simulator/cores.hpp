@@ -46,6 +46,7 @@ struct Sent {
     double size;
     bool copied;     /* by an MPI_Send, which has returned */
     double distinct; /* see sender.h */
+    double when;     /* time of the call */
 };
 
 /* A core, with the state on which the costs of its messages depend. */
@@ -62,6 +63,7 @@ struct Place : sender {
     double left = 0;                  /* time when all messages of this core's queue have left it */
     double received = -1;             /* bytes of the last message to this core */
     double free = 0;                  /* time when the core can start its next message */
+    double queue = 0;                 /* time when the messages of its node's MPI_Sends are in its queue */
     double turn = 0;                  /* time when the next sender of its node can write to its queue */
     const Place *last_from = nullptr; /* the last core of the node that sent to this one */
     /* Messages that were sent but do not flow yet, by receiver. SMPI does not report a long message of a blocking send,

@@ -49,7 +49,7 @@ const double entry = 96;
 /* Number of ranks from which on messages start on a grid (on_grid()). */
 const size_t many_ranks = 1024;
 
-std::vector<const sender *> ranks; /* the core of each rank, from the host file */
+size_t ranks = 0; /* number, from the host file */
 
 class Cores : public simgrid::kernel::routing::NetZoneImpl {
     std::vector<Place *> places; /* by the id of the host's netpoint */
@@ -90,7 +90,6 @@ class Cores : public simgrid::kernel::routing::NetZoneImpl {
             return;
         }
         auto *made = new Place;
-        made->since = -1;
         made->distinct = 0;
         made->at = at;
         made->left_unit.resize(at.size());
@@ -180,14 +179,15 @@ class Cores : public simgrid::kernel::routing::NetZoneImpl {
     }
 };
 
-/* Removes a message from those that do not flow yet; returns false if SMPI did not report it. */
-bool starts(Place &from, const Place &to, double size) {
+/* Removes a message from those that do not flow yet; returns when it was sent, or -1 if SMPI did not report it. */
+double starts(Place &from, const Place &to, double size) {
     auto &sent = from.sent[&to];
     auto found = std::find_if(sent.begin(), sent.end(), [size](const Sent &one) { return one.size == size; });
     if (found == sent.end())
-        return false;
+        return -1;
+    double when = found->when;
     sent.erase(found);
-    return true;
+    return when;
 }
 
 /* Returns the time (s) for which a message to another node waits for previous ones: a core sends long ones below a
@@ -212,18 +212,34 @@ double waits(const Place &from, const Place &to, double size) {
     return start - now;
 }
 
-/* Returns the remaining time (s) until the first byte of an MPI_Send's message: its sender has already copied it, or
- * copied a part while it waited for the receive. */
-double copied(const Level &level, const Place &from, double size, bool ended) {
-    double waited = from.since < 0 ? 0 : simgrid::s4u::Engine::get_clock() - from.since;
-    return std::max(0.0, level.waited.at(size) - (ended ? copy_time(size) : waited));
+/* Returns the remaining time (s) until the first byte of an MPI_Send's message that was sent at *when*: the sender has
+ * copied it, or a part of it, before the receive. If a receiver on its node waits, it sends until the message arrives.
+ */
+double copied(const Level &level, Place &from, const Place &to, double size, double when) {
+    double now = simgrid::s4u::Engine::get_clock(), whole = level.waited.at(size);
+    if (when < 0)
+        return whole;
+    if (!same_node(from, to))
+        return std::max(0.0, whole - copy_time(size));
+    if (now == when)
+        from.ended = now + whole + size / rate_of(level, size, true, false);
+    return std::max(0.0, whole - (now - when));
+}
+
+/* Notes that an MPI_Send to a core of the same node, from *start* on, ends when its message is in the receiver's queue,
+ * and not before *copied*. Messages from other caches enter the queue one after the other. */
+void enter_queue(Place &from, Place &to, double size, double start, double copied) {
+    const Level &level = machine.levels[depth_of(from, to)];
+    if (&level != &machine.levels.back())
+        copied = std::max(copied, to.queue = std::max(to.queue, start) + size / level.rate);
+    from.ended = copied;
 }
 
 /* Returns when a message that starts after some time (s) is to start: of many ranks, long ones that share the link of a
  * node start on a grid of up to 1 % of the time for which they share it. SimGrid solves one system of equations for all
  * of them whenever one starts or ends, and those that start together mostly end together. */
 double on_grid(const Shared *node, double size, double seconds) {
-    if (ranks.size() < many_ranks || !node || !node->link->is_used())
+    if (ranks < many_ranks || !node || !node->link->is_used())
         return seconds;
     double step = std::exp2(std::floor(std::log2(0.01 * (node->messages + 1) * size / node->bytes_per_s)));
     double now = simgrid::s4u::Engine::get_clock(), rounded = std::round((now + seconds) / step) * step - now;
@@ -234,14 +250,15 @@ double latency_factor(double size, const Host *source, const Host *target, const
     Place &from = place(source), &to = place(target);
     const Level &level = machine.levels[depth_of(from, to)];
     double bytes = std::max(0.0, size - header);
-    bool known = starts(from, to, bytes), waited = from.blocking && between_limits(bytes);
+    double when = starts(from, to, bytes);
+    bool waited = from.blocking && between_limits(bytes);
     if (bytes > 1)
         to.received = bytes;
     if (same_node(from, to))
         to.last_from = &from;
     /* SMPI does not keep the sender busy for what it did not report: the latency includes that time instead. */
     double seconds =
-        waited ? copied(level, from, bytes, known) : level.delay.at(bytes) + (known ? 0 : machine.send.at(bytes));
+        waited ? copied(level, from, to, bytes, when) : level.delay.at(bytes) + (when < 0 ? machine.send.at(bytes) : 0);
     seconds +=
         level.poll * std::max(0, to.ranks_on_node - 2) + queued(from, to, bytes, level.rate) + waits(from, to, bytes);
     return on_grid(bound_of_node(from, to, bytes), bytes, seconds) / from.latency;
@@ -271,6 +288,11 @@ double send_cost(SmpiOperation operation, size_t size, Host *source, Host *targe
     bool copied = operation == SmpiOperation::SEND && (double)size >= machine.limit;
     double own = copied ? copy_time((double)size) : machine.send.at((double)size);
     bool within = same_node(from, to);
+    if (within && copied) {
+        from.sent[&to].push_back({(double)size, copied, from.distinct, now});
+        enter_queue(from, to, (double)size, now, now + own);
+        return 0; /* the receiver does not get it later because the sender is busy; coll_send() waits */
+    }
     if (within && to.last_from && to.last_from != &from) {
         /* The cache line comes from the last sender. */
         const Level &apart = machine.levels[depth_of(from, *to.last_from)];
@@ -282,7 +304,9 @@ double send_cost(SmpiOperation operation, size_t size, Host *source, Host *targe
         to.last_from = &from;
     double part = bytes > entry && within ? std::max(level.busy, level.busy_buffered) : level.busy;
     from.free = start + turn / 2 + std::max(own, part * machine.alone(level, bytes));
-    from.sent[&to].push_back({(double)size, copied, from.distinct});
+    from.sent[&to].push_back({(double)size, copied, from.distinct, now});
+    if (within && operation == SmpiOperation::SEND && bytes > entry)
+        enter_queue(from, to, bytes, start, 0);
     return start + turn + own - now;
 }
 
@@ -299,10 +323,9 @@ void place_ranks() {
     std::map<std::vector<int>, std::vector<Place *>> nodes;
     for (std::string name; file >> name;) {
         Place &one = place(Host::by_name(name));
-        ranks.push_back(&one);
+        ranks++;
         nodes[{one.at.begin(), one.at.begin() + (long)std::min(machine.node_parts, one.at.size())}].push_back(&one);
     }
-    int number = 0;
     for (const auto &[node, places] : nodes) {
         for (auto *one : places) {
             for (const auto &links : {one->out, one->in, one->between, {one->interface}})
@@ -310,12 +333,9 @@ void place_ranks() {
                     if (shared)
                         shared->most += 2;
             one->ranks_on_node = (int)places.size();
-            one->node = number;
             one->copied_from = machine.limit;
             one->copied_to = machine.waited_limit;
-            one->ranks = ranks.data();
         }
-        number++;
     }
 }
 

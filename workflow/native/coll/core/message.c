@@ -7,6 +7,7 @@
 
 #if COLL_SIMULATED
 #include "../simulator/sender.h"
+#include <simgrid/actor.h>
 #include <simgrid/engine.h>
 #include <simgrid/host.h>
 #endif
@@ -124,21 +125,13 @@ bool coll_commutes(const struct call *call) {
 }
 
 #if COLL_SIMULATED
-/* Sets *copied: whether MPI_Send returns once the message is copied, as between nodes for a range of sizes. */
-static int is_copied(const struct sender *core, const struct call *call, int count, int to, bool *copied) {
-    MPI_Group group, world;
-    int size, rank;
-    *copied = false;
+/* Sets *copied: whether MPI_Send copies the message, so that it may return before the receive. */
+static int is_copied(const struct sender *core, const struct call *call, int count, bool *copied) {
+    int size;
     TRY(PMPI_Type_size(call->type, &size));
     double bytes = (double)size * count;
-    if (bytes < core->copied_from || bytes >= core->copied_to)
-        return MPI_SUCCESS;
-    TRY(PMPI_Comm_group(call->comm, &group));
-    TRY(PMPI_Comm_group(MPI_COMM_WORLD, &world));
-    TRY(PMPI_Group_translate_ranks(group, 1, &to, world, &rank));
-    *copied = core->ranks[rank]->node != core->node;
-    TRY(PMPI_Group_free(&group));
-    return PMPI_Group_free(&world);
+    *copied = bytes >= core->copied_from && bytes < core->copied_to;
+    return MPI_SUCCESS;
 }
 
 /* Sends with MPI_Bsend. SMPI requires a buffer, which it never uses. */
@@ -156,13 +149,16 @@ int coll_send(const struct call *call, const void *buffer, int count, int to) {
     bool copied;
     if (core == NULL)
         return PMPI_Send(buffer, count, call->type, to, call->kind, call->comm);
-    TRY(is_copied(core, call, count, to, &copied));
+    TRY(is_copied(core, call, count, &copied));
+    core->ended = 0;
     if (copied)
-        return send_copied(core, call, buffer, count, to);
-    core->since = simgrid_get_clock();
-    int rc = PMPI_Send(buffer, count, call->type, to, call->kind, call->comm);
-    core->since = -1;
-    return rc;
+        TRY(send_copied(core, call, buffer, count, to));
+    else
+        TRY(PMPI_Send(buffer, count, call->type, to, call->kind, call->comm));
+    double rest = core->ended - simgrid_get_clock(); /* negative if it has ended */
+    if (rest > 0)
+        sg_actor_sleep_for(rest);
+    return MPI_SUCCESS;
 }
 #else
 int coll_send(const struct call *call, const void *buffer, int count, int to) {
