@@ -239,12 +239,31 @@ def test_a_send_that_is_waited_for_has_an_eager_limit_of_its_own() -> None:
     assert waited < 20 < 50 < not_waited
 
 
-def test_a_sender_copies_its_message_while_it_waits_for_the_receive() -> None:
-    """The root of a linear reduce receives from three ranks in turn, whose copies of 50 us overlap."""
-    waited = {"waited_limit_bytes": 1 << 20, "waited_us": {name: [[1, 50.0]] for name in ("node", "socket", "core")}}
+def copied(us: float) -> Machine:
+    """Return a machine on which an MPI_Send of 32 KiB takes *us* and 3.3 us for the bytes."""
+    return machine_of(waited_limit_bytes=1 << 20, waited_us={name: [[1, us]] for name in ("node", "socket", "core")})
+
+
+def test_senders_of_a_node_copy_their_messages_before_they_are_received() -> None:
+    """The root of a linear reduce receives from three ranks in turn; all leave after their copies of 50 us."""
     each = 32768 / 10e3
-    found = linear(machine_of(**waited), 4, 32768, collective="reduce")
-    assert found == pytest.approx((3 * 50 + each * (1 + 2 + 3) + 50 + 3 * each) / 4, rel=0.05)
+    found = linear(copied(50.0), 4, 32768, collective="reduce")
+    assert found == pytest.approx((3 * (50 + each) + 50 + 3 * each) / 4, rel=0.02)
+
+
+def test_a_sender_whose_receiver_waits_sends_until_the_message_arrives() -> None:
+    """The root of a linear scatter sends to three ranks in turn, each of which takes 53.3 us."""
+    found = linear(copied(50.0), 4, 32768, collective="scatter")
+    assert found == pytest.approx((1 + 2 + 3 + 3) * (50 + 32768 / 10e3) / 4, rel=0.02)
+
+
+@pytest.mark.parametrize(("size", "queued"), [(96, False), (2000, True), (32768, True)])
+def test_messages_from_another_cache_enter_the_receivers_queue_one_after_the_other(size: int, queued: bool) -> None:
+    """Four of eight ranks are in the other socket. At 10 MB/s the second waits for one message, the third for two."""
+    machine = copied(0.0)
+    node, socket, core = machine.levels
+    slow = replace(machine, levels=(node, replace(socket, bandwidth_gb_s=0.01), core))
+    assert (linear(slow, 8, size, collective="reduce") > (1 + 2 + 3 + 4) * size / 10 / 8) == queued
 
 
 def test_a_send_to_another_node_ends_when_its_message_is_copied() -> None:
