@@ -36,6 +36,25 @@ def test_the_cells_of_an_account_are_its_sizes_and_ranks() -> None:
 
 
 @pytest.mark.parametrize(
+    ("placements", "placed", "algorithms"),
+    [
+        ("2 x 3, 1 x 6", {"nodes": [2], "processes_per_node": [3]}, ["default", "node"]),
+        ("1 x 6, 2 x 3", {"processes": [6]}, ["default"]),
+        ("2 x 1-5", {"processes": [6]}, ["default"]),
+        ("", {"processes": [6]}, ["default"]),
+    ],
+)
+def test_simulated_cells_are_on_as_many_nodes_as_the_communicators_of_the_replay(
+    placements: str, placed: dict[str, list[int]], algorithms: list[str]
+) -> None:
+    machine = Project(config=ROOT / "config").configuration.machine("thin")
+    row = account_row("6", "8", "alltoall", placements=placements)
+    (entry,) = sweeps_of("alltoall", ["default", "node"], [row], machine)
+    assert {key: entry[key] for key in entry if key in ("nodes", "processes", "processes_per_node")} == placed
+    assert entry["algorithms"] == algorithms
+
+
+@pytest.mark.parametrize(
     ("text", "nodes"),
     [
         ("0*1 1*1", (0, 1)),

@@ -49,7 +49,8 @@ title: "Collectives of APPLICATION"
 question: >-
   Which algorithms should be used for the collectives of APPLICATION, at its numbers of ranks and message sizes?
 machine: MACHINE
-LAUNCHESSAMPLING# The collectives with the largest possible gain first. Ranks of a communicator are placed on the first cores.
+LAUNCHESSAMPLING# The collectives with the largest possible gain first. Ranks are on the first cores; those of a replay's
+# communicators on as many nodes as there, if each has as many of them.
 sweeps:
 SWEEPS# Decide by size and number of processes, write tuning files, and verify them with fresh launches.
 analysis:
@@ -201,7 +202,10 @@ def _yaml(sweep: dict[str, Any], machine: Machine) -> str:
     if machine.kind == "simulated":
         sweep = sweep | (APART if "spread_us" in sweep or sweep["collective"] == "barrier" else TOGETHER)
         if sweep["collective"].startswith("alltoall"):
-            calls = MOST_MESSAGES // sweep["processes"][0] ** 2
+            ranks = (
+                sweep["processes"][0] if "processes" in sweep else sweep["nodes"][0] * sweep["processes_per_node"][0]
+            )
+            calls = MOST_MESSAGES // ranks**2
             sweep["iterations"] = min(sweep["iterations"], max(2, calls))
     lines = [f"{key}: {json.dumps(value) if isinstance(value, list | dict) else value}" for key, value in sweep.items()]
     return "".join(f"  {'-' if number == 0 else ' '} {line}\n" for number, line in enumerate(lines)).replace('"', "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
@@ -81,15 +82,25 @@ def _can_be_chosen(name: str, entry: dict[str, Any], mpi: str) -> bool:
     return "component" not in entry.get("openmpi" if simulated else mpi, {"component": ""})
 
 
-def _applies(name: str, ranks: int, machine: Machine | None) -> bool:
-    """Return whether an algorithm differs from others for ranks on the first cores of a simulated *machine* (None: a real one)."""
+def _applies(name: str, ranks: int, nodes: int, machine: Machine | None) -> bool:
+    """Return whether an algorithm differs from others for ranks on *nodes* of a simulated *machine* (None: a real one)."""
     if name == FOR_TWO:
         return ranks == 2
     if not machine or name not in TOPOLOGY_AWARE:
         return True
-    nodes = -(-ranks // machine.cores_per_node)
     groups = math.prod(level.count for level in machine.levels if level.name == "group")
     return nodes > (machine.nodes // groups if TOPOLOGY_AWARE[name] == "group" else 1)
+
+
+def _nodes_of(row: dict[str, str], machine: Machine | None) -> int:
+    """Return the number of nodes of a row's communicators on a simulated *machine* if each has as many of their ranks, otherwise of its
+    first cores that they need.
+    """
+    ranks, cores = int(row["ranks"]), machine.cores_per_node if machine else int(row["ranks"])
+    regular = re.match(r"(\d+) x (\d+)(,|$)", row.get("placements", ""))
+    if machine and regular and int(regular[2]) <= cores and int(regular[1]) * int(regular[2]) == ranks:
+        return int(regular[1])
+    return -(-ranks // cores)
 
 
 def node_of_rank(row: dict[str, str], machine: Machine, mpi: str = "openmpi") -> tuple[int, ...] | None:
@@ -123,21 +134,23 @@ def spread_of(row: dict[str, str], simulated: bool) -> float | None:
 def sweeps_of(
     collective: str, algorithms: list[str], rows: Iterable[dict[str, str]], machine: Machine | None = None
 ) -> list[dict[str, Any]]:
-    """Return the sweeps of one collective, as in a study's YAML: for each rank count and spread of the program's arrivals, the typical
-    sizes of the classes; long messages also in segments. *machine*: that of a simulation.
+    """Return the sweeps of one collective, as in a study's YAML: for each number of ranks and, in a simulation, of nodes, and each spread
+    of the program's arrivals, the typical sizes of the classes; long messages also in segments. *machine*: that of a simulation.
     """
     # A size of several classes has the spread of the one with most to gain.
     spreads = {
-        (int(row["ranks"]), typical(row)): spread_of(row, machine is not None) or 0
+        (int(row["ranks"]), _nodes_of(row, machine), typical(row)): spread_of(row, machine is not None) or 0
         for row in sorted(rows, key=lambda row: float(row["gain_pct"]))
     }
-    grouped: dict[tuple[int, float], list[int]] = {}
-    for (ranks, size), spread in sorted(spreads.items()):
-        grouped.setdefault((ranks, spread), []).append(size)
+    grouped: dict[tuple[int, int, float], list[int]] = {}
+    for (ranks, nodes, size), spread in sorted(spreads.items()):
+        grouped.setdefault((ranks, nodes, spread), []).append(size)
     found = []
-    for (ranks, spread), sizes in sorted(grouped.items()):
-        names = [name for name in algorithms if _applies(name, ranks, machine)]
-        entry = {"collective": collective, "algorithms": names, "mappings": ["core"], "processes": [ranks], **CALLS}
+    for (ranks, nodes, spread), sizes in sorted(grouped.items()):
+        names = [name for name in algorithms if _applies(name, ranks, nodes, machine)]
+        apart = machine is not None and nodes > -(-ranks // machine.cores_per_node)
+        placed = {"nodes": [nodes], "processes_per_node": [ranks // nodes]} if apart else {"processes": [ranks]}
+        entry = {"collective": collective, "algorithms": names, "mappings": ["core"], **placed, **CALLS}
         if spread:
             calls = max(FEWEST_CALLS, min(CALLS["iterations"], round(ARRIVING_US / spread)))
             entry |= {"spread_us": spread, "iterations": calls}
