@@ -217,7 +217,7 @@ figures_wins <- function(results, collective) {
       collective, "default-map", plot_default_map(results, collective), paste0(
         "Latency of the default relative to the best other algorithm (%): orange where the default is slower, blue ",
         "where it is faster; the colour saturates at the ends of the scale.", competing_note(results, collective),
-        map_note(compared)
+        map_note(compared, "Grey")
       ), 9.5, map_height(compared), part = "wins"
     )),
     if (nrow(compared) > 0 && !sized && n_distinct(compared$processes) > 1) list(figure(

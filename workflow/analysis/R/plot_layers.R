@@ -115,9 +115,13 @@ boundary_note <- function(results, collective, mappings, most) {
 }
 
 interval_note <- function(rows) {
-  medians <- " Points are medians over launches, bars their intervals;"
+  several <- rows$launches[rows$launches > 1]
+  bars <- if (all(several < 6)) "their range" else paste0(
+    "the 95 % intervals of the medians", if (any(several < 6)) " (of fewer than six launches, their range)"
+  )
   paste0(
-    if (all(rows$launches == 1)) " Points are single launches;" else medians, " lines only guide the eye.",
+    if (length(several) == 0) " Points are single launches;" else " Points are medians over launches, bars ",
+    if (length(several) > 0) paste0(bars, ";"), " lines only guide the eye.",
     if (n_distinct(rows[["source"]]) > 1) paste(
       " Line type: the author of a cell, or the one of its authors with the most measurements."
     )

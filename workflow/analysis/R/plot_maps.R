@@ -42,13 +42,16 @@ plot_default_map <- function(results, collective) {
     )
   rows$size_bytes <- drawn_sizes(rows)
   limit <- max(10, min(100, ceiling(quantile(abs(rows$pct), 0.98, names = FALSE) / 10) * 10))
-  ggplot(rows, aes(cell_axis(.data$processes), cell_axis(.data$size_bytes), fill = .data$pct)) +
+  # A cell without a difference is nearly white, so those that lack a latency are grey.
+  tiles <- tidyr::expand_grid(distinct(rows, .data$mapping, .data$processes), distinct(rows, .data$size_bytes)) |>
+    left_join(rows, c("mapping", "processes", "size_bytes"))
+  ggplot(tiles, aes(cell_axis(.data$processes), cell_axis(.data$size_bytes), fill = .data$pct)) +
     geom_tile() +
     facet_cells(results, rows) +
     scale_fill_gradient2(
       "Latency of the default against the best other algorithm", low = "#0072B2", mid = "#F7F7F7", high = "#D55E00",
-      limits = c(-limit, limit),
-      oob = scales::squish, labels = function(x) paste0(ifelse(x > 0, "+", ""), x, " %"),
+      limits = c(-limit, limit), breaks = limit * c(-1, -0.5, 0, 0.5, 1), oob = scales::squish, na.value = "grey75",
+      labels = function(x) paste0(c(if (limit < 100) "\u2264 " else "", "", "", "", "\u2265 "), ifelse(x > 0, "+", ""), x, " %"),
       guide = guide_colourbar(title.position = "top", title.hjust = 0.5, barwidth = 16, barheight = 0.6)
     ) +
     scale_cells() +

@@ -103,18 +103,20 @@ facet_cells <- function(results, rows) {
 }
 
 #' A note for captions on rounded message sizes and empty cells of a map
+#'
+#' @param empty Their colour.
 #' @noRd
-map_note <- function(rows) {
+map_note <- function(rows, empty = "White") {
   if (anyNA(rows$size_bytes)) return("")
   step <- size_step(rows)
   cells <- nrow(distinct(rows, .data$mapping, .data$processes, .data$size_bytes))
   rows$size_bytes <- drawn_sizes(rows)
-  room <- n_distinct(rows$mapping) * n_distinct(rows$processes) * n_distinct(rows$size_bytes)
+  room <- nrow(distinct(rows, .data$mapping, .data$processes)) * n_distinct(rows$size_bytes)
   notes <- c(
     if (step > 1) paste0(
       " Message sizes are rounded to powers of ", step, ", because they differ between process counts."
     ),
-    if (cells < room) " White: fewer than two algorithms were measured."
+    if (cells < room) paste0(" ", empty, ": fewer than two algorithms were measured.")
   )
   paste(notes, collapse = "")
 }

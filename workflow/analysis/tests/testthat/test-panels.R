@@ -15,7 +15,38 @@ test_that("a map has one row for sizes that differ between process counts only, 
   expect_equal(columns, list("1024", c("4", "32", "200", "254", "512")))
   captions <- purrr::map_chr(figures_wins(results, "bcast"), "caption")
   expect_match(captions, "rounded to powers of 8", all = TRUE)
-  expect_match(captions, "White: fewer than two algorithms", all = TRUE)
+  expect_match(captions, "fewer than two algorithms", all = TRUE)
+})
+
+test_that("the map of the default tells cells without a difference from those not measured, and shows its ends", {
+  results <- read_results(make_study(ragged))
+  tiles <- ggplot2::ggplot_build(plot_default_map(results, "bcast"))
+  rows <- summarise_differences(results, "bcast")
+  expect_equal(nrow(tiles$data[[1]]), 6 * 6)
+  expect_equal(sum(tiles$data[[1]]$fill == "grey75"), 6 * 6 - nrow(rows))
+  captions <- purrr::map_chr(purrr::keep(figures_wins(results, "bcast"), function(f) grepl("map$", f$id)), "caption")
+  expect_match(captions[1], "White: fewer than two algorithms")
+  expect_match(captions[2], "Grey: fewer than two algorithms")
+  scale <- tiles$plot$scales$get_scales("fill")
+  expect_equal(range(scale$get_breaks()), scale$get_limits())
+  expect_match(scale$get_labels()[5], "^\u2265 \\+")
+})
+
+test_that("a caption explains empty cells only where a panel has some", {
+  apart <- dplyr::bind_rows(of_mapping("core", 1024, 8^(1:3)), of_mapping("node", 256, 8^(1:3)))
+  expect_equal(map_note(apart[!is.na(apart$size_bytes), ]), "")
+})
+
+test_that("captions say what the bars are", {
+  rows <- tibble::tibble(launches = c(1, 1))
+  expect_match(interval_note(rows), "single launches")
+  rows$launches <- c(1, 5)
+  expect_match(interval_note(rows), "medians over launches, bars their range;", fixed = TRUE)
+  rows$launches <- c(6, 9)
+  expect_match(interval_note(rows), "bars the 95 % intervals of the medians;", fixed = TRUE)
+  rows$launches <- c(3, 9)
+  expect_match(interval_note(rows), "bars the 95 % intervals of the medians (of fewer than six launches, their range);",
+    fixed = TRUE)
 })
 
 test_that("a map without the default has the height of its panels and a title without one", {
