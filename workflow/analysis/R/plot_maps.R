@@ -51,7 +51,9 @@ plot_default_map <- function(results, collective) {
     scale_fill_gradient2(
       "Latency of the default against the best other algorithm", low = "#0072B2", mid = "#F7F7F7", high = "#D55E00",
       limits = c(-limit, limit), breaks = limit * c(-1, -0.5, 0, 0.5, 1), oob = scales::squish, na.value = "grey75",
-      labels = function(x) paste0(c(if (limit < 100) "\u2264 " else "", "", "", "", "\u2265 "), ifelse(x > 0, "+", ""), x, " %"),
+      labels = function(x) {
+        paste0(c(if (limit < 100) "\u2264 " else "", "", "", "", "\u2265 "), ifelse(x > 0, "+", ""), x, " %")
+      },
       guide = guide_colourbar(title.position = "top", title.hjust = 0.5, barwidth = 16, barheight = 0.6)
     ) +
     scale_cells() +
