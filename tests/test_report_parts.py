@@ -27,7 +27,23 @@ def test_small_values_are_not_rounded_to_zero():
     columns = {"c(4.3e-5, 2.1e-4)": "5x5_s", "c(0.03, 0.5)": "5x5_s", "c(0, 0.28, 0.7, 12345.6)": "transfer_us"}
     shown = ", ".join(f'format_column({values}, "{name}")' for values, name in columns.items())
     shown = must(finish(["Rscript", "-e", f'source("R/report.R"); cat({shown})'], cwd=ROOT / "report")).stdout
-    assert shown.split() == ["0.00004", "0.00021", "0.030", "0.500", "0", "0.3", "1", "12,346"]
+    assert shown.split() == ["0.00004", "0.00021", "0.030", "0.500", "0", "0.28", "0.7", "12,346"]
+
+
+def test_latencies_of_all_sizes_keep_the_digits_that_the_sentences_have():
+    """Beside the latency of 1 MiB, 3.92 and 4.08 microseconds would both be 4."""
+    code = 'source("R/report.R"); cat(format_column(c(3.92, 4.08, 59.37, 100, -6.124, 138.6, 84934.2), "winner_us"))'
+    shown = must(finish(["Rscript", "-e", code], cwd=ROOT / "report")).stdout
+    assert shown.split() == ["3.92", "4.08", "59.4", "100", "\u22126.12", "139", "84,934"]
+    code = 'source("R/report.R"); cat(format_column(c(37.5, 100), "optimal_pct"))'
+    assert must(finish(["Rscript", "-e", code], cwd=ROOT / "report")).stdout == "37.5 100.0"
+
+
+def test_simulated_cells_are_not_passed_off_as_measured():
+    study = 'list(cells = data.frame(study = "thin", status = "measured"), name = "thin")'
+    code = f"""source("R/report.R"); cell_columns <- c("study", "status"); show_cells(list({study}))"""
+    shown = must(finish(["Rscript", "-e", code], cwd=ROOT / "report")).stdout
+    assert "simulated and imported ones count as measured" in shown
 
 
 def test_pairs_of_runs_are_not_pairs_of_cores():

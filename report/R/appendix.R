@@ -39,7 +39,7 @@ system_name <- function() {
 processor_name <- function() {
   lines <- tryCatch(readLines("/proc/cpuinfo", warn = FALSE), error = function(e) character())
   name <- sub(".*: *", "", grep("^model name", lines, value = TRUE))
-  if (length(name)) paste0(name[1], " (", length(name), " logical)") else ""
+  if (length(name)) paste0(name[1], " (", length(name), " logical processor", if (length(name) > 1) "s", ")") else ""
 }
 
 show_claims <- function(studies) {
@@ -70,13 +70,15 @@ show_cells <- function(studies) {
   statuses <- c("measured", "failed", "unproved", "missing")
   counts <- as.data.frame.matrix(table(cells$study, factor(cells$status, union(statuses, unique(cells$status)))))
   screen_only(nrow(counts) > paper_rows, emit_table("tbl-cells", cbind(study = rownames(counts), counts), paste(
-    "Number of grid cells by status. A grid cell is one algorithm, mapping and number of processes, with all message sizes."
+    "Number of grid cells by status; simulated and imported ones count as measured. A grid cell is one algorithm, mapping",
+    "and number of processes, with all message sizes."
   )))
   if (nrow(counts) > paper_rows) {
     totals <- colSums(counts)
     paper_only(paragraph("The studies have ", collanalysis::and_list(paste(
       format(totals, big.mark = ",", trim = TRUE), ifelse(names(totals) == "unproved", "not verified", names(totals))
-    )), " grid cells (algorithm, mapping and number of processes); the HTML pages list them by study."))
+    )), " grid cells (algorithm, mapping and number of processes; simulated and imported ones count as measured); the HTML ",
+      "pages list them by study."))
   }
   bad <- cells[cells$status != "measured", ]
   if (nrow(bad) == 0) return(paragraph("Every grid cell was measured or simulated at every size."))

@@ -10,7 +10,7 @@ size_words <- function(bytes) {
 decimals_of <- function(x, name) {
   x <- abs(x[is.finite(x) & x != 0])
   if (length(x) == 0 || all(x == round(x))) return(0)
-  if (grepl("(mape|regret|best)_pct$", name)) return(1)
+  if (grepl("(mape|regret|best|optimal|accuracy)_pct$", name)) return(1)
   if (grepl("(slower|changed|mean|median|p90|p99|max|costs|winner|violated|worst)_pct$", name)) return(if (max(x) >= 1000) 0 else 1)
   if (grepl("_pct$", name)) return(2)
   if (grepl("^(coef|slope|r_squared|intercept)", name)) return(if (max(x) < 0.1) 4 else 3)
@@ -25,9 +25,9 @@ format_column <- function(x, name) {
   beyond <- grepl("(mape|error)_pct$", name) & !is.na(x) & x > most_pct
   decimals <- decimals_of(x[!beyond], name)
   text <- formatC(x, format = "f", digits = decimals, big.mark = ",")
-  # Beside values of 10,000 and more, one digit of those that would be rounded to 0.
-  small <- decimals == 0 & !is.na(x) & abs(x) < 0.5 & abs(x) >= 0.01
-  text[small] <- formatC(x[small], format = "fg", digits = 1)
+  # Beside values of 10,000 and more, three digits of the small ones, as in sentences.
+  small <- decimals == 0 & !is.na(x) & abs(x) < 100 & abs(x) >= 0.01 & x != round(x)
+  text[small] <- formatC(x[small], format = "fg", digits = 3)
   text <- sub("^-(0(\\.0+)?)$", "\\1", text)
   text[beyond] <- paste(">", format(most_pct, big.mark = ",", scientific = FALSE))
   ifelse(is.na(x), "\u2013", sub("^-", "\u2212", text))
