@@ -181,7 +181,10 @@ plot_models <- function(results, collective, rows, along, costs) {
     scale_y_latency_log() +
     labs(title = paste0(
       capitalised(collective_word(collective)), ", mapped ", label_mapping(mapping, results$study),
-      ": models and ", if (results$study$simulated) "simulated latencies" else "measurements"
+      ": models and ", if (results$study$simulated) "simulated latencies" else "measurements",
+      if (along == "processes") paste(" of", label_bytes(rows$size_bytes[1]), "messages") else {
+        paste(" with", label_processes(rows$processes[1]))
+      }
     )) +
     tag_simulated(results$study) + theme_study()
 }

@@ -269,6 +269,15 @@ test_that("the error of the modelled default is the mean over its mappings, and 
   expect_match(said, "in 4 of the 24 cells left out, no model covers", fixed = TRUE)
 })
 
+test_that("no two figures of models have the same title, which is their alternative text", {
+  levels <- purrr::map(thin_levels, function(level) c(level, list(latency_us = 1, bandwidth_gb_s = 1)))
+  titles <- purrr::map_chr(figures_of_messages(read_results(make_study(lawful(), levels = levels))), function(figure) {
+    figure$plot$labels$title
+  })
+  expect_gt(length(titles), 1)
+  expect_equal(anyDuplicated(titles), 0)
+})
+
 test_that("points below the bound are due to barrier exit skew only where ranks do not start together", {
   levels <- purrr::map(thin_levels, function(level) c(level, list(latency_us = 1, bandwidth_gb_s = 1)))
   captions <- function(barriers) {
