@@ -102,7 +102,10 @@ across_counts <- function(rows, study, collective) {
       known[known$processes %in% between, ], mutate(tuned, mapping = .env$mapping),
       function(processes) single[match(processes, between)]
     ) |>
-      mutate(decided_on = "all other process counts", judged_on = "each process count between", collective = collective)
+      mutate(
+        decided_on = "all other process counts", judged_on = "each process count but the first and last",
+        collective = .env$collective
+      )
   }))
 }
 
