@@ -126,16 +126,23 @@ tie_rule <- function(results, collective) {
   judged <- results$judged
   launches <- judged$launches[judged$launches$collective == collective, ]
   most <- judged$medians$launches[judged$medians$collective == collective]
-  tolerance <- paste0("within ", format_number(tie_tolerance(results, collective)), " % of the fastest")
+  width <- tie_tolerance(results, collective)
+  tolerance <- paste0("within ", format_number(width), " % of the fastest")
+  of_authors <- if (width > results$study$analysis$tie_pct) paste(
+    "nine in ten differences between two authors' latencies of one algorithm in the same cell are smaller"
+  )
   if (max(most, 0) < 3) {
-    if (results$study$simulated) return(paste0("Algorithms ", tolerance, " count as tied."))
-    return(paste0("Algorithms ", tolerance, " count as tied, because the noise of so few launches is unknown."))
+    why <- if (!is.null(of_authors)) paste0(": ", of_authors) else if (!results$study$simulated) {
+      ", because the noise of so few launches is unknown"
+    }
+    return(paste0("Algorithms ", tolerance, " count as tied", why, "."))
   }
   ratios <- paste("the latency ratios within", if (anyNA(launches$source)) "rounds" else "sources")
   if (anyNA(launches$round)) ratios <- "the launches"
   paste0(
     "Algorithms count as tied with the fastest unless a test of ", ratios,
     " finds them slower (5 % level per cell; docs/methodology.md, section 5)",
-    if (min(most) < 3) paste0("; with fewer than three launches, those ", tolerance, " count as tied"), "."
+    if (min(most) < 3) paste0("; with fewer than three launches, those ", tolerance, " count as tied"),
+    if (min(most) < 3 && !is.null(of_authors)) paste0(", because ", of_authors), "."
   )
 }

@@ -47,6 +47,10 @@ test_that("one launch has a tolerance: the tie width, or what the sources differ
   agreeing <- dplyr::bind_rows(of("one", 1), dplyr::mutate(of("two", 1.1), launch = 2), single)
   results <- read_results(make_study(agreeing))
   expect_equal(tie_tolerance(results, "bcast"), 10)
+  expect_match(tie_rule(results, "bcast"), paste(
+    "^Algorithms within 10 % of the fastest count as tied: nine in ten differences between two authors' latencies of",
+    "one algorithm in the same cell are smaller\\.$"
+  ))
   found <- decide_winners(results, "bcast")
   expect_equal(found$default_is[found$processes == 4], "tied")
 })
