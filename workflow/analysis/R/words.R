@@ -306,7 +306,9 @@ caption_errors <- function(results, collective) {
 caption_costs <- function(results, collective) {
   caption_in(
     results, collective, "costs of the hop model (\u00b5s per unit of each term) for each message size. A message ",
-    "counts for the outermost level that it crosses.", empty_note(results, collective)
+    "counts for the outermost level that it crosses. Terms of a level: hops: messages on the path from the root, mean ",
+    "over the ranks; messages: all; crowd: most messages that cross the same link at once, summed over the steps; ",
+    "sync: messages of the busiest rank in the barrier between two calls.", empty_note(results, collective)
   )
 }
 

@@ -44,6 +44,8 @@ test_that("hop costs are never negative and name their terms", {
   costs <- fit_hop_costs(results, "bcast")
   expect_true(all(costs$cost_us > 0))
   expect_true(all(grepl("^(constant|hops_|messages_|crowd_|sync_)", costs$term)))
+  caption <- caption_costs(results, "bcast")
+  for (kind in c("hops", "messages", "crowd", "sync")) expect_match(caption, paste0(kind, ": "))
 })
 
 test_that("a study with fewer sizes at many processes is judged without the model that needs them all", {
