@@ -132,7 +132,9 @@ tie_rule <- function(results, collective) {
     "nine in ten differences between two authors' latencies of one algorithm in the same cell are smaller"
   )
   if (max(most, 0) < 3) {
-    why <- if (!is.null(of_authors)) paste0(": ", of_authors) else if (!results$study$simulated) {
+    why <- if (!is.null(of_authors)) {
+      paste0(": ", of_authors)
+    } else if (!results$study$simulated) {
       ", because the noise of so few launches is unknown"
     }
     return(paste0("Algorithms ", tolerance, " count as tied", why, "."))

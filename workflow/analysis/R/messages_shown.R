@@ -182,7 +182,9 @@ plot_models <- function(results, collective, rows, along, costs) {
     labs(title = paste0(
       capitalised(collective_word(collective)), ", mapped ", label_mapping(mapping, results$study),
       ": models and ", if (results$study$simulated) "simulated latencies" else "measurements",
-      if (along == "processes") paste(" of", label_bytes(rows$size_bytes[1]), "messages") else {
+      if (along == "processes") {
+        paste(" of", label_bytes(rows$size_bytes[1]), "messages")
+      } else {
         paste(" with", label_processes(rows$processes[1]))
       }
     )) +
