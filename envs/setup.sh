@@ -11,9 +11,9 @@ die() { printf 'error: %s\n' "$*" >&2; exit 2; }
 check_place() {
   local odd
   # Each unsupported character once, separated by blanks; a newline is shown as its escape.
-  odd=$(printf %s "${ROOT//$'\n'/\\}" | LC_ALL=C tr -d '\200-\377A-Za-z0-9 /._+,@~-' | fold -w 1 | sort -u | paste -sd' ')
+  odd=$(printf %s "${ROOT//$'\n'/\\}" | LC_ALL=C tr -d '\200-\377A-Za-z0-9 /._+@~-' | fold -w 1 | sort -u | paste -sd' ')
   [ -z "$odd" ] || die "the path of this checkout has characters that required programs do not support: $odd (allowed in ASCII: \
-letters, digits, blanks and . _ - + , @ ~): ${ROOT//$'\n'/\\n}"
+letters, digits, blanks and . _ - + @ ~): ${ROOT//$'\n'/\\n}"
 }
 
 # done_before NAME INPUT... : true if NAME was set up from these inputs. remember NAME INPUT... records it.
