@@ -17,6 +17,7 @@
 
 #include <simgrid/kernel/routing/NetPoint.hpp>
 #include <simgrid/kernel/routing/NetZoneImpl.hpp>
+#include <simgrid/version.h>
 
 #include <cstdlib>
 #include <fstream>
@@ -189,6 +190,9 @@ void load_platform(const simgrid::s4u::Engine &) {
     if ((int)read.hosts.size() != tree->hosts())
         throw std::invalid_argument("COLLSTUDY_FATTREE: " + std::to_string(read.hosts.size()) + " hosts, but the tree has " +
                                     std::to_string(tree->hosts()));
+#if SIMGRID_VERSION >= 40000 /* Since then SimGrid creates the root zone itself. */
+    tree->get_iface()->set_parent(simgrid::s4u::Engine::get_instance()->get_netzone_root());
+#endif
     auto ports = tree->build(read.hosts, read.bytes_per_s, read.latency_s);
     tree->get_iface()->seal();
     const char *folder = std::getenv("COLLSTUDY_TRAFFIC");

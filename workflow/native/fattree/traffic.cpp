@@ -21,7 +21,11 @@
 
 #include <simgrid/kernel/resource/Action.hpp>
 #include <simgrid/kernel/resource/Model.hpp>
+/* SimGrid of Debian 12 (3.32) sets the factors of the network model; later versions set those of a zone. */
+#if __has_include(<simgrid/kernel/resource/NetworkModelIntf.hpp>)
 #include <simgrid/kernel/resource/NetworkModelIntf.hpp>
+#define FACTORS_OF_MODEL
+#endif
 
 #include <algorithm>
 #include <cmath>
@@ -310,12 +314,17 @@ void start(const std::string &folder, std::vector<Port> ports, const std::vector
     for (auto &table : log_.pairs)
         table.assign(hosts.size() * hosts.size(), 0.0);
     log_.on = true;
-    auto *model = simgrid::s4u::Engine::get_instance()->get_netzone_root()->get_network_model();
-    model->set_lat_factor_cb([](double size, const simgrid::s4u::Host *from, const simgrid::s4u::Host *to,
-                                const std::vector<simgrid::s4u::Link *> &links,
-                                const std::unordered_set<simgrid::s4u::NetZone *> &) {
+    auto factor = [](double size, const simgrid::s4u::Host *from, const simgrid::s4u::Host *to,
+                     const std::vector<simgrid::s4u::Link *> &links,
+                     const std::unordered_set<simgrid::s4u::NetZone *> &) {
         return flow_starts(size, from, to, links);
-    });
+    };
+    auto *zone = simgrid::s4u::Engine::get_instance()->get_netzone_root();
+#ifdef FACTORS_OF_MODEL
+    zone->get_network_model()->set_lat_factor_cb(factor);
+#else
+    zone->set_latency_factor_cb(factor);
+#endif
     simgrid::s4u::Engine::on_time_advance_cb(time_advances);
     if (!folder.empty())
         simgrid::s4u::Engine::on_simulation_end_cb(write_log);
