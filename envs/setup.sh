@@ -14,6 +14,8 @@ check_place() {
   odd=$(printf %s "${ROOT//$'\n'/\\}" | LC_ALL=C tr -d '\200-\377A-Za-z0-9 /._+@~-' | fold -w 1 | sort -u | paste -sd' ')
   [ -z "$odd" ] || die "the path of this checkout has characters that required programs do not support: $odd (allowed in ASCII: \
 letters, digits, blanks and . _ - + @ ~): ${ROOT//$'\n'/\\n}"
+  ! command -v iconv >/dev/null || printf %s "$ROOT" | iconv -f UTF-8 -t UTF-8 >/dev/null 2>&1 \
+    || die "the path of this checkout is not in UTF-8, which required programs expect: $ROOT"
 }
 
 # done_before NAME INPUT... : true if NAME was set up from these inputs. remember NAME INPUT... records it.

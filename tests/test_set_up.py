@@ -292,6 +292,17 @@ def test_a_path_that_cannot_work_is_refused_before_anything_is_done(tmp_path: Pa
         )
 
 
+def test_a_path_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
+    """As of a folder that was named in Latin-1: names of files could not be written to the results."""
+    folder = tmp_path / os.fsdecode(b"caf\xe9")
+    (folder / "envs").mkdir(parents=True)
+    shutil.copy2(ROOT / "study", folder / "study")
+    shutil.copy2(ROOT / "envs" / "setup.sh", folder / "envs" / "setup.sh")
+    done = subprocess.run([folder / "study", "setup"], capture_output=True, check=False)
+    assert done.returncode == 2 and not (folder / ".study").exists()
+    assert b"error: the path of this checkout is not in UTF-8" in done.stderr and done.stderr.count(b"\n") == 1
+
+
 @pytest.mark.long
 def test_an_odd_path_works(tmp_path: Path) -> None:
     folder = tmp_path / "a+b c@d~e - 1.2 é ü 計"
