@@ -135,6 +135,19 @@ def test_another_smpirun_starts_each_simulation_itself(starter: Starter, tmp_pat
     assert starter.shares is False
 
 
+def test_the_smpirun_of_simgrid_4_shares_the_start(starter: Starter, tmp_path: Path) -> None:
+    """It has other words for two options, which later ones replace."""
+    script = Path(shutil.which("smpirun") or "").read_text()
+    for old, new in (("SMPI_PRIVATIZATION:-1", "SMPI_PRIVATIZATION:-ON"), ("surf/precision", "precision/timing")):
+        script = script.replace(old, new)
+    assert "precision/timing:1e-9" in script and "PRIVATIZATION:-ON" in script
+    other = executable(tmp_path / "bin" / "smpirun", script)
+    command, environment = prepared(a_cell("barrier", "tree", 4), tmp_path, "-f", "-i", "1")
+    path = f"{other.parent}:{os.environ['PATH']}"
+    assert execute(command, 60, io.StringIO(), environment | {"PATH": path}, tmp_path, starter.start).status == 0
+    assert starter.shares
+
+
 def test_nothing_runs_on_after_its_program_was_killed(tmp_path: Path) -> None:
     """Slurm kills a job's processes; their children must not occupy the node."""
     command, environment = prepared(a_cell("bcast", "linear", 48), tmp_path, "-f", "-i", "100000", "-x", "0")
