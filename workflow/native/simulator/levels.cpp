@@ -230,9 +230,11 @@ double copied(const Level &level, Place &from, const Place &to, double size, dou
  * and not before *copied*. Messages from other caches enter the queue one after the other. */
 void enter_queue(Place &from, Place &to, double size, double start, double copied) {
     const Level &level = machine.levels[depth_of(from, to)];
-    if (&level != &machine.levels.back())
-        copied = std::max(copied, to.queue = std::max(to.queue, start) + size / level.rate);
     from.ended = copied;
+    if (&level == &machine.levels.back())
+        return;
+    to.queue = std::max(to.queue, start) + size / level.rate;
+    from.ended = std::max(copied, to.queue);
 }
 
 /* Returns when a message that starts after some time (s) is to start: of many ranks, long ones that share the link of a
