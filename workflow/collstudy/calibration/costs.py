@@ -24,10 +24,10 @@ LONG = {
     "shared_node": 13.5, "shared_numa": 16.0, "shared_ccd": 11.4, "shared_ccx": 16.0, "between_numa": 17.0,
 }  # fmt: skip
 #: `share_forward` by kind of level. It is not searched, because broadcasts with one child per rank, and linear ones, do not determine
-#: it. 2 best fits the trees on the THIN nodes, which are held out (docs/methodology.md, section 8.1).
+#: it. 2 best fits the trees on the THIN nodes, which are held out (docs/cost-model.md, Parameters).
 FORWARD = {"share_forward_core": 2.0, "share_forward_within": 2.0, "share_forward_socket": 2.0}
 #: `share_first` of the levels whose units have an L3 cache of their own; not fitted. Linear broadcasts show it, but not how large it is:
-#: on THIN and EPYC nodes all values from 1 to 2 fit them nearly equally well (docs/methodology.md, appendix).
+#: on THIN and EPYC nodes all values from 1 to 2 fit them nearly equally well (docs/cost-model.md, Parameters).
 FIRST = {"socket": 1.0, "ccx": 1.0}
 #: UCX's default eager limit (bytes) of blocking sends (UCX_RNDV_SEND_NBR_THRESH), visible in ladders as a drop.
 WAITED_LIMIT = 262144

@@ -39,7 +39,7 @@ const int crossings = 16;
 const double link_latency = 1e-9 * (1 << 20);
 /* Bytes of a core's own data that others read from its own cache. Receivers of the same message, as in a broadcast,
  * read the same cache lines there and wait for each other; blocks of a scatter that do not fit are read from elsewhere,
- * all at once. Chosen on scatters of the THIN nodes (docs/methodology.md, 8.1). */
+ * all at once. Chosen on scatters of the THIN nodes (docs/cost-model.md). */
 const double own_cache = 1 << 21;
 /* Bytes of the message that announces a long one (rendezvous). */
 const double announcement = 64;
