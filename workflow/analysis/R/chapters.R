@@ -28,7 +28,10 @@ own_chapter <- function(results) {
     atlas = list(
       tables = tables_atlas, figures = figures_atlas, answer = describe_atlas_answer,
       sentences = function(results) {
-        bind_rows(said("atlas", describe_atlas(results)), said("guidelines", describe_guidelines(results)))
+        bind_rows(
+          said("atlas", describe_atlas(results)), said("guidelines", guideline_note, claim = FALSE),
+          said("guidelines", describe_guidelines(results))
+        )
       }
     ),
     extrapolation = list(

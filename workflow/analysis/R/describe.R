@@ -41,8 +41,9 @@ describe_default_vs_best <- function(results, collective) {
       "the best other algorithm in ", better, " of ", count_of(nrow(table), "class", "classes"), ".",
       if (worst$mean_difference_us > 0) paste0(
         " Its largest average loss is ", format_us(worst$mean_difference_us), ", mapped ",
-        label_mapping(worst$mapping, results$study), " (message size: ", worst$size_class, "; processes: ",
-        worst$process_class, ")."
+        label_mapping(worst$mapping, results$study), " (message size: ",
+        class_with_range(worst$size_class, results$study$analysis$size_classes, label_bytes), "; processes: ",
+        class_with_range(worst$process_class, results$study$analysis$process_classes, format_count), ")."
       )
     )
   )
@@ -84,10 +85,9 @@ describe_decision <- function(results, collective) {
     describe_absent(results, collective, winners),
     describe_flagged(results$study, collective),
     paste0(
-      "Best single algorithm of a mapping, of those with most cells, and its slow-down against the fastest (geometric ",
-      "mean): ",
+      "The best single algorithm (of those with most cells) and its slow-down against the fastest (geometric mean): ",
       and_list(paste0(
-        answer$best_single, " mapped ", label_mapping(answer$mapping, results$study), " (",
+        label_mapping(answer$mapping, results$study), " ", answer$best_single, " (",
         format_pct(answer$best_single_geometric_mean_pct), ")"
       )), "."
     )
@@ -103,7 +103,7 @@ describe_absent <- function(results, collective, winners) {
   absent <- nrow(winners) - taking_part[taking_part < nrow(winners)]
   if (length(absent) == 0) return(NULL)
   paste0(
-    "Only algorithms with a latency in a cell compete there. Number of cells without a latency: ",
+    "Algorithms compete only in cells in which they have a latency. Number of cells without one: ",
     and_list(paste0(
       label_algorithm(names(absent), results$study, collective), " (", format_number(as.vector(absent), 6), ")"
     )), "."
@@ -237,7 +237,7 @@ describe_mappings <- function(results, rows) {
     slice_min(.data$latency_us, n = 1, with_ties = FALSE)
   counts <- sort(table(as.character(best$mapping)), decreasing = TRUE)
   paste0(
-    "With ", format_count(most), " processes, the lowest latency (without the default) is reached mapped ",
+    "With ", format_count(most), " processes, the lowest latency (without the default) is that of ranks mapped ",
     and_list(paste0(label_mapping(names(counts), results$study), " at ", counts, " of ", nrow(best), " sizes")), ".",
     unequal_nodes(results, full)
   )

@@ -14,11 +14,13 @@ front_answer <- function(rows, studies) {
   simulated <- rows[rows$simulated, ]
   sentences <- c(
     if (nrow(measured) > 0) c(
-      front_overall(measured, studies), front_machines(measured, studies), front_extremes(measured, studies)
+      front_overall(measured, studies), front_machines(measured, studies), front_extremes(measured, studies),
+      front_dominant_parts(measured, studies)
     ),
     front_rules(studies, measured),
     if (nrow(simulated) > 0) paste0(
       "Simulated, not measured: ", lower_first(front_overall(simulated, studies, alone = nrow(measured) == 0)),
+      paste0(" ", front_dominant_parts(simulated, studies), recycle0 = TRUE, collapse = ""),
       front_measured_there(simulated, measured)
     )
   )
@@ -41,21 +43,26 @@ front_overall <- function(rows, studies, alone = TRUE) {
   on <- paste0(" on ", within_text(pooled$label))[order]
   fastest <- paste(" longer than the fastest", if (all(rows$simulated)) "simulated" else "measured", "algorithm")
   medians <- map_chr(split_machines(rows), function(part) spell_range(part$median_pct))[order]
-  several <- if (anyDuplicated(rows$machine)) "medians of the collectives " else "median "
-  each <- paste0(
-    longer, c(fastest, rep(" longer", length(on) - 1)), on, " (", c(several, rep("", length(on) - 1)), medians, ")"
-  )
+  each <- paste0(longer, c(fastest, rep("", length(on) - 1)), on)
   default <- front_default(studies[map_chr(studies, "name") %in% rows$study])
   paste0(
     if (alone) paste0(front_verdict(range(pooled$slower_pct)), sub("^The ", "the ", default)) else default,
-    " takes ", and_list(each), ", in ", if (length(on) > 1) "geometric means." else "the geometric mean.",
+    " takes ", and_list(each), if (length(on) > 1) " (geometric means)." else " (geometric mean).",
+    if (length(medians) > 1) " Medians" else " Median", if (anyDuplicated(rows$machine)) " by collective", ": ",
+    and_list(medians), ".",
     if (alone) paste0(
       " It is more than 5 % slower in ", spell_range(pooled$slower_pct), " of the cells",
       if (length(on) > 1) ", depending on the machine",
       ". A cell is one combination of collective, process mapping, process count and message size."
-    ),
-    paste(map_chr(split_machines(rows)[order], front_dominant, studies), collapse = "")
+    )
   )
+}
+
+#' Sentences on the machines of which one part makes up most of the mean, from [front_dominant()]
+#' @noRd
+front_dominant_parts <- function(rows, studies) {
+  parts <- map_chr(split_machines(rows), front_dominant, studies)
+  unname(parts[parts != ""])
 }
 
 #' "12 to 18 %", or "12 %" if both ends are the same
@@ -87,7 +94,7 @@ front_dominant <- function(rows, studies) {
   share <- 100 * parts$cells[most] / sum(parts$cells)
   if (part[most] <= sum(part) / 2 || share >= 50) return("")
   paste0(
-    " On ", within_text(plain_machine(rows$machine[1])), ", ", parts$what[most], " (", format_pct(share),
+    "On ", within_text(plain_machine(rows$machine[1])), ", ", parts$what[most], " (", format_pct(share),
     " of the cells) makes up most of the mean: there the default takes ", format_pct(parts$pct[most]),
     " longer, in the other cells ", format_pct(pooled_regret(parts$pct[-most], parts$cells[-most])), "."
   )

@@ -24,6 +24,13 @@ compositions <- tribble(
   "scatter <= bcast",                        "scatter",        "bcast",          1
 )
 
+#' What a guideline is, for texts
+#' @noRd
+guideline_note <- paste(
+  "A performance guideline [@traff2010; @hunold2018] says that a collective should not be slower than a composition of",
+  "other collectives with the same result, nor than itself with a larger message."
+)
+
 #' A violation is a ratio above this: two authors of one machine differ by as much
 #' @noRd
 guideline_tolerance <- 1.05

@@ -43,6 +43,9 @@ summarise_regret_across <- function(results) {
 
 all_others <- "all other sources"
 
+# With a single source: each process count is judged by rules from all others.
+the_other_counts <- "the other counts"
+
 no_regret_across <- function() {
   tibble(
     decided_on = character(), judged_on = character(), collective = character(), mapping = character(),
@@ -103,7 +106,7 @@ across_counts <- function(rows, study, collective) {
       function(processes) single[match(processes, between)]
     ) |>
       mutate(
-        decided_on = "all other process counts", judged_on = "each process count but the first and last",
+        decided_on = the_other_counts, judged_on = "each count",
         collective = .env$collective
       )
   }))
@@ -116,8 +119,8 @@ tables_across <- function(results) {
   list(listed("regret-across", NULL, across, paste(
     "Regret of decisions on data that were not used to decide. Policies: the library's default, the tuned rules, and",
     "the best single algorithm (other than the default) of the deciding data. With several sources, only algorithms",
-    "that both the deciding and the judging one measured take part; with a single source, each process count but the",
-    "smallest and the largest is left out in turn (at most", most_left_out, "of them, evenly spread).",
+    "that both the deciding and the judging one measured take part; with a single source, each process count between",
+    "the smallest and the largest is left out in turn (at most", most_left_out, "of them, evenly spread).",
     pooling_note(results), slowdown_note
   )))
 }
@@ -126,7 +129,7 @@ tables_across <- function(results) {
 #' @noRd
 across_words <- function(decided_on, judged_on) {
   ifelse(
-    decided_on == "all other process counts",
+    decided_on == the_other_counts,
     "rules tested on each process count between the smallest and the largest, decided on all others",
     paste("rules decided on the measurements of", decided_on, "and tested on those of", judged_on)
   )
@@ -144,7 +147,7 @@ describe_across <- function(results) {
   paste0(
     capitalised(collective_word(wide$collective)), ", ", across_words(wide$decided_on, wide$judged_on), " (",
     format_number(wide$cells, 6), " cells): the rules are ", format_pct(wide$tuned), " slower than the best ",
-    ifelse(wide$decided_on == "all other process counts", "measured algorithm", "algorithm that both measured"),
+    ifelse(wide$decided_on == the_other_counts, "measured algorithm", "algorithm that both measured"),
     ", the default ", format_pct(wide$default), " (geometric means)."
   )
 }

@@ -82,6 +82,8 @@ pooling_note <- function(results) {
 tables_of_same_messages <- function(results) {
   same <- summarise_same_messages(results)
   if (nrow(same) == 0) return(list())
+  # Its name says nothing where it is the only one.
+  if (n_distinct(same$machine) == 1) same <- select(same, -"machine")
   list(listed("import", "same-messages", same, paste(
     "Difference between the default and the algorithm that it runs by the decision tables of Open MPI 4.1, which the",
     "same source measured by name in the same cells. Both send the same messages, so these are differences between two",

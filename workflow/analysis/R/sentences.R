@@ -75,11 +75,22 @@ sentences_of_collectives <- function(results) {
     },
     if (nrow(read_ladder(results)) > 0) said("ladder", describe_ladder(results)),
     sentences_of_scaling(results),
-    said("believe", describe_selection(results)),
+    sentences_of_models(results),
     said("import", describe_import(results)),
     said("further", describe_across(results)),
     said("further", describe_simulation_cost(results))
   )
+}
+
+#' What the models are, and how accurate
+#' @noRd
+sentences_of_models <- function(results) {
+  accuracy <- describe_selection(results)
+  if (length(accuracy) == 0) return(NULL)
+  messages <- if (any(results$models$comparison$model %in% names(models_of_messages))) {
+    "Hockney's model and LogGP compute a latency from the messages of the algorithm and the costs of ping-pongs."
+  }
+  bind_rows(said("believe", paste(c(model_note, messages), collapse = " "), claim = FALSE), said("believe", accuracy))
 }
 
 sentences_of_collective <- function(results, collective) {

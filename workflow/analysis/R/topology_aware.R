@@ -9,7 +9,7 @@ topology_policies <- c("seed001", "binomial")
 
 #' Speed-up over the MPI library's default
 #'
-#' The base case is the default with the same order of hosts, nodes, processes per node and message size: `speedup` =
+#' The baseline is the default with the same order of hosts, nodes, processes per node and message size: `speedup` =
 #' latency of the default / latency of the algorithm.
 #'
 #' @param rows Tibble from [read_slowest()].

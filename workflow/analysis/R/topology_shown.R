@@ -10,7 +10,7 @@ tables_topology <- function(results) {
     list(
       listed("speedup", "by-hosts", speedup_table(results, rows), paste0(
         "Speed-up over the default", note, ", by order of hosts and message size: geometric mean, minimum and maximum ",
-        "over nodes and processes per node. Base case: the library's default with the same hosts, nodes, processes ",
+        "over nodes and processes per node. Baseline: the library's default with the same hosts, nodes, processes ",
         "and message size. ", slowest_note
       )),
       listed("choice", "policies", label_policies(summarise_policies(results), results$study), paste0(
@@ -100,7 +100,7 @@ figures_topology <- function(results) {
   by_collective <- map(found, function(collective) {
     figure(
       "speedup", collective, plot_topology_speedup(results, collective), paste0(
-        "Speed-up over the library's default with the same hosts (base case; above 1: the algorithm is faster). ",
+        "Speed-up over the library's default with the same hosts (baseline; above 1: the algorithm is faster). ",
         slowest_note
       ), 9.5, 7
     )

@@ -256,6 +256,15 @@ class_note <- function(what, classes, label) {
   paste0(" ", what, ": ", and_list(paste0(classes$label, verb, " up to ", label(classes$to))), ".")
 }
 
+#' "Small, 1 B to 4 KiB": a class with its range, for sentences; the label alone where it is the range
+#' @noRd
+class_with_range <- function(name, classes, label) {
+  class <- classes[match(name, classes$label), ]
+  if (NROW(class) == 0 || is.na(class$from)) return(name)
+  range <- if (class$from == class$to) label(class$from) else paste(label(class$from), "to", label(class$to))
+  if (range == name) name else paste0(name, ", ", range)
+}
+
 caption_optimal <- function(results, collective) {
   caption_in(
     results, collective, "number of process counts at which the default is faster than the best other algorithm ",

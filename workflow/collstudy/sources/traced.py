@@ -25,7 +25,7 @@ from collstudy.study.work import Work, content_digest
 from collstudy.tuning.rules import parameter_text, placements, read_decisions
 from collstudy.tuning.writers import in_library, library_entries, library_rules
 
-#: Name of the base case of replays.
+#: Name of the replay to which the others are compared.
 DEFAULT = "default"
 #: Name of the replay with the tuning decisions of another study.
 DECIDED = "decided"

@@ -116,7 +116,7 @@ test_that("ties of simulated latencies are not explained by noise, which they la
 test_that("an algorithm that did not take part everywhere is named", {
   rows <- toy_rows("bcast", c("default", "linear", "chain", "default", "linear"), 2, c(1, 1, 1, 2, 2), 1:5)
   text <- describe_decision(read_results(make_study(rows)), "bcast")
-  expect_match(text, "Only algorithms with a latency in a cell compete there\\. .*: CHAIN \\(1\\)\\.", all = FALSE)
+  expect_match(text, "Algorithms compete only in cells in which .*: CHAIN \\(1\\)\\.", all = FALSE)
   complete <- read_results(make_study(rows[rows$algorithm != "chain", ]))
   expect_no_match(describe_decision(complete, "bcast"), "lacks")
 })

@@ -118,7 +118,7 @@ test_that("runs with two MPI libraries, or on several numbers of nodes, are told
 
   apart <- dplyr::mutate(dplyr::filter(runs(), processes > 1), nodes = 2, latency_us = 2 * latency_us)
   spread <- summarise_scaling(read_scaling(study_of(dplyr::bind_rows(runs(), apart))))
-  # One process is the base case of both.
+  # One process is the baseline of both.
   expect_equal(spread$speedup[spread$n == 48 & spread$mapping == "core on 1 node"], c(1, 2, 4))
   expect_equal(spread$speedup[spread$n == 48 & spread$mapping == "core on 2 nodes"], c(1, 2))
 })

@@ -80,7 +80,7 @@ test_that("a class is named as the study names it", {
   rows <- toy_rows("bcast", rep(c("default", "linear"), each = 2), 4, c(1, 1024, 1, 1024), c(2, 2, 1, 2))
   expect_match(
     describe_default_vs_best(read_results(make_study(rows, classes)), "bcast")[2],
-    "1 \u00b5s, mapped by core (message size: Small; processes: One NUMA domain).", fixed = TRUE
+    "1 \u00b5s, mapped by core (message size: Small, 1 B; processes: One NUMA domain, 2 to 8).", fixed = TRUE
   )
 })
 
