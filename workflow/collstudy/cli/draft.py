@@ -162,16 +162,17 @@ def _study_of_cells(
     worth = worth_measuring(rows, project.configuration.catalogue, machine.mpi)
     if not worth:
         raise StudyError(f"{path}: {label} calls no collective that can be measured and has algorithms to choose from")
+    simulated = machine if machine.kind == "simulated" else None
     sweeps = [
-        f"  # {collective}: at most {gain:.2g} % of the run time\n" + _yaml(sweep, machine)
+        f"  # {collective}: at most {gain:.2g} % of the run time\n"
+        + _yaml([_calls(sweep) if simulated else sweep for sweep in sweeps_of(collective, algorithms, mine, simulated)])
         for collective, gain, algorithms, mine in worth
-        for sweep in sweeps_of(collective, algorithms, mine, machine if machine.kind == "simulated" else None)
     ]
     sampling = (
         f"sampling: {{rounds: 8, first_pct: 10, round_pct: 10, budget_node_minutes: {budget:g}}}\n" if budget else ""
     )
     # A simulated cell gives the same result in each launch.
-    launches = "" if machine.kind == "simulated" else "launches: {min: 5, max: 10, ci_width_pct: 5}\n"
+    launches = "" if simulated else "launches: {min: 5, max: 10, ci_width_pct: 5}\n"
     parts = {
         "APPLICATION": label.replace('"', "'"), "STUDY": study, "TABLE": path.name, "MACHINE": machine.name,
         "LAUNCHES": launches,
@@ -197,15 +198,26 @@ def _cells_of_replays(
     )
 
 
-def _yaml(sweep: dict[str, Any], machine: Machine) -> str:
-    """Format a sweep as an entry of a YAML list."""
-    if machine.kind == "simulated":
-        sweep = sweep | (APART if "spread_us" in sweep or sweep["collective"] == "barrier" else TOGETHER)
-        if sweep["collective"].startswith("alltoall"):
-            ranks = (
-                sweep["processes"][0] if "processes" in sweep else sweep["nodes"][0] * sweep["processes_per_node"][0]
-            )
-            calls = MOST_MESSAGES // ranks**2
-            sweep["iterations"] = min(sweep["iterations"], max(2, calls))
-    lines = [f"{key}: {json.dumps(value) if isinstance(value, list | dict) else value}" for key, value in sweep.items()]
-    return "".join(f"  {'-' if number == 0 else ' '} {line}\n" for number, line in enumerate(lines)).replace('"', "")
+def _calls(sweep: dict[str, Any]) -> dict[str, Any]:
+    """Return a sweep with the calls of a simulation."""
+    sweep = sweep | (APART if "spread_us" in sweep or sweep["collective"] == "barrier" else TOGETHER)
+    if sweep["collective"].startswith("alltoall"):
+        ranks = sweep["processes"][0] if "processes" in sweep else sweep["nodes"][0] * sweep["processes_per_node"][0]
+        sweep["iterations"] = min(sweep["iterations"], max(2, MOST_MESSAGES // ranks**2))
+    return sweep
+
+
+def _yaml(sweeps: list[dict[str, Any]]) -> str:
+    """Format the sweeps of a collective as entries of a YAML list; one that has all keys of an earlier one lists what differs."""
+    text, complete = "", {}
+    for number, sweep in enumerate(sweeps):
+        if complete and complete.keys() <= sweep.keys():
+            entry = f"<<: *{name}"
+            shown = {key: value for key, value in sweep.items() if complete.get(key) != value}
+        else:
+            complete, name = sweep, sweep["collective"] + (f"_{number + 1}" if number else "")
+            entry, shown = f"&{name}", sweep
+        text += f"  - {entry}\n"
+        for key, value in shown.items():
+            text += f"    {key}: {json.dumps(value) if isinstance(value, list | dict) else value}\n".replace('"', "")
+    return text
