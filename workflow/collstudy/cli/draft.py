@@ -209,7 +209,7 @@ def _calls(sweep: dict[str, Any]) -> dict[str, Any]:
 
 def _yaml(sweeps: list[dict[str, Any]]) -> str:
     """Format the sweeps of a collective as entries of a YAML list; one that has all keys of an earlier one lists what differs."""
-    text, complete = "", {}
+    text, complete, name = "", {}, ""
     for number, sweep in enumerate(sweeps):
         if complete and complete.keys() <= sweep.keys():
             entry = f"<<: *{name}"
