@@ -21,15 +21,21 @@ static Record receiving(enum operation operation, Count count, MPI_Datatype type
     return record;
 }
 
+/* Executes CALL, then stores a record of it, which FILL makes. */
+#define RECORDED(COMM, CALL, FILL)                                                                                     \
+    Call call = enter_on(COMM);                                                                                        \
+    int code = CALL;                                                                                                   \
+    Record record = {0};                                                                                               \
+    if (is_recorded(&call, code)) {                                                                                    \
+        FILL;                                                                                                          \
+    }                                                                                                                  \
+    trace_leave(&call, &record, NULL, 0);                                                                              \
+    return code
+
 #define SEND(NAME, OPERATION)                                                                                          \
     EXPORT int MPI(NAME)(const void *buffer, Count count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {         \
-        Call call = enter_on(comm);                                                                                    \
-        int code = PMPI(NAME)(buffer, count, type, to, tag, comm);                                                     \
-        Record record = {0};                                                                                           \
-        if (is_recorded(&call, code))                                                                                  \
-            record = sending(OPERATION, count, type, to, tag, comm);                                                   \
-        trace_leave(&call, &record, NULL, 0);                                                                          \
-        return code;                                                                                                   \
+        RECORDED(comm, PMPI(NAME)(buffer, count, type, to, tag, comm),                                                 \
+                 record = sending(OPERATION, count, type, to, tag, comm));                                             \
     }
 
 SEND(Send, OP_send)
@@ -40,15 +46,9 @@ SEND(Rsend, OP_rsend)
 #define ISEND(NAME, OPERATION)                                                                                         \
     EXPORT int MPI(NAME)(const void *buffer, Count count, MPI_Datatype type, int to, int tag, MPI_Comm comm,           \
                          MPI_Request *request) {                                                                       \
-        Call call = enter_on(comm);                                                                                    \
-        int code = PMPI(NAME)(buffer, count, type, to, tag, comm, request);                                            \
-        Record record = {0};                                                                                           \
-        if (is_recorded(&call, code)) {                                                                                \
-            record = sending(OPERATION, count, type, to, tag, comm);                                                   \
-            record.request = request_started(*request, false, comm);                                                   \
-        }                                                                                                              \
-        trace_leave(&call, &record, NULL, 0);                                                                          \
-        return code;                                                                                                   \
+        RECORDED(comm, PMPI(NAME)(buffer, count, type, to, tag, comm, request),                                        \
+                 record = sending(OPERATION, count, type, to, tag, comm);                                              \
+                 record.request = request_started(*request, false, comm));                                             \
     }
 
 ISEND(Isend, OP_isend)
@@ -71,26 +71,15 @@ EXPORT int MPI(Recv)(void *buffer, Count count, MPI_Datatype type, int from, int
                      MPI_Status *status) {
     MPI_Status own;
     MPI_Status *told = status == MPI_STATUS_IGNORE ? &own : status;
-    Call call = enter_on(comm);
-    int code = PMPI(Recv)(buffer, count, type, from, tag, comm, told);
-    Record record = {0};
-    if (is_recorded(&call, code))
-        record = received(OP_recv, count, type, from, tag, comm, told);
-    trace_leave(&call, &record, NULL, 0);
-    return code;
+    RECORDED(comm, PMPI(Recv)(buffer, count, type, from, tag, comm, told),
+             record = received(OP_recv, count, type, from, tag, comm, told));
 }
 
 EXPORT int MPI(Irecv)(void *buffer, Count count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
                       MPI_Request *request) {
-    Call call = enter_on(comm);
-    int code = PMPI(Irecv)(buffer, count, type, from, tag, comm, request);
-    Record record = {0};
-    if (is_recorded(&call, code)) {
-        record = receiving(OP_irecv, count, type, from, tag, comm);
-        record.request = request_started(*request, from == MPI_ANY_SOURCE || tag == MPI_ANY_TAG, comm);
-    }
-    trace_leave(&call, &record, NULL, 0);
-    return code;
+    RECORDED(comm, PMPI(Irecv)(buffer, count, type, from, tag, comm, request),
+             record = receiving(OP_irecv, count, type, from, tag, comm);
+             record.request = request_started(*request, from == MPI_ANY_SOURCE || tag == MPI_ANY_TAG, comm));
 }
 
 EXPORT int MPI(Sendrecv)(const void *out, Count out_count, MPI_Datatype out_type, int to, int send_tag, void *in,
@@ -98,35 +87,20 @@ EXPORT int MPI(Sendrecv)(const void *out, Count out_count, MPI_Datatype out_type
                          MPI_Status *status) {
     MPI_Status own;
     MPI_Status *told = status == MPI_STATUS_IGNORE ? &own : status;
-    Call call = enter_on(comm);
-    int code =
-        PMPI(Sendrecv)(out, out_count, out_type, to, send_tag, in, in_count, in_type, from, receive_tag, comm, told);
-    Record record = {0};
-    if (is_recorded(&call, code)) {
+    RECORDED(
+        comm,
+        PMPI(Sendrecv)(out, out_count, out_type, to, send_tag, in, in_count, in_type, from, receive_tag, comm, told),
         record = received(OP_sendrecv, in_count, in_type, from, receive_tag, comm, told);
-        record.to = world_rank(comm, to);
-        record.send_tag = send_tag;
-        record.sent = bytes_of(out_count, out_type);
-    }
-    trace_leave(&call, &record, NULL, 0);
-    return code;
+        record.to = world_rank(comm, to); record.send_tag = send_tag; record.sent = bytes_of(out_count, out_type));
 }
 
 EXPORT int MPI(Sendrecv_replace)(void *buffer, Count count, MPI_Datatype type, int to, int send_tag, int from,
                                  int receive_tag, MPI_Comm comm, MPI_Status *status) {
     MPI_Status own;
     MPI_Status *told = status == MPI_STATUS_IGNORE ? &own : status;
-    Call call = enter_on(comm);
-    int code = PMPI(Sendrecv_replace)(buffer, count, type, to, send_tag, from, receive_tag, comm, told);
-    Record record = {0};
-    if (is_recorded(&call, code)) {
-        record = received(OP_sendrecv, count, type, from, receive_tag, comm, told);
-        record.to = world_rank(comm, to);
-        record.send_tag = send_tag;
-        record.sent = record.received;
-    }
-    trace_leave(&call, &record, NULL, 0);
-    return code;
+    RECORDED(comm, PMPI(Sendrecv_replace)(buffer, count, type, to, send_tag, from, receive_tag, comm, told),
+             record = received(OP_sendrecv, count, type, from, receive_tag, comm, told);
+             record.to = world_rank(comm, to); record.send_tag = send_tag; record.sent = record.received);
 }
 
 /* Persistent requests: each start is recorded as the equivalent non-blocking call. */
@@ -161,13 +135,8 @@ EXPORT int MPI(Recv_init)(void *buffer, Count count, MPI_Datatype type, int from
 EXPORT int MPI_Probe(int from, int tag, MPI_Comm comm, MPI_Status *status) {
     MPI_Status own;
     MPI_Status *told = status == MPI_STATUS_IGNORE ? &own : status;
-    Call call = enter_on(comm);
-    int code = PMPI_Probe(from, tag, comm, told);
-    Record record = {0};
-    if (is_recorded(&call, code))
-        record = received(OP_probe, 0, MPI_DATATYPE_NULL, from, tag, comm, told);
-    trace_leave(&call, &record, NULL, 0);
-    return code;
+    RECORDED(comm, PMPI_Probe(from, tag, comm, told),
+             record = received(OP_probe, 0, MPI_DATATYPE_NULL, from, tag, comm, told));
 }
 
 /* A matched message is recorded as received here: MPI_Mrecv and MPI_Imrecv do not tell from whom it is. */
@@ -180,13 +149,7 @@ static Record matched(int from, int tag, MPI_Comm comm, const MPI_Status *status
 EXPORT int MPI_Mprobe(int from, int tag, MPI_Comm comm, MPI_Message *message, MPI_Status *status) {
     MPI_Status own;
     MPI_Status *told = status == MPI_STATUS_IGNORE ? &own : status;
-    Call call = enter_on(comm);
-    int code = PMPI_Mprobe(from, tag, comm, message, told);
-    Record record = {0};
-    if (is_recorded(&call, code))
-        record = matched(from, tag, comm, told);
-    trace_leave(&call, &record, NULL, 0);
-    return code;
+    RECORDED(comm, PMPI_Mprobe(from, tag, comm, message, told), record = matched(from, tag, comm, told));
 }
 
 EXPORT int MPI_Improbe(int from, int tag, MPI_Comm comm, int *flag, MPI_Message *message, MPI_Status *status) {

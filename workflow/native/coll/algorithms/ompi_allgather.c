@@ -4,9 +4,7 @@
 #include "core/message.h"
 #include "core/signature.h"
 #include "core/tree.h"
-#include "ompi_decisions.h"
 
-#include <stdint.h>
 #include <stdlib.h>
 
 /* Sends n blocks from block `give` of a buffer on, and receives n blocks to block `take` on. */
@@ -169,10 +167,6 @@ int ompi_allgather_sparbit(struct call *call) {
 
 /* ---- the default (Open MPI decides a call with MPI_IN_PLACE by its send count, which has no meaning) ---- */
 
-#define ROW(ranks, bytes, name) {ranks, bytes, ompi_allgather_##name},
-static const struct ompi_decision decisions[] = {OMPI_DECIDES_allgather(ROW)};
-#undef ROW
-
 int ompi_allgather_default(struct call *call) {
-    return ompi_decide(decisions, call);
+    return ompi_decide(allgather_decisions, call);
 }

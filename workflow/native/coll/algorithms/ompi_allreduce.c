@@ -5,9 +5,7 @@
 #include "algorithms/ring.h"
 #include "core/message.h"
 #include "core/segment.h"
-#include "ompi_decisions.h"
 
-#include <stdint.h>
 #include <stdlib.h>
 
 /* ---- reduce to rank 0, then broadcast ---- */
@@ -188,11 +186,6 @@ int ompi_allreduce_rabenseifner(struct call *call) {
 
 /* ---- the default ---- */
 
-#define ROW(ranks, bytes, name) {ranks, bytes, ompi_allreduce_##name},
-static const struct ompi_decision ordered[] = {OMPI_DECIDES_allreduce_ordered(ROW)};
-static const struct ompi_decision commuting[] = {OMPI_DECIDES_allreduce_commuting(ROW)};
-#undef ROW
-
 int ompi_allreduce_default(struct call *call) {
-    return ompi_decide(coll_commutes(call) ? commuting : ordered, call);
+    return ompi_decide(coll_commutes(call) ? allreduce_commuting_decisions : allreduce_ordered_decisions, call);
 }

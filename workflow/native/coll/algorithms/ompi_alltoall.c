@@ -4,9 +4,7 @@
  */
 #include "algorithms/ompi.h"
 #include "core/message.h"
-#include "ompi_decisions.h"
 
-#include <stdint.h>
 #include <stdlib.h>
 
 /* What a rank sends, or what it receives. */
@@ -210,15 +208,10 @@ int ompi_alltoall_bruck(struct call *call) {
 
 /* ---- the defaults ---- */
 
-#define ROW(ranks, bytes, name) {ranks, bytes, ompi_alltoall_##name},
-static const struct ompi_decision alltoall[] = {OMPI_DECIDES_alltoall(ROW)};
-static const struct ompi_decision alltoallv[] = {OMPI_DECIDES_alltoallv(ROW)};
-#undef ROW
-
 int ompi_alltoall_default(struct call *call) {
-    return ompi_decide(alltoall, call);
+    return ompi_decide(alltoall_decisions, call);
 }
 
 int ompi_alltoallv_default(struct call *call) {
-    return ompi_decide(alltoallv, call);
+    return ompi_decide(alltoallv_decisions, call);
 }

@@ -2,9 +2,7 @@
 #include "algorithms/ompi.h"
 #include "core/message.h"
 #include "core/tree.h"
-#include "ompi_decisions.h"
 
-#include <stdint.h>
 #include <stdlib.h>
 
 static int send_empty(const struct call *call, int to) {
@@ -140,10 +138,6 @@ int coll_aligned(struct call *call) {
 
 /* ---- the default ---- */
 
-#define ROW(ranks, bytes, name) {ranks, bytes, ompi_barrier_##name},
-static const struct ompi_decision decisions[] = {OMPI_DECIDES_barrier(ROW)};
-#undef ROW
-
 int ompi_barrier_default(struct call *call) {
-    return ompi_decide(decisions, call);
+    return ompi_decide(barrier_decisions, call);
 }

@@ -2,9 +2,7 @@
 #include "algorithms/ompi.h"
 #include "core/message.h"
 #include "core/segment.h"
-#include "ompi_decisions.h"
 
-#include <stdint.h>
 #include <stdlib.h>
 
 static int send_to_all(struct call *call, MPI_Request requests[]) {
@@ -262,10 +260,6 @@ int ompi_bcast_scatter_allgather_ring(struct call *call) {
 
 /* ---- the default ---- */
 
-#define ROW(ranks, bytes, name) {ranks, bytes, ompi_bcast_##name},
-static const struct ompi_decision decisions[] = {OMPI_DECIDES_bcast(ROW)};
-#undef ROW
-
 int ompi_bcast_default(struct call *call) {
-    return ompi_decide(decisions, call);
+    return ompi_decide(bcast_decisions, call);
 }

@@ -2,9 +2,7 @@
 #include "algorithms/ompi.h"
 #include "algorithms/rank_blocks.h"
 #include "core/message.h"
-#include "ompi_decisions.h"
 
-#include <stdint.h>
 #include <stdlib.h>
 
 int ompi_gather_linear(struct call *call) {
@@ -108,10 +106,6 @@ int ompi_gather_binomial(struct call *call) {
 
 /* ---- the default ---- */
 
-#define ROW(ranks, bytes, name) {ranks, bytes, ompi_gather_##name},
-static const struct ompi_decision decisions[] = {OMPI_DECIDES_gather(ROW)};
-#undef ROW
-
 int ompi_gather_default(struct call *call) {
-    return ompi_decide(decisions, call);
+    return ompi_decide(gather_decisions, call);
 }

@@ -3,9 +3,7 @@
 #include "algorithms/ompi.h"
 #include "core/message.h"
 #include "core/segment.h"
-#include "ompi_decisions.h"
 
-#include <stdint.h>
 #include <stdlib.h>
 
 /* Combines from the last rank to the first, which keeps the order of the operands. */
@@ -182,11 +180,6 @@ int ompi_reduce_rabenseifner(struct call *call) {
 
 /* ---- the default ---- */
 
-#define ROW(ranks, bytes, name) {ranks, bytes, ompi_reduce_##name},
-static const struct ompi_decision ordered[] = {OMPI_DECIDES_reduce_ordered(ROW)};
-static const struct ompi_decision commuting[] = {OMPI_DECIDES_reduce_commuting(ROW)};
-#undef ROW
-
 int ompi_reduce_default(struct call *call) {
-    return ompi_decide(coll_commutes(call) ? commuting : ordered, call);
+    return ompi_decide(coll_commutes(call) ? reduce_commuting_decisions : reduce_ordered_decisions, call);
 }

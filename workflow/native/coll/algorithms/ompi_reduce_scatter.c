@@ -3,9 +3,7 @@
 #include "algorithms/ompi.h"
 #include "algorithms/ring.h"
 #include "core/message.h"
-#include "ompi_decisions.h"
 
-#include <stdint.h>
 #include <stdlib.h>
 
 /* A copy of this rank's operands, which partial results replace, and the block of each rank. */
@@ -219,10 +217,7 @@ int ompi_reduce_scatter_butterfly(struct call *call) {
 
 /* ---- the default ---- */
 
-#define ROW(ranks, bytes, name) {ranks, bytes, ompi_reduce_scatter_##name},
-static const struct ompi_decision commuting[] = {OMPI_DECIDES_reduce_scatter_commuting(ROW)};
-#undef ROW
-
 int ompi_reduce_scatter_default(struct call *call) {
-    return coll_commutes(call) ? ompi_decide(commuting, call) : ompi_reduce_scatter_nonoverlapping(call);
+    return coll_commutes(call) ? ompi_decide(reduce_scatter_commuting_decisions, call)
+                               : ompi_reduce_scatter_nonoverlapping(call);
 }

@@ -2,9 +2,7 @@
 #include "algorithms/ompi.h"
 #include "algorithms/rank_blocks.h"
 #include "core/message.h"
-#include "ompi_decisions.h"
 
-#include <stdint.h>
 #include <stdlib.h>
 
 /* Copies the root's own block to its receive buffer. */
@@ -109,10 +107,6 @@ int ompi_scatter_binomial(struct call *call) {
 
 /* ---- the default ---- */
 
-#define ROW(ranks, bytes, name) {ranks, bytes, ompi_scatter_##name},
-static const struct ompi_decision decisions[] = {OMPI_DECIDES_scatter(ROW)};
-#undef ROW
-
 int ompi_scatter_default(struct call *call) {
-    return ompi_decide(decisions, call);
+    return ompi_decide(scatter_decisions, call);
 }

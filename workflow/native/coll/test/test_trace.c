@@ -6,55 +6,36 @@
  */
 #include <mpi.h>
 
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "check.h"
 
-/* each: n for each rank; at: places of such blocks */
-static void trace_own(int *in, int *out, int n, int root, const int *each, const int *at) {
-    if (in_environment("COLL_BCAST"))
-        CHECK(MPI_Bcast(in, n, MPI_INT, root, MPI_COMM_WORLD));
-    if (in_environment("COLL_REDUCE"))
-        CHECK(MPI_Reduce(in, out, n, MPI_INT, MPI_SUM, root, MPI_COMM_WORLD));
-    if (in_environment("COLL_ALLREDUCE"))
-        CHECK(MPI_Allreduce(in, out, n, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
-    if (in_environment("COLL_GATHER"))
-        CHECK(MPI_Gather(in, n, MPI_INT, out, n, MPI_INT, root, MPI_COMM_WORLD));
-    if (in_environment("COLL_SCATTER"))
-        CHECK(MPI_Scatter(out, n, MPI_INT, in, n, MPI_INT, root, MPI_COMM_WORLD));
-    if (in_environment("COLL_ALLGATHER"))
-        CHECK(MPI_Allgather(in, n, MPI_INT, out, n, MPI_INT, MPI_COMM_WORLD));
-    if (in_environment("COLL_ALLTOALL"))
-        CHECK(MPI_Alltoall(out, n, MPI_INT, in, n, MPI_INT, MPI_COMM_WORLD));
-    if (in_environment("COLL_ALLTOALLV"))
-        CHECK(MPI_Alltoallv(out, each, at, MPI_INT, in, each, at, MPI_INT, MPI_COMM_WORLD));
-    if (in_environment("COLL_REDUCE_SCATTER"))
-        CHECK(MPI_Reduce_scatter(out, in, each, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
-    if (in_environment("COLL_BARRIER"))
-        CHECK(MPI_Barrier(MPI_COMM_WORLD));
-}
+/* Calls this library (MPI_...), or the MPI library itself (PMPI_...). */
+#define CALL(function, ...) CHECK((own ? MPI_##function : PMPI_##function)(__VA_ARGS__))
 
-static void trace_theirs(int *in, int *out, int n, int root, const int *each, const int *at) {
+/* each: n for each rank; at: places of such blocks */
+static void call_all(bool own, int *in, int *out, int n, int root, const int *each, const int *at) {
     if (in_environment("COLL_BCAST"))
-        CHECK(PMPI_Bcast(in, n, MPI_INT, root, MPI_COMM_WORLD));
+        CALL(Bcast, in, n, MPI_INT, root, MPI_COMM_WORLD);
     if (in_environment("COLL_REDUCE"))
-        CHECK(PMPI_Reduce(in, out, n, MPI_INT, MPI_SUM, root, MPI_COMM_WORLD));
+        CALL(Reduce, in, out, n, MPI_INT, MPI_SUM, root, MPI_COMM_WORLD);
     if (in_environment("COLL_ALLREDUCE"))
-        CHECK(PMPI_Allreduce(in, out, n, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+        CALL(Allreduce, in, out, n, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     if (in_environment("COLL_GATHER"))
-        CHECK(PMPI_Gather(in, n, MPI_INT, out, n, MPI_INT, root, MPI_COMM_WORLD));
+        CALL(Gather, in, n, MPI_INT, out, n, MPI_INT, root, MPI_COMM_WORLD);
     if (in_environment("COLL_SCATTER"))
-        CHECK(PMPI_Scatter(out, n, MPI_INT, in, n, MPI_INT, root, MPI_COMM_WORLD));
+        CALL(Scatter, out, n, MPI_INT, in, n, MPI_INT, root, MPI_COMM_WORLD);
     if (in_environment("COLL_ALLGATHER"))
-        CHECK(PMPI_Allgather(in, n, MPI_INT, out, n, MPI_INT, MPI_COMM_WORLD));
+        CALL(Allgather, in, n, MPI_INT, out, n, MPI_INT, MPI_COMM_WORLD);
     if (in_environment("COLL_ALLTOALL"))
-        CHECK(PMPI_Alltoall(out, n, MPI_INT, in, n, MPI_INT, MPI_COMM_WORLD));
+        CALL(Alltoall, out, n, MPI_INT, in, n, MPI_INT, MPI_COMM_WORLD);
     if (in_environment("COLL_ALLTOALLV"))
-        CHECK(PMPI_Alltoallv(out, each, at, MPI_INT, in, each, at, MPI_INT, MPI_COMM_WORLD));
+        CALL(Alltoallv, out, each, at, MPI_INT, in, each, at, MPI_INT, MPI_COMM_WORLD);
     if (in_environment("COLL_REDUCE_SCATTER"))
-        CHECK(PMPI_Reduce_scatter(out, in, each, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+        CALL(Reduce_scatter, out, in, each, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     if (in_environment("COLL_BARRIER"))
-        CHECK(PMPI_Barrier(MPI_COMM_WORLD));
+        CALL(Barrier, MPI_COMM_WORLD);
 }
 
 static void trace(int own, int theirs) {
@@ -69,10 +50,8 @@ static void trace(int own, int theirs) {
             each[rank] = counts[i];
             at[rank] = rank * counts[i];
         }
-        for (int times = 0; times < own; times++)
-            trace_own(in, out, counts[i], root, each, at);
-        for (int times = 0; times < theirs; times++)
-            trace_theirs(in, out, counts[i], root, each, at);
+        for (int times = 0; times < own + theirs; times++)
+            call_all(times < own, in, out, counts[i], root, each, at);
     }
     free(in);
     free(each);
