@@ -1,7 +1,5 @@
 # Convert measurements to tables, models and figures.
-ANALYSIS_SOURCES = stage_sources(
-    "analysis", ["workflow/analysis", "workflow/scripts/analyse.R"]
-)
+ANALYSIS_SOURCES = stage_sources("analysis", ["workflow/analysis", "workflow/scripts/analyse.R"])
 
 
 # One job creates all parts, because figures and sentences report the accuracy of the models. The traces and replays of a study with

@@ -49,9 +49,7 @@ LATENCY_WAIT = str(getattr(workflow.execution_settings, "latency_wait", 0))
 
 # Jobs use the same Python as Snakemake.
 os.environ.update(
-    PATH=os.pathsep.join(
-        [str(Path(sys.executable).parent), os.getenv("PATH", os.defpath)]
-    ),
+    PATH=os.pathsep.join([str(Path(sys.executable).parent), os.getenv("PATH", os.defpath)]),
     PYTHONPATH=str(BASE / "workflow"),
     R_LIBS=str(BASE / ".study" / "R"),
     # Sorting and number formats in R must not depend on the user's locale.
@@ -103,10 +101,7 @@ if (
 # The image in which analysis and report run with --sdm apptainer: this project's (Containerfile, apptainer.def). R and Python are those
 # of the image, the code is that of this checkout.
 IMAGE = config.get("image")
-IN_IMAGE = (
-    IMAGE is not None
-    and DeploymentMethod.APPTAINER in workflow.deployment_settings.deployment_method
-)
+IN_IMAGE = IMAGE is not None and DeploymentMethod.APPTAINER in workflow.deployment_settings.deployment_method
 if IN_IMAGE:
     prefix = "APPTAINERENV" if shutil.which("apptainer") else "SINGULARITYENV"
     os.environ[f"{prefix}_PREPEND_PATH"] = f"{IMAGE_SETUP}/venv/bin"
@@ -155,28 +150,21 @@ class Plan:
         if workflow.is_main_process:
             print(*left_out, sep="\n", end="\n" * len(left_out), file=sys.stderr)
             if not HAS_R:
-                print(
-                    "R is not installed: no tables, figures and report", file=sys.stderr
-                )
+                print("R is not installed: no tables, figures and report", file=sys.stderr)
             self.make()
 
     def names(self):
         """Return the studies of this run: the requested ones, or those with which a machine is calibrated."""
         if "calibrate" not in config:
             return split_names(config["studies"])
-        return calibrate.studies_of_machine(
-            self.project.configuration, config["calibrate"]
-        )
+        return calibrate.studies_of_machine(self.project.configuration, config["calibrate"])
 
     def make(self):
         """Compare the studies with the store, and stage the files that tell jobs what to do."""
         for name, source in self.sources.items():
             self.states[name] = self.project.state(source)
         rounds = self.project.blocks(list(self.states.values()))
-        blocks = {
-            name: [block for mine in of.values() for block in mine]
-            for name, of in rounds.items()
-        }
+        blocks = {name: [block for mine in of.values() for block in mine] for name, of in rounds.items()}
         for line in explain(blocks, self.states, config.get("max_node_hours")):
             print(line, file=sys.stderr)
         if any(b.machine.kind == "slurm" for mine in blocks.values() for b in mine):
@@ -191,8 +179,7 @@ class Plan:
         of_work = {}
         for name, of in rounds.items():
             self.markers[name] = {
-                number: [marker(block, RESULTS / "blocks") for block in mine]
-                for number, mine in of.items()
+                number: [marker(block, RESULTS / "blocks") for block in mine] for number, mine in of.items()
             }
             if blocks[name]:
                 # A missing output does not make Snakemake run this job; a newer input does.
@@ -216,25 +203,20 @@ class Plan:
                     for work in task.work.needs
                     if work.digest in of_work
                 }
-                self.before[block.name] = [
-                    marker(other, RESULTS / "blocks") for other in needed.values()
-                ]
+                self.before[block.name] = [marker(other, RESULTS / "blocks") for other in needed.values()]
 
     def find_changed(self, name):
         """Stage a file for each part of a study (of the report, if *name* is empty) whose files must be made again."""
         for part, problems in made.changed(RESULTS / name).items():
             print(
-                f"{name or 'report'}: made again, because files were changed: "
-                + "; ".join(problems),
+                f"{name or 'report'}: made again, because files were changed: " + "; ".join(problems),
                 file=sys.stderr,
             )
             path = STAGE.trigger(
                 str(Path(name) / f"changed-{part}.txt"),
                 "\n".join(problems).encode() + b"\n",
             )
-            self.changed[name, part] = [
-                STAGE.make_newest(path, RESULTS / (name or part))
-            ]
+            self.changed[name, part] = [STAGE.make_newest(path, RESULTS / (name or part))]
         # Snakemake does not make a deleted file again if the targets are newer than what it was made from.
         if name and not (RESULTS / name / "measurements.csv").exists():
             path = STAGE.trigger(f"{name}/changed-collect.txt", b"missing\n")
@@ -260,20 +242,12 @@ try:
 except StudyError as error:
     refuse(error)
 except OSError as error:
-    refuse(
-        f"{error}: measurements so far are stored; run again when the results folder is writable"
-    )
+    refuse(f"{error}: measurements so far are stored; run again when the results folder is writable")
 STUDIES = list(PLAN.sources)
 # Studies whose cells are known only after a trace: those of programs.
-TRACED_FIRST = [
-    name for name, source in PLAN.sources.items() if source.known_after_trace
-]
+TRACED_FIRST = [name for name, source in PLAN.sources.items() if source.known_after_trace]
 # Study whose work uses the decisions of another study of this run -> that study.
-DECIDED_BY = {
-    name: source.decided_by
-    for name, source in PLAN.sources.items()
-    if source.decided_by in STUDIES
-}
+DECIDED_BY = {name: source.decided_by for name, source in PLAN.sources.items() if source.decided_by in STUDIES}
 
 
 onstart:
@@ -283,9 +257,7 @@ onstart:
         for line in made.make_room(RESULTS / name):
             print(line, file=sys.stderr)
     for name, source in PLAN.sources.items():
-        for line in made.retire(
-            RESULTS, name, [*source.products(), *source.judged()]
-        ):
+        for line in made.retire(RESULTS, name, [*source.products(), *source.judged()]):
             print(line, file=sys.stderr)
     PLAN.progress = Progress(PLAN.states, Store(RESULTS), PLAN.project.state)
     PLAN.progress.start()

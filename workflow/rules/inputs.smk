@@ -3,10 +3,7 @@
 
 def new_blocks(study):
     """Return a study's block files that do not exist yet. Existing files are identical, and a job of an earlier run may be reading one."""
-    paths = [
-        path.with_name(path.name.rsplit(".", 2)[0] + ".json")
-        for path in PLAN.of_study(study)
-    ]
+    paths = [path.with_name(path.name.rsplit(".", 2)[0] + ".json") for path in PLAN.of_study(study)]
     return [path for path in paths if not path.exists()]
 
 
@@ -161,11 +158,7 @@ def get_texts(wildcards):
 
 def get_products(wildcards):
     """Return the further products that a run makes from the studies' measurements."""
-    return [
-        RESULTS / name / path
-        for name, source in PLAN.sources.items()
-        for path in source.products()
-    ]
+    return [RESULTS / name / path for name, source in PLAN.sources.items() for path in source.products()]
 
 
 def get_judged(wildcards):

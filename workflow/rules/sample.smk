@@ -28,11 +28,7 @@ rule collect_round:
     input:
         blocks=get_round,
     output:
-        measurements=RESULTS
-        / "{study}"
-        / "sampling"
-        / "round-{round}"
-        / "measurements.csv",
+        measurements=RESULTS / "{study}" / "sampling" / "round-{round}" / "measurements.csv",
         cells=RESULTS / "{study}" / "sampling" / "round-{round}" / "cells.csv",
     log:
         "logs/sample/{study}-{round}-collect.log",
