@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from collstudy.base.paths import ROOT
@@ -13,6 +13,7 @@ from collstudy.sources.importing.findings import Finding
 from collstudy.study.config import Configuration
 
 MACHINE = Configuration(ROOT / "config").machine("orfeo-thin")
+RANKS = (2, 4, 8, 12, 16, 24, 32, 48)
 SIZES = [2**k for k in range(21)]
 ALGORITHMS = ("linear", "chain", "binomial", "binary_tree")
 Rows = list[dict[str, Any]]
@@ -23,11 +24,8 @@ def depth(algorithm: str, ranks: int) -> float:
     if ranks == 2:
         return 1
     return {
-        "linear": ranks - 1,
-        "chain": ranks / 4 + 3,
-        "binomial": math.log2(ranks),
-        "binary_tree": 1.4 * math.log2(ranks + 1),
-    }[algorithm]
+        "linear": ranks - 1, "chain": ranks / 4 + 3, "binomial": math.log2(ranks), "binary_tree": 1.4 * math.log2(ranks + 1),
+    }[algorithm]  # fmt: skip
 
 
 def sound(source: str = "", seed: int = 1, algorithms: tuple[str, ...] = ALGORITHMS) -> Rows:
@@ -43,26 +41,27 @@ def sound(source: str = "", seed: int = 1, algorithms: tuple[str, ...] = ALGORIT
                         (0.9 if network else 0.2) + size / (12000 if network else 20000) + 0.02 * math.sqrt(size) / 8
                     )
                     us = message * depth(algorithm, ranks) * rng.gauss(1, 0.015)
-                    rows.append(
-                        {
-                            "collective": "bcast",
-                            "algorithm": algorithm,
-                            "mapping": mapping,
-                            "nodes": 2,
-                            "processes": ranks,
-                            "size_bytes": size,
-                            "launch": 1,
-                            "latency_us": round(us, 2),
-                            "min_latency_us": round(0.8 * us, 2),
-                            "max_latency_us": round(1.2 * us, 2),
-                            "statistic": "mean_over_ranks",
-                            "file": f"{source}.csv",
-                            "line": len(rows) + 2,
-                            "path": f"/{source}.csv",
-                            **({"source": source} if source else {}),
-                        }  # fmt: skip
-                    )
+                    rows.append({
+                        "collective": "bcast", "algorithm": algorithm, "mapping": mapping, "nodes": 2, "processes": ranks,
+                        "size_bytes": size, "launch": 1, "latency_us": round(us, 2), "min_latency_us": round(0.8 * us, 2),
+                        "max_latency_us": round(1.2 * us, 2), "statistic": "mean_over_ranks", "file": f"{source}.csv",
+                        "line": len(rows) + 2, "path": f"/{source}.csv", **({"source": source} if source else {}),
+                    })  # fmt: skip
     return rows
+
+
+def made(
+    algorithm: str, us: Callable[[int, Any], float], ranks: Iterable[int] = RANKS, sizes: Iterable[int | None] = SIZES,
+    mapping: str = "core", source: str = "", noise: float = 0.015, seed: int = 1, collective: str = "bcast",
+) -> Rows:  # fmt: skip
+    """Return rows that take *us* (ranks, size), printed with two decimals."""
+    rng = random.Random(f"{algorithm} {mapping} {seed}")
+    return [
+        {"collective": collective, "algorithm": algorithm, "mapping": mapping, "nodes": 2, "processes": count, "size_bytes": size,
+         "launch": 1, "latency_us": round(us(count, size) * rng.gauss(1, noise), 2), "file": f"{source}.csv", "line": 2,
+         "path": f"/{source}.csv", **({"source": source} if source else {})}
+        for count in ranks for size in sizes
+    ]  # fmt: skip
 
 
 def found(

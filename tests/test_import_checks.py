@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from collstudy.sources.importing.agreement import agreement_of
-from made_rows import ALGORITHMS, SIZES, Rows, accused, changed, depth, found, given, only, scaled, series, sound
+from made_rows import ALGORITHMS, SIZES, Rows, accused, changed, depth, found, given, made, only, scaled, series, sound
 
 
 def test_sound_data_are_not_accused() -> None:
@@ -33,12 +33,9 @@ def test_a_linear_broadcast_that_grows_like_a_tree() -> None:
 
 def barriers(exponent: float, algorithm: str, mapping: str = "core", noise: float = 0.03) -> Rows:
     """Return barriers whose time grows with this power of the number of ranks."""
-    rng = random.Random(7)
-    return [
-        {"collective": "barrier", "algorithm": algorithm, "mapping": mapping, "nodes": 2, "processes": ranks, "size_bytes": None,
-         "launch": 1, "latency_us": round(0.2 * ranks**exponent * rng.gauss(1, noise), 2), "file": "barrier.csv", "line": ranks}
-        for ranks in range(2, 49)
-    ]  # fmt: skip
+    return made(
+        algorithm, lambda ranks, size: 0.2 * ranks**exponent, range(2, 49), [None], mapping, noise=noise, collective="barrier"
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("algorithm", ["linear", "double_ring"])
@@ -139,15 +136,9 @@ def test_a_label_that_is_wrong_at_every_second_number_of_ranks() -> None:
 
 def test_two_trees_whose_times_cross_in_a_scan_of_ranks() -> None:
     """In a scan of all numbers of ranks, some successive ones are near where the times of two algorithms cross."""
-    rng = random.Random(5)
-    rows = [
-        {"collective": "bcast", "algorithm": algorithm, "mapping": "core", "nodes": 2, "processes": ranks, "size_bytes": size,
-         "launch": 1, "latency_us": round((1 + size / 15000) * messages(ranks) * rng.gauss(1, 0.01), 2), "file": "a.csv", "line": 2}
-        for algorithm, messages in (
-            ("chain", lambda ranks: ranks / 5 + 2.4), ("binary_tree", lambda ranks: 1.4 * math.log2(ranks + 1))
-        )
-        for ranks in range(2, 49) for size in SIZES
-    ]  # fmt: skip
+    scanned = {"ranks": range(2, 49), "noise": 0.01, "seed": 5}
+    rows = made("chain", lambda ranks, size: (1 + size / 15000) * (ranks / 5 + 2.4), **scanned)
+    rows += made("binary_tree", lambda ranks, size: (1 + size / 15000) * 1.4 * math.log2(ranks + 1), **scanned)
     assert "wrong algorithm" not in found(rows)
 
 
@@ -330,12 +321,7 @@ def test_files_of_the_same_name_are_named_with_their_folders() -> None:
 
 def scan(algorithm: str, exponent: float, ranks: range = range(2, 49), seed: int = 5, noise: float = 0.1) -> Rows:
     """Return broadcasts of 4 bytes, as of a script that scans numbers of ranks."""
-    rng = random.Random(seed)
-    return [
-        {"collective": "bcast", "algorithm": algorithm, "mapping": "core", "nodes": 2, "processes": p, "size_bytes": 4, "launch": 1,
-         "latency_us": round(0.3 * p**exponent * rng.gauss(1, noise), 2), "file": "scan.csv", "line": p}
-        for p in ranks
-    ]  # fmt: skip
+    return made(algorithm, lambda ranks, size: 0.3 * ranks**exponent, ranks, [4], noise=noise, seed=seed)
 
 
 @pytest.mark.parametrize("ranks", [range(2, 49), range(12, 61, 2)])
@@ -362,11 +348,10 @@ def test_one_sender_that_is_a_tree_in_a_scan_of_ranks() -> None:
 @pytest.mark.parametrize(("least", "accused"), [(8, True), (1024, False)])
 def test_small_messages_of_many_ranks_that_grow(least: int, accused: bool) -> None:
     """In an allgather of 1024 ranks, 64 bytes are 64 KiB; of 8 ranks, times do not grow like this."""
-    rows = [
-        {"collective": "allgather", "algorithm": "ring", "mapping": "core", "nodes": 2, "processes": ranks, "size_bytes": size, "launch": 1,
-         "latency_us": round(10 + 1024 / least * ranks * size / 1000, 2), "file": "a.csv", "line": size}
-        for ranks in (least, 2 * least, 4 * least) for size in SIZES
-    ]  # fmt: skip
+    ranks = (least, 2 * least, 4 * least)
+    rows = made(
+        "ring", lambda ranks, size: 10 + 1024 / least * ranks * size / 1000, ranks, noise=0, collective="allgather"
+    )
     assert ("sizes" in found(rows)) is accused
 
 

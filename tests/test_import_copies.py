@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from made_rows import ALGORITHMS, SIZES, accused, changed, found, given, only, scaled, series, sound
+from made_rows import ALGORITHMS, SIZES, accused, changed, found, given, made, only, scaled, series, sound
+
+#: Of another study.
+OURS = {"source": "ours", "path": "/ours.csv"}
 
 
 def test_one_algorithm_under_two_names() -> None:
@@ -35,13 +37,9 @@ def test_ranks_and_sizes_that_are_others_times_a_constant() -> None:
     assert accused(faulty, "constant ratio").keys() == {"bcast chain, by core"}
 
 
-#: Of another study.
-OURS = {"source": "ours", "path": "/ours.csv"}
-
-
 def test_values_of_another_study_digit_by_digit() -> None:
     theirs = sound("theirs", 4)
-    copied = [row | {"source": "ours", "path": "/ours.csv"} for row in theirs if row["algorithm"] == "chain"]
+    copied = [row | OURS for row in theirs if row["algorithm"] == "chain"]
     (finding,) = found(sound("ours", 1, ("linear", "binomial")) + copied, {"published": theirs})["equal digit by digit"]
     assert finding.where == "ours: bcast chain" and "theirs: bcast chain of study published" in finding.found
     # The same file in two studies, and the same source, may be equal.
@@ -57,7 +55,7 @@ def printed(digits: int, decimals: int) -> Callable[[dict[str, Any]], dict[str, 
 @pytest.mark.parametrize("rounded", [printed(3, 9), printed(9, 1)], ids=["three digits", "one decimal"])
 def test_a_copy_with_fewer_digits(rounded: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
     theirs = sound("theirs", 4)
-    copied = [row | rounded(row) | {"source": "ours", "path": "/ours.csv"} for row in theirs]
+    copied = [row | rounded(row) | OURS for row in theirs]
     equal = accused(copied, "equal digit by digit", {"published": theirs})
     assert equal.keys() == {f"ours: bcast {name}" for name in ALGORITHMS}
     # Other measurements with the same rounding are not reported.
@@ -66,7 +64,7 @@ def test_a_copy_with_fewer_digits(rounded: Callable[[dict[str, Any]], dict[str, 
 
 def test_a_copy_of_single_launches_in_another_order() -> None:
     theirs = [row | {"launch": launch} for launch in (1, 2, 3) for row in sound("theirs", launch, ("chain",))]
-    copied = [row | {"source": "ours", "path": "/ours.csv", "launch": 1} for row in theirs if row["launch"] == 2]
+    copied = [row | OURS | {"launch": 1} for row in theirs if row["launch"] == 2]
     rest = sound("ours", 8, ("linear",))
     (finding,) = found(rest + copied, {"published": theirs})["equal digit by digit"]
     assert finding.where == "ours: bcast chain"
@@ -87,7 +85,7 @@ def test_a_copy_of_some_numbers_of_ranks() -> None:
 
 def test_another_studys_series_times_a_constant() -> None:
     theirs = sound("theirs", 4, ("chain",))
-    ours = [row | scaled(1.13)(row) | {"source": "ours", "path": "/ours.csv"} for row in theirs]
+    ours = [row | scaled(1.13)(row) | OURS for row in theirs]
     texts = accused(ours + sound("ours", 6, ("linear",)), "constant ratio", {"published": theirs})
     assert texts.keys() == {f"ours: {name}" for name in series("chain")}
     assert all("of study published is 1.13" in text for text in texts.values())
@@ -142,10 +140,6 @@ def test_small_messages_of_two_sizes_that_take_as_long() -> None:
 
 def test_two_numbers_of_ranks_in_a_pipeline() -> None:
     """All messages pass all ranks, so that the ratio is nearly constant; a few cells may be within half a percent."""
-    rng = random.Random(1)
-    rows = [
-        {"collective": "bcast", "algorithm": "pipeline", "mapping": "core", "nodes": 2, "processes": ranks, "size_bytes": size,
-         "launch": 1, "latency_us": round((ranks - 1) * (0.3 + size / 8000) * rng.gauss(1, 0.002), 2), "file": "a.csv", "line": 2}
-        for ranks in range(20, 49, 4) for size in SIZES if size >= 128
-    ]  # fmt: skip
+    ranks, sizes = range(20, 49, 4), [size for size in SIZES if size >= 128]
+    rows = made("pipeline", lambda ranks, size: (ranks - 1) * (0.3 + size / 8000), ranks, sizes, noise=0.002)
     assert "constant ratio" not in found(rows)

@@ -3,27 +3,10 @@
 from __future__ import annotations
 
 import math
-import random
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import pytest
-from made_rows import SIZES, Rows, accused, changed, found, given, only, scaled, series, sound
-
-RANKS = (2, 4, 8, 12, 16, 24, 32, 48)
-
-
-def made(
-    algorithm: str, us: Callable[[int, int], float], ranks: Iterable[int] = RANKS, sizes: Iterable[int] = SIZES,
-    mapping: str = "core", source: str = "", noise: float = 0.015, seed: int = 1,
-) -> Rows:  # fmt: skip
-    """Return broadcasts that take *us* (ranks, size), printed with two decimals."""
-    rng = random.Random(f"{algorithm} {mapping} {seed}")
-    return [
-        {"collective": "bcast", "algorithm": algorithm, "mapping": mapping, "nodes": 2, "processes": count, "size_bytes": size,
-         "launch": 1, "latency_us": round(us(count, size) * rng.gauss(1, noise), 2), "file": f"{source}.csv", "line": 2,
-         "path": f"/{source}.csv", **({"source": source} if source else {})}
-        for count in ranks for size in sizes
-    ]  # fmt: skip
+from made_rows import RANKS, Rows, accused, changed, found, given, made, only, scaled, series, sound
 
 
 def coarse(decimals: int) -> Rows:
@@ -65,9 +48,7 @@ def test_a_linear_broadcast_on_a_network_of_long_latency() -> None:
     )
     assert accused(tree, "wrong algorithm").keys() == {"bcast linear"}
     # Within a node, barriers of 0.5 us messages and 0.1 us sends.
-    barrier = given(
-        made("linear", lambda ranks, size: 1 + 0.1 * ranks, range(2, 17, 2), [0]), collective="barrier", size_bytes=None
-    )
+    barrier = made("linear", lambda ranks, size: 1 + 0.1 * ranks, range(2, 17, 2), [None], collective="barrier")
     assert "wrong algorithm" not in found(barrier)
 
 
@@ -205,9 +186,10 @@ def test_a_launch_that_is_much_faster_than_its_neighbours() -> None:
 
 def test_barriers_of_two_ranks() -> None:
     """A double ring is four messages, two of them synchronous; recursive doubling is one (THIN: 4.86 and 1.06 us)."""
-    rows = made("double_ring", lambda ranks, size: 2.43 * ranks, range(2, 49, 2), [0], "node")
-    rows += made("recursive_doubling", lambda ranks, size: 1.06 * math.log2(ranks), range(2, 49, 2), [0], "node")
-    assert "placed on a single node" not in found(given(rows, collective="barrier", size_bytes=None))
+    where = {"ranks": range(2, 49, 2), "sizes": [None], "mapping": "node", "collective": "barrier"}
+    rows = made("double_ring", lambda ranks, size: 2.43 * ranks, **where)
+    rows += made("recursive_doubling", lambda ranks, size: 1.06 * math.log2(ranks), **where)
+    assert "placed on a single node" not in found(rows)
 
 
 def test_a_default_that_runs_other_algorithms_on_more_ranks_or_for_the_smallest_size() -> None:
