@@ -29,6 +29,11 @@ import:
       collective: bcast
       format: omb
 """
+#: A table of times: algorithm, mapping, number of ranks, size and time.
+GRID = [
+    (algorithm, mapping, ranks, size, f"{0.2 * ranks + size / 1000:.2f}")
+    for algorithm in ("linear", "chain") for mapping in ("core", "node") for ranks in (2, 4, 6) for size in (1, 64, 1024, 4096)
+]  # fmt: skip
 
 
 def write(folder: Path, files: Mapping[str, str | bytes]) -> Path:
@@ -38,6 +43,11 @@ def write(folder: Path, files: Mapping[str, str | bytes]) -> Path:
         content = text.encode() if isinstance(text, str) else text
         (folder / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
     return folder
+
+
+def joined(rows: list[tuple], header: str = "", separator: str = ",") -> str:
+    """Return rows as the text of a table."""
+    return (f"{header}\n" if header else "") + "".join(separator.join(map(str, row)) + "\n" for row in rows)
 
 
 def output(title: str, *times: float) -> str:

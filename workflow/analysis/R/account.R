@@ -253,7 +253,7 @@ plot_account <- function(found) {
     mutate(
       application = factor(.data$application, unique(found$application)),
       cell = paste0(
-        capitalised(collective_word(.data$operation)), ", ", label_class(.data$size_bytes), ", ",
+        collective_title(.data$operation), ", ", label_class(.data$size_bytes), ", ",
         format_count(.data$ranks), " ranks"
       ),
       cell = factor(.data$cell, rev(unique(.data$cell)))

@@ -82,7 +82,7 @@ summarise_accuracy <- function(compared) {
     group_by(.data$collective, .data$mapping) |>
     summarise(
       winner_agreement_pct = 100 * mean(.data$chosen == .data$fastest),
-      geometric_mean_regret_pct = 100 * expm1(mean(log1p(.data$regret_pct / 100))), .groups = "drop"
+      geometric_mean_regret_pct = geometric_regret(.data$regret_pct), .groups = "drop"
     ) |>
     mutate(algorithm = "all")
   parts |>
@@ -90,7 +90,7 @@ summarise_accuracy <- function(compared) {
     summarise(
       cells = n(), median_abs_error_pct = 100 * median(abs(.data$ratio - 1)),
       p90_abs_error_pct = 100 * unname(quantile(abs(.data$ratio - 1), 0.9)),
-      bias = exp(mean(log(.data$ratio))), .groups = "drop"
+      bias = geometric_mean(.data$ratio), .groups = "drop"
     ) |>
     left_join(choice, by = c("collective", "algorithm", "mapping")) |>
     arrange(desc(.data$collective == "bcast"), .data$algorithm != "all", .data$algorithm, .data$mapping != "all")
@@ -152,7 +152,7 @@ accuracy_sentences <- function(rows, study) {
   all <- filter(summarise_accuracy(rows), .data$algorithm == "all", .data$mapping == "all")
   c(
     if (nrow(all) == 1) paste0(
-      capitalised(collective_word(collective)), ": the simulated latency of ", count_of(all$cells, "cell"),
+      collective_title(collective), ": the simulated latency of ", count_of(all$cells, "cell"),
       if (all$held_out) " that the machine was not fitted to" else "", " has an error of ",
       format_pct(all$median_abs_error_pct), " in the median",
       # A tenth of fewer cells is less than one.
@@ -256,7 +256,7 @@ figures_accuracy <- function(results) {
 
 #' Title of a figure about one collective
 #' @noRd
-titled <- function(compared, text) paste0(capitalised(collective_word(compared$collective[1])), ": ", text)
+titled <- function(compared, text) paste0(collective_title(compared$collective[1]), ": ", text)
 
 #' What the figures of simulated / measured have in common; `x`: the column on the horizontal axis
 #' @noRd

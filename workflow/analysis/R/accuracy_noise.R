@@ -134,12 +134,10 @@ mistake_sentence <- function(rows, study) {
   paste0(
     "The wrong choice that costs most is ", said(first$chosen), " instead of ", said(first$fastest), ", mapped ",
     label_mapping(first$mapping, study), ": ", format_pct(first$share_pct), " of all regret, in ",
-    count_cells_word(first$cells), ". All wrong choices that involve ", said(names[which.max(share)]),
+    count_of(first$cells, "cell"), ". All wrong choices that involve ", said(names[which.max(share)]),
     " make up ", format_pct(max(share)), "."
   )
 }
-
-count_cells_word <- function(count) paste(count, if (count == 1) "cell" else "cells")
 
 #' Sentence on noise and model error
 #' @noRd
@@ -150,7 +148,7 @@ noise_sentences <- function(results, compared, collective) {
   )
   if (nrow(noise) == 0) {
     return(paste0(
-      capitalised(collective_word(collective)), ": no cell has two algorithms that were measured twice, so the part ",
+      collective_title(collective), ": no cell has two algorithms that were measured twice, so the part ",
       "of the error and of the regret that is due to noise is unknown."
     ))
   }

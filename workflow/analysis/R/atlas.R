@@ -306,7 +306,7 @@ describe_atlas <- function(results) {
       format_pct(wide[["rule of the other machines"]]), " (geometric means)."
     ),
     if (nrow(agreement) > 0) paste0(
-      capitalised(collective_word(agreement$collective)), ": the fastest algorithm on ", within_text(agreement$machine),
+      collective_title(agreement$collective), ": the fastest algorithm on ", within_text(agreement$machine),
       " is also the fastest on ", within_text(agreement$other), " in ", format_pct(agreement$same_winner_pct), " of ",
       format_number(agreement$cells, 6), " common cells. Used on ", within_text(agreement$machine), ", the choice of ",
       within_text(agreement$other), " is ", format_pct(agreement$winner_costs_pct), " slower than the fastest, the ",

@@ -136,11 +136,10 @@ judge_published_claims <- function(results, collective) {
 tables_of_claims <- function(results, collective) {
   judged <- judge_published_claims(results, collective)
   if (nrow(judged) == 0) return(NULL)
-  list(listed(collective, "published-claims", judged, paste0(
-    capitalised(collective_word(collective)), simulated_note(results$study), ": the claims of @derin2025, and the ",
-    "share of the covered cells in which each holds here. The claims are qualitative; the column Counted gives the ",
-    "criterion applied. No latency of a collective on these nodes was published, so this is not an error of the ",
-    "simulation."
+  list(listed(collective, "published-claims", judged, caption_in(
+    results, collective, "the claims of @derin2025, and the share of the covered cells in which each holds here. ",
+    "The claims are qualitative; the column Counted gives the criterion applied. No latency of a ",
+    "collective on these nodes was published, so this is not an error of the simulation."
   )))
 }
 

@@ -114,7 +114,7 @@ plot_components <- function(results, rows, collective) {
     scale_algorithm(results, collective, rows$algorithm) +
     scale_x_size() +
     scale_y_latency_log() +
-    labs(title = paste0(capitalised(collective_word(collective)), ": latency of each component")) +
+    labs(title = paste0(collective_title(collective), ": latency of each component")) +
     tag_simulated(results$study) + theme_study()
 }
 
@@ -122,12 +122,10 @@ plot_components <- function(results, rows, collective) {
 #' @noRd
 name_places <- function(rows, results) {
   mutate(rows, place = paste0(
-    count_words(.data$processes, "rank"), " on ", count_words(.data$nodes, "node"), ", ",
+    count_of(.data$processes, "rank"), " on ", count_of(.data$nodes, "node"), ", ",
     label_mapping(.data$mapping, results$study)
   ))
 }
-
-count_words <- function(number, noun) paste0(format_count(number), " ", noun, ifelse(number == 1, "", "s"))
 
 #' Sentences on the best component and the best algorithm, of the whole study and of each collective
 #'
@@ -167,7 +165,7 @@ describe_component <- function(own, name, results) {
   compared <- own[!is.na(own$default_slower_pct), ]
   forced <- own[!is.na(own$algorithm), ]
   better <- forced[forced$component_slower_pct > tie, ]
-  cases <- function(rows) count_words(nrow(rows), "case")
+  cases <- function(rows) count_of(nrow(rows), "case")
   c(
     paste0(
       "The fastest component is ", and_list(paste0(
@@ -202,7 +200,7 @@ describe_component_matters <- function(rows, results) {
   component <- mean_ratio(both$default_slower_pct)
   then <- mean_ratio(both$component_slower_pct)
   paste0(
-    "In the geometric mean over ", count_words(nrow(both), "case"), " (collective, ranks, class of message sizes), ",
+    "In the geometric mean over ", count_of(nrow(both), "case"), " (collective, ranks, class of message sizes), ",
     "the default takes ", format_times(component), " as long as the fastest component, and that takes ",
     format_times(then), " as long as the fastest forced algorithm: ",
     if (max(component, then) <= 1 + results$study$analysis$tie_pct / 100) {

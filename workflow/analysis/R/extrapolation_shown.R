@@ -76,7 +76,7 @@ plot_errors_by_nodes <- function(errors, words = extrapolation_words) {
 #' @noRd
 plot_ring_steps <- function(results) {
   rows <- summarise_ring_steps(results)
-  ggplot(rows, aes(.data$processes, .data$step_us, colour = capitalised(collective_word(.data$collective)))) +
+  ggplot(rows, aes(.data$processes, .data$step_us, colour = collective_title(.data$collective))) +
     geom_vline(xintercept = results$study$analysis$fit_up_to, linetype = "dotted") +
     geom_point(size = 2.2) +
     scale_x_continuous(trans = "log2", breaks = sort(unique(rows$processes)), guide = guide_axis(n.dodge = 2)) +

@@ -184,7 +184,7 @@ front_left_out <- function(rows) {
   measured <- rows[!rows$simulated, ]
   c(
     if (nrow(measured) > 0) name_by_machine(measured),
-    if (simulated > 0) paste(simulated, "simulated", if (simulated == 1) "collective" else "collectives")
+    if (simulated > 0) count_of(simulated, "simulated collective")
   )
 }
 

@@ -22,7 +22,7 @@ front_rules <- function(studies, rows) {
     ". In ", if (nrow(clear) == 1) "this pair" else "these pairs", " they save ",
     if (nrow(clear) == 1) format_saved(clear$gain_pct) else paste(saved, collapse = " to "),
     " of its time.",
-    if (slower > 0) paste0(" In ", slower, if (slower == 1) " pair" else " pairs", " they are slower.")
+    if (slower > 0) paste0(" In ", count_of(slower, "pair"), " they are slower.")
   )
 }
 

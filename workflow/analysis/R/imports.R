@@ -134,7 +134,7 @@ with_median <- function(rows, by, column) {
 plot_agreement <- function(results, agreement) {
   mapping <- function(name) label_mapping(name, results$study)
   agreement <- mutate(agreement,
-    panel = paste0(capitalised(collective_word(.data$collective)), ", ", mapping(.data$mapping)),
+    panel = paste0(collective_title(.data$collective), ", ", mapping(.data$mapping)),
     shown = cut(.data$difference_pct, c(-Inf, 2, 5, 10, 20, 50, Inf), c(
       "up to 2 %", "2 to 5 %", "5 to 10 %", "10 to 20 %", "20 to 50 %", "more"
     ))
@@ -199,9 +199,7 @@ describe_import <- function(results) {
   } else {
     paste0(
       "The checks of the imported data found ",
-      and_list(paste0(
-        "\u201c", by_check$check, "\u201d in ", by_check$n, ifelse(by_check$n == 1, " place", " places")
-      )),
+      and_list(paste0("\u201c", by_check$check, "\u201d in ", count_of(by_check$n, "place"))),
       "; ", how_many_certain(checks$confidence), "."
     )
   }

@@ -31,7 +31,7 @@ pairs_note <- function(results) {
   counts <- table(factor(pairs$level, levels))
   paste0(
     " Latencies are medians over the pairs of cores that the level separates: ",
-    and_list(paste(format_count(counts), ifelse(counts == 1, "pair", "pairs"), "of level", level_word(levels))), "."
+    and_list(paste(count_of(counts, "pair"), "of level", level_word(levels))), "."
   )
 }
 

@@ -23,7 +23,7 @@ summarise_mappings <- function(results) {
     ungroup() |>
     mutate(
       bandwidth_mb_s = .data$size_bytes / .data$latency_us,
-      panel = paste0(capitalised(collective_word(.data$collective)), ", ", label_processes(.data$processes))
+      panel = paste0(collective_title(.data$collective), ", ", label_processes(.data$processes))
     ) |>
     arrange(.data$collective, .data$processes, .data$size_bytes, mapping_label_factor(results$study, .data$mapping)) |>
     select(

@@ -180,7 +180,7 @@ plot_models <- function(results, collective, rows, along, costs) {
     (if (along == "processes") scale_x_continuous("Processes", trans = "log2", breaks = 2^(1:16)) else scale_x_size()) +
     scale_y_latency_log() +
     labs(title = paste0(
-      capitalised(collective_word(collective)), ", mapped ", label_mapping(mapping, results$study),
+      collective_title(collective), ", mapped ", label_mapping(mapping, results$study),
       ": models and ", if (results$study$simulated) "simulated latencies" else "measurements",
       if (along == "processes") {
         paste(" of", label_bytes(rows$size_bytes[1]), "messages")
@@ -268,7 +268,7 @@ describe_held_out <- function(comparison, collective, study) {
   best <- covering(errors)
   made <- covering(filter(errors, .data$model %in% models_of_pingpongs()))
   paste0(
-    capitalised(collective_word(collective)), simulated_note(study), ": the smallest mean error of a model on the ",
+    collective_title(collective), simulated_note(study), ": the smallest mean error of a model on the ",
     count_of(best$cells, "cell"), " left out of the fit is ", format_pct(best$error), " (", model_in_text(best$model),
     ")",
     if (nrow(made) > 0) paste0(
@@ -300,7 +300,7 @@ describe_picks <- function(selection, study) {
   physical <- covering(filter(picks, .data$model %in% models_of_pingpongs()))
   # The fastest algorithm of a cell may be one that no model covers.
   paste0(
-    capitalised(collective_word(selection$collective[1])), simulated_note(study), ", among the algorithms that the ",
+    collective_title(selection$collective[1]), simulated_note(study), ", among the algorithms that the ",
     "models cover (without the default): the algorithm with the lowest latency predicted by ",
     model_in_text(best$model), " is within ", format_number(study$analysis$tie_pct), " % of the fastest of them in ",
     format_pct(best$right), " of the cells; the selected algorithms are ", format_pct(best$regret),

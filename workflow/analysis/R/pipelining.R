@@ -101,10 +101,9 @@ tables_pipelining <- function(results) {
   rows <- summarise_bandwidth(results)
   gains <- summarise_pipelining(rows)
   map(operations_of(rows), function(operation) {
-    listed(operation, "gain", select(filter(gains, .data$operation == .env$operation), -"operation"), paste0(
-      capitalised(collective_word(operation)), simulated_note(results$study), ": bandwidth (MB/s) of the best ",
-      "blocking call, the best single non-blocking call and the best pipelined variant, and the gain of the latter ",
-      "over the better of the two. ", bandwidth_note
+    listed(operation, "gain", select(filter(gains, .data$operation == .env$operation), -"operation"), caption_in(
+      results, operation, "bandwidth (MB/s) of the best blocking call, the best single non-blocking call and the best ",
+      "pipelined variant, and the gain of the latter over the better of the two. ", bandwidth_note
     ))
   })
 }
@@ -153,7 +152,7 @@ plot_operation_bandwidth <- function(results, operation) {
     scale_shape_manual(values = rep(point_shapes, length.out = nlevels(rows$way))) +
     scale_x_size() +
     scale_y_continuous("Bandwidth (MB/s)", limits = c(0, NA), labels = scales::label_comma()) +
-    labs(title = paste0(capitalised(collective_word(operation)), ": one call, and a pipeline of non-blocking calls")) +
+    labs(title = paste0(collective_title(operation), ": one call, and a pipeline of non-blocking calls")) +
     tag_simulated(results$study) + theme_study() +
     theme(axis.text.x = element_text(angle = 45, hjust = 1), panel.spacing.x = grid::unit(1.2, "lines"))
 }

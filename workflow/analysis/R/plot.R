@@ -19,7 +19,7 @@ plot_processes <- function(results, collective, mapping) {
     scale_x_processes(rows$processes) +
     scale_y_latency_log() +
     labs(title = paste0(
-      capitalised(collective_word(collective)), ": latency against processes, mapped ",
+      collective_title(collective), ": latency against processes, mapped ",
       label_mapping(mapping, results$study)
     )) +
     tag_simulated(results$study) + theme_study()
@@ -65,7 +65,7 @@ plot_mappings <- function(results, collective) {
     scale_mapping(results$study, rows$mapping) +
     scale_x_processes(rows$processes) +
     (if (sized) scale_y_latency_log() else scale_y_continuous("Latency (\u00b5s)", limits = c(0, NA))) +
-    labs(title = paste0(capitalised(collective_word(collective)), ": each algorithm under each mapping")) +
+    labs(title = paste0(collective_title(collective), ": each algorithm under each mapping")) +
     tag_simulated(results$study) + theme_study()
 }
 
@@ -89,7 +89,7 @@ plot_processes_unsized <- function(results, collective) {
     scale_algorithm(results, collective, rows$algorithm) +
     scale_x_processes(rows$processes) +
     (if (apart) scale_y_latency_log() else scale_y_continuous("Latency (\u00b5s)", limits = c(0, NA))) +
-    labs(title = paste0(capitalised(collective_word(collective)), ": latency against processes")) +
+    labs(title = paste0(collective_title(collective), ": latency against processes")) +
     tag_simulated(results$study) + theme_study()
 }
 
@@ -151,7 +151,7 @@ plot_fit <- function(results, collective, algorithm, form, mappings) {
     scale_x_processes(rows$processes) +
     scale_y_continuous("Latency (\u00b5s)") +
     labs(title = paste0(
-      capitalised(collective_word(collective)), ", ", label_algorithm(algorithm, results$study, collective), ": ",
+      collective_title(collective), ", ", label_algorithm(algorithm, results$study, collective), ": ",
       form_words[[form]]
     )) +
     tag_simulated(results$study) + theme_study()
@@ -177,7 +177,7 @@ plot_sizes <- function(results, collective) {
     layer_points(rows) +
     panels_of_sizes(results, collective, rows) +
     scale_y_latency_log() +
-    labs(title = paste0(capitalised(collective_word(collective)), ": latency against message size"))
+    labs(title = paste0(collective_title(collective), ": latency against message size"))
 }
 
 #' Bandwidth of large messages against message size, in the panels of [plot_sizes()]
@@ -194,7 +194,7 @@ plot_bandwidth <- function(results, collective) {
     layer_points(rows, low = "low_mb_s", high = "high_mb_s") +
     panels_of_sizes(results, collective, rows) +
     scale_y_continuous("Bandwidth (MB/s)", limits = c(0, NA), labels = scales::label_comma()) +
-    labs(title = paste0(capitalised(collective_word(collective)), ": bandwidth of large messages"))
+    labs(title = paste0(collective_title(collective), ": bandwidth of large messages"))
 }
 
 panels_of_sizes <- function(results, collective, rows) {
@@ -285,7 +285,7 @@ plot_model_errors <- function(results, collective, errors) {
     scale_x_log10("Mean absolute error (%)", breaks = error_breaks, labels = format_number) +
     labs(
       y = NULL,
-      title = paste0(capitalised(collective_word(collective)), ": errors of models on cells left out of the fit"),
+      title = paste0(collective_title(collective), ": errors of models on cells left out of the fit"),
       subtitle = paste(c("A ring marks the smallest error of its row", note), collapse = "")
     ) +
     tag_simulated(results$study) + theme_study() + theme(strip.text.y = element_text(hjust = 0.5))

@@ -20,7 +20,7 @@ plot_slowdown <- function(results, collective, rows) {
       "Message size", breaks = thinned(6), labels = function(x) label_bytes(as.numeric(x)), expand = c(0, 0)
     ) +
     scale_y_discrete(NULL, labels = function(x) label_algorithm(x, results$study, collective), expand = c(0, 0)) +
-    labs(title = paste0(capitalised(collective_word(collective)), ": slow-down of each algorithm by message size")) +
+    labs(title = paste0(collective_title(collective), ": slow-down of each algorithm by message size")) +
     tag_simulated(results$study) + theme_study() + theme_cells() +
     theme(panel.spacing.x = grid::unit(16, "pt"), plot.margin = margin(5.5, 16, 5.5, 5.5))
 }
@@ -126,14 +126,14 @@ plot_decision <- function(results, collective) {
 #' @noRd
 title_count <- function(collective, finding, yes) {
   paste0(
-    capitalised(collective_word(collective)), ": ", finding, " in ", format_number(sum(yes), 6), " of ",
+    collective_title(collective), ": ", finding, " in ", format_number(sum(yes), 6), " of ",
     format_number(length(yes), 6), " cells"
   )
 }
 
 title_decision <- function(rows, collective) {
   known <- !is.na(rows$default_is)
-  if (!any(known)) return(paste0(capitalised(collective_word(collective)), ": fastest algorithms"))
+  if (!any(known)) return(paste0(collective_title(collective), ": fastest algorithms"))
   title_count(collective, "the default is fastest or tied", rows$default_is[known] %in% c("best", "tied"))
 }
 

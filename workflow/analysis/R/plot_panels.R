@@ -131,7 +131,7 @@ layer_absent <- function(rows, panels, x, words = "not measured") {
   absent <- anti_join(all, rows, panels)
   if (nrow(absent) == 0) return(NULL)
   ends <- range(rows[[x]])
-  absent[[x]] <- if (x == "size_bytes") exp(mean(log(ends))) else mean(ends)
+  absent[[x]] <- if (x == "size_bytes") geometric_mean(ends) else mean(ends)
   geom_text(
     aes(.data[[x]], 1), absent, label = words, inherit.aes = FALSE, vjust = -0.8, size = 2.8, colour = "grey45"
   )

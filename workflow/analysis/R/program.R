@@ -87,7 +87,7 @@ figures_program <- function(results) {
 
 label_cell <- function(rows) {
   paste0(
-    capitalised(collective_word(rows$collective)),
+    collective_title(rows$collective),
     ifelse(is.na(rows$size_bytes), "", paste0(", ", label_bytes(rows$size_bytes))), ", ",
     format_count(rows$processes), " ranks"
   )
@@ -102,7 +102,7 @@ plot_cells <- function(results) {
     ungroup() |>
     left_join(select(decided_cells(results), all_of(keys), chosen = "algorithm"), by = keys) |>
     mutate(
-      panel = paste0(capitalised(collective_word(.data$collective)), ", ", format_count(.data$processes), " ranks"),
+      panel = paste0(collective_title(.data$collective), ", ", format_count(.data$processes), " ranks"),
       chosen = .data$algorithm == .data$chosen,
       algorithm = factor(.data$algorithm, unique(results$study$algorithms$algorithm))
     )

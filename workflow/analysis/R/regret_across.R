@@ -145,7 +145,7 @@ describe_across <- function(results) {
     select("decided_on", "judged_on", "collective", "policy", "geometric_mean_pct", "cells") |>
     pivot_wider(names_from = "policy", values_from = "geometric_mean_pct")
   paste0(
-    capitalised(collective_word(wide$collective)), ", ", across_words(wide$decided_on, wide$judged_on), " (",
+    collective_title(wide$collective), ", ", across_words(wide$decided_on, wide$judged_on), " (",
     format_number(wide$cells, 6), " cells): the rules are ", format_pct(wide$tuned), " slower than the best ",
     ifelse(wide$decided_on == the_other_counts, "measured algorithm", "algorithm that both measured"),
     ", the default ", format_pct(wide$default), " (geometric means)."

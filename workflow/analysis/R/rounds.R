@@ -296,7 +296,7 @@ describe_rounds <- function(results) {
   }
   c(
     paste0(
-      "In ", nrow(rounds), if (nrow(rounds) == 1) " round " else " rounds ", format_number(last$points_pct),
+      "In ", count_of(nrow(rounds), "round"), " ", format_number(last$points_pct),
       " % of the grid's points were ",
       if (study$simulated) "simulated" else "measured", ", in ", sum(rounds$launches), " launches that cost ",
       format_number(spent), " node-minutes (", format_number(last$share_of_time_pct),

@@ -54,7 +54,7 @@ summarise_scaling <- function(scaling) {
 #' @noRd
 fit_flop_rate <- function(scaling) {
   alone <- filter(scaling, .data$processes == 1)
-  exp(mean(log(alone$flops / alone$seconds))) / 1e9
+  geometric_mean(alone$flops / alone$seconds) / 1e9
 }
 
 #' Time to solution of the one-sided Jacobi SVD from a flop rate and a ladder

@@ -70,7 +70,7 @@ plot_starts <- function(results, rows, collective) {
     scale_x_size() +
     scale_y_log10() +
     labs(
-      title = paste0(capitalised(collective_word(collective)), ": latency after a barrier over latency in windows"),
+      title = paste0(collective_title(collective), ": latency after a barrier over latency in windows"),
       y = "Latency, barrier / window"
     ) +
     theme_study()
@@ -89,7 +89,7 @@ describe_starts <- function(results) {
 
 describe_bias <- function(rows) {
   paste0(
-    "Over ", count_words(nrow(rows), "case"), " (algorithm, ranks, message size), the latency after a barrier is ",
+    "Over ", count_of(nrow(rows), "case"), " (algorithm, ranks, message size), the latency after a barrier is ",
     format_times(geometric_mean(rows$barrier_us / rows$window_us)), " that in windows in the geometric mean (",
     format_times(min(rows$barrier_us / rows$window_us)), " to ", format_times(max(rows$barrier_us / rows$window_us)),
     ")."
@@ -101,7 +101,7 @@ describe_other_winners <- function(fastest) {
   other <- fastest[fastest$barrier != fastest$window, ]
   paste0(
     "Both methods find the same fastest algorithm in ", nrow(fastest) - nrow(other), " of ",
-    count_words(nrow(fastest), "case"), if (nrow(other)) paste0(
+    count_of(nrow(fastest), "case"), if (nrow(other)) paste0(
       "; in the others, the algorithm that is the fastest after a barrier is, in windows, ",
       format_pct(stats::median(other$costs_pct)), " slower in the median and ", format_pct(max(other$costs_pct)),
       " at most"

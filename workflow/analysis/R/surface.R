@@ -115,7 +115,7 @@ plot_surface <- function(results, collective, mapping) {
   draw_surface(quads, surface_frame(ranges)) +
     facet_wrap(vars(.data$algorithm), ncol = 2, labeller = as_labeller(labels)) +
     labs(title = paste0(
-      capitalised(collective_word(collective)), ", mapped ", label_mapping(mapping, results$study),
+      collective_title(collective), ", mapped ", label_mapping(mapping, results$study),
       ": latency by size and processes"
     )) +
     tag_simulated(results$study)
@@ -170,7 +170,7 @@ plot_plane <- function(results, collective, algorithm, mapping) {
     geom_polygon(aes(.data$h, .data$v), plane, fill = "#D55E00", colour = "#D55E00", alpha = 0.28, linewidth = 0.5) +
     labs(
       title = paste0(
-        capitalised(collective_word(collective)), ", ", label_algorithm(algorithm, results$study, collective),
+        collective_title(collective), ", ", label_algorithm(algorithm, results$study, collective),
         ", mapped ", label_mapping(mapping, results$study)
       ),
       subtitle = paste(

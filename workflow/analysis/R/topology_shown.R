@@ -149,7 +149,7 @@ plot_topology_speedup <- function(results, collective) {
     scale_x_size() +
     scale_y_log10("Speed-up over the default", labels = format_number, breaks = scales::breaks_log(6)) +
     labs(title = paste0(
-      capitalised(collective_word(collective)), ": speed-up over the default, ", label_mapping(hosts, results$study)
+      collective_title(collective), ": speed-up over the default, ", label_mapping(hosts, results$study)
     )) +
     tag_simulated(results$study) + theme_study() + theme(axis.text.x = element_text(angle = 45, hjust = 1))
 }
@@ -172,7 +172,7 @@ plot_host_orders <- function(results) {
   rows <- inner_join(rows, base, by = c("collective", "size_bytes")) |>
     mutate(
       hosts = mapping_label_factor(results$study, .data$mapping), relative = .data$latency_us / .data$base_us,
-      panel = factor(.data$collective, topology_collectives, capitalised(collective_word(topology_collectives))),
+      panel = factor(.data$collective, topology_collectives, collective_title(topology_collectives)),
       algorithm = factor(.data$algorithm, unique(results$study$algorithms$algorithm))
     )
   ggplot(rows, aes(.data$size_bytes, .data$relative, colour = .data$algorithm, shape = .data$algorithm)) +
@@ -206,7 +206,7 @@ plot_policies <- function(results) {
   rows <- summarise_policies(results) |>
     label_policies(results$study) |>
     mutate(
-      panel = factor(.data$collective, topology_collectives, capitalised(collective_word(topology_collectives))),
+      panel = factor(.data$collective, topology_collectives, collective_title(topology_collectives)),
       policy = factor(.data$policy, rev(unique(c(unname(policy_labels), sort(.data$policy)))))
     )
   ggplot(rows, aes(.data$geometric_mean_regret_pct, .data$policy, colour = !.data$policy %in% policy_labels)) +
@@ -340,7 +340,7 @@ describe_setup <- function(results) {
     format_us(max(table$setup_us)), ", once",
     if (nrow(paid) > 0) paste0(
       "; if the algorithm is faster for the largest message, this time is amortised after at most ",
-      count_words(max(paid$calls_to_pay), "call")
+      count_of(max(paid$calls_to_pay), "call")
     ), "."
   )
 }

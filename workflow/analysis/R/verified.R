@@ -25,7 +25,7 @@ summarise_verification <- function(folder) {
     summarise(
       cells = n(), faster = sum(.data$changed & .data$verdict == "faster"),
       tie = sum(.data$changed & .data$verdict == "tie"), slower = sum(.data$changed & .data$verdict == "slower"),
-      speedup = exp(mean(log(.data$speedup[.data$changed]))),
+      speedup = geometric_mean(.data$speedup[.data$changed]),
       default_geometric_mean_pct = summarise_slowdown(.data$default_slowdown)$geometric_mean_pct,
       default_mean_pct = summarise_slowdown(.data$default_slowdown)$mean_pct,
       tuned_geometric_mean_pct = summarise_slowdown(.data$tuned_slowdown)$geometric_mean_pct,
@@ -174,7 +174,7 @@ describe_regret <- function(folder) {
       paste("at most", format_pct(tuned$max_pct))
     }
     paste0(
-      capitalised(collective_word(first$collective[i])), ", rules ", first$split[i], " processes and tested on the ",
+      collective_title(first$collective[i]), ", rules ", first$split[i], " processes and tested on the ",
       format_number(here$cells[1], 6), " cells of the other process counts: the tuned rules are ", mean[["tuned"]],
       " slower than the best measured algorithm (geometric mean; ", worst, "), the default ", mean[["default"]],
       ", the best single algorithm other than the default (",
@@ -188,7 +188,7 @@ describe_sampling <- function(folder) {
   if (is.null(rows)) return(character())
   last <- rows |> group_by(.data$startup_s) |> slice_tail(n = 1) |> ungroup()
   paste0(
-    capitalised(collective_word(last$collective)), ifelse(
+    collective_title(last$collective), ifelse(
       last$startup_s == 0, ", if only the time in the benchmark's loops counts",
       paste0(", if each launch costs ", last$startup_s, " s to start")
     ),

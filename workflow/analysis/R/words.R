@@ -11,6 +11,10 @@ collective_word <- function(collective) {
   ifelse(is.na(word), collective, word)
 }
 
+#' The name of a collective at the start of a heading or a sentence
+#' @noRd
+collective_title <- function(collective) capitalised(collective_word(collective))
+
 #' Names of collectives for headings
 #'
 #' @return Character vector, named by the names of collectives.
@@ -39,7 +43,7 @@ label_algorithm <- function(algorithm, study, collective) {
 #' The name of a mapping with what tells its cells apart: nodes, processes per node or library; NA where these do not
 #' @noRd
 name_mapping <- function(mapping, nodes = NA, ppn = NA, mpi = NA) {
-  nodes <- ifelse(is.na(nodes), "", paste0(" on ", nodes, ifelse(nodes == 1, " node", " nodes")))
+  nodes <- ifelse(is.na(nodes), "", paste(" on", count_of(nodes, "node")))
   ppn <- ifelse(is.na(ppn), "", paste0(", ", format_number(ppn), " a node"))
   paste0(mapping, nodes, ppn, ifelse(is.na(mpi), "", paste0(", ", mpi)), recycle0 = TRUE)
 }
@@ -94,14 +98,14 @@ format_count <- function(x) format_number(as.numeric(as.character(x)), 15)
 
 #' "1 launch", "1,024 launches"
 #'
-#' @param n A count.
+#' @param n Counts.
 #' @param singular,plural What is counted.
 #' @return A text.
 #' @examples
 #' count_of(1024, "grid cell")
 #' @export
 count_of <- function(n, singular, plural = paste0(singular, "s")) {
-  paste(format_count(n), if (n == 1) singular else plural)
+  paste(format_count(n), ifelse(n == 1, singular, plural))
 }
 
 #' "1 iteration", "100 to 1,000 iterations"
@@ -232,7 +236,7 @@ empty_among <- function(sizes) if (0 %in% sizes) " Messages of 0 B are left out.
 #' The caption of a table on one collective
 #' @noRd
 caption_in <- function(results, collective, ...) {
-  paste0(capitalised(collective_word(collective)), simulated_note(results$study), ": ", ...)
+  paste0(collective_title(collective), simulated_note(results$study), ": ", ...)
 }
 
 caption_default_vs_best <- function(results, collective) {

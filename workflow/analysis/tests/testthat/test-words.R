@@ -39,7 +39,7 @@ test_that("counts and their ranges", {
 })
 
 test_that("counts before nouns are written in full", {
-  expect_equal(count_words(c(1, 2, 1e5), "call"), c("1 call", "2 calls", "100,000 calls"))
+  expect_equal(count_of(c(1, 2, 1e5), "call"), c("1 call", "2 calls", "100,000 calls"))
 })
 
 test_that("a percentage that rounds to 0 has no sign", {
