@@ -36,32 +36,48 @@ def test_the_simulated_thin_machine_costs_what_its_file_says(level: str, tmp_pat
         assert found["latency", "default", MAPPINGS[level], 2, size] == pytest.approx(expected, rel=0.03, abs=0.003)
 
 
+def at_all(us: float) -> dict[str, list[list[float]]]:
+    """Return a cost that is the same at all levels and for all sizes."""
+    return {level: [[1, us]] for level in ("node", "socket", "core")}
+
+
 def machine_of(**costs: Any) -> Machine:
     """Return a machine with two nodes of two sockets of four cores: 1 us per message, 10 GB/s, 0.1 us to send; and *costs*."""
-    flat = {"node": [[1, 1.0]], "socket": [[1, 1.0]], "core": [[1, 1.0]]}
-    simulation = {"eager_limit_bytes": 4096, "send_us": [[1, 0.1]], "receive_us": [[1, 0.0]], "delay_us": flat} | costs
+    simulation = {"eager_limit_bytes": 4096, "send_us": [[1, 0.1]], "receive_us": [[1, 0.0]], "delay_us": at_all(1.0)}
     levels = tuple(
         Level(name, count, 1.1, 10.0, 10.0 if name == "node" else None)
         for name, count in (("node", 2), ("socket", 2), ("core", 4))
     )
-    return Machine("m", "simulated", "m", "smpi-openmpi", levels, simulation=simulation)
+    return Machine("m", "simulated", "m", "smpi-openmpi", levels, simulation=simulation | costs)
 
 
-def linear(
+def with_level(machine: Machine, name: str, **changed: float) -> Machine:
+    """Return a machine with other values of a level."""
+    levels = tuple(replace(level, **changed) if level.name == name else level for level in machine.levels)
+    return replace(machine, levels=levels)
+
+
+def took(
     machine: Machine,
     processes: int,
-    size: int,
+    size: int | None,
     algorithm: str = "linear",
     mapping: str = "core",
     collective: str = "bcast",
 ) -> float:
-    asked = Request(collective, algorithm, mapping, processes, (size, size))
-    return next(iter(Simulator(Configuration(ROOT / "config"), 1).all(machine, [asked]).values()))
+    """Return the latency (us) of a collective; a barrier has no size."""
+    asked = Request(collective, algorithm, mapping, processes, size and (size, size))
+    (found,) = Simulator(Configuration(ROOT / "config"), 1).all(machine, [asked]).values()
+    return found
+
+
+def barrier(machine: Machine, algorithm: str, mapping: str = "core", processes: int = 2) -> float:
+    return took(machine, processes, None, algorithm, mapping, "barrier")
 
 
 def test_a_core_starts_its_next_message_when_it_has_done_its_part_of_the_last() -> None:
     """The root sends seven messages to 8 ranks: the last starts 6 x 0.5 x 1.1 us after the first instead of 6 x 0.1 us."""
-    free, busy = (linear(machine_of(busy={"core": part, "socket": part}), 8, 8) for part in (0.0, 0.5))
+    free, busy = (took(machine_of(busy={"core": part, "socket": part}), 8, 8) for part in (0.0, 0.5))
     # Receiver i of 7 waits i x 0.45 us longer, the root does not wait; the preceding barrier leaves some skew.
     assert busy - free == pytest.approx(sum(range(7)) * (0.55 - 0.1) / 8, rel=0.3)
 
@@ -69,7 +85,7 @@ def test_a_core_starts_its_next_message_when_it_has_done_its_part_of_the_last() 
 def test_a_receiver_whose_last_message_came_from_another_rank_costs_its_sender_more() -> None:
     """With 3 ranks, the last message of the barrier to ranks 1 and 2 came from the root as well; with 8, to rank 4 only."""
     for processes, more in ((3, False), (8, True)):
-        same, turn = (linear(machine_of(turn={"core": part, "socket": part}), processes, 8) for part in (0.0, 1.0))
+        same, turn = (took(machine_of(turn={"core": part, "socket": part}), processes, 8) for part in (0.0, 1.0))
         assert (turn > same * 1.2) == more
 
 
@@ -77,8 +93,7 @@ def test_a_turn_takes_as_long_as_a_message_from_the_last_sender() -> None:
     """The last message of the barrier came from the other socket (recursive doubling), unlike most messages of the pipeline."""
     delays = {"node": [[1, 1.0]], "socket": [[1, 3.0]], "core": [[1, 1.0]]}
     same, turn = (
-        linear(machine_of(delay_us=delays, turn={"core": part, "socket": part}), 8, 8, "pipeline")
-        for part in (0.0, 1.0)
+        took(machine_of(delay_us=delays, turn={"core": part, "socket": part}), 8, 8, "pipeline") for part in (0.0, 1.0)
     )
     # Rank 3 sends to rank 4, whose last message came from rank 0. Each rank but the last ends when it has sent.
     received = list(itertools.accumulate([3.1, 3.1, 3.1, 1.1, 3.1, 3.1, 3.1]))
@@ -87,7 +102,7 @@ def test_a_turn_takes_as_long_as_a_message_from_the_last_sender() -> None:
 
 def test_a_message_from_another_node_is_not_the_last_one_in_the_queue() -> None:
     """The last message of the barrier came from the other node, the one before from another rank of the own one."""
-    same, turn = (linear(machine_of(turn={"core": part, "socket": part}), 16, 8, "pipeline") for part in (0.0, 1.0))
+    same, turn = (took(machine_of(turn={"core": part, "socket": part}), 16, 8, "pipeline") for part in (0.0, 1.0))
     received = list(itertools.accumulate([*[1.1] * 7, 0.0, *[1.1] * 7]))
     assert turn - same == pytest.approx((sum(received) + received[-1]) / 16, rel=0.1)
 
@@ -97,8 +112,8 @@ def test_a_turn_does_not_take_longer_for_a_longer_message() -> None:
     curve = [[1, 1.0], [96, 1.0], [4000, 5.0]]
     delays = {"node": curve, "socket": curve, "core": curve}
     more = [
-        linear(machine_of(delay_us=delays, turn={"core": 1.0, "socket": 1.0}), 8, size)
-        - linear(machine_of(delay_us=delays), 8, size)
+        took(machine_of(delay_us=delays, turn={"core": 1.0, "socket": 1.0}), 8, size)
+        - took(machine_of(delay_us=delays), 8, size)
         for size in (64, 4000)
     ]
     assert more[0] > 1
@@ -108,7 +123,7 @@ def test_a_turn_does_not_take_longer_for_a_longer_message() -> None:
 def test_half_of_a_turn_delays_the_next_message() -> None:
     """A turn of 1.1 us keeps the root for 1.2 us. Half of it on top of being busy for 0.55 us is less, on top of 1.1 us more."""
     half, whole = (
-        linear(machine_of(busy={"core": part, "socket": part}, turn={"core": 1.0, "socket": 1.0}), 8, 8)
+        took(machine_of(busy={"core": part, "socket": part}, turn={"core": 1.0, "socket": 1.0}), 8, 8)
         for part in (0.5, 1.0)
     )
     assert whole - half > 0.3
@@ -118,22 +133,21 @@ def test_a_message_that_goes_to_a_buffer_keeps_its_sender_busy_for_longer() -> N
     """As above, but only messages of more than 96 bytes cost the root half of their time."""
     buffered = {"core": 0.5, "socket": 0.5}
     for size, more in ((64, 0.0), (128, sum(range(7)) * (0.55 - 0.1) / 8)):
-        free, busy = (linear(machine_of(**costs), 8, size) for costs in ({}, {"busy_buffered": buffered}))
+        free, busy = (took(machine_of(**costs), 8, size) for costs in ({}, {"busy_buffered": buffered}))
         assert busy - free == pytest.approx(more, rel=0.3, abs=1e-6)
 
 
 def test_an_eager_message_has_a_rate_of_its_own() -> None:
     """4000 bytes at 100 instead of 10 GB/s; the root of two ranks does not wait for them."""
-    slow, fast = (linear(machine_of(**costs), 2, 4000) for costs in ({}, {"eager_gb_s": {"core": 100.0}}))
+    slow, fast = (took(machine_of(**costs), 2, 4000) for costs in ({}, {"eager_gb_s": {"core": 100.0}}))
     assert slow - fast == pytest.approx((0.4 - 0.04) / 2, rel=0.03)
-    assert linear(machine_of(), 2, 4096) == linear(machine_of(eager_gb_s={"core": 100.0}), 2, 4096)
+    assert took(machine_of(), 2, 4096) == took(machine_of(eager_gb_s={"core": 100.0}), 2, 4096)
 
 
 def test_long_messages_share_their_senders_core() -> None:
     """A megabyte takes 105 us alone; with a share of 1, each of three takes three times as long, with a share of 0 no longer."""
     alone, apart, shared = (
-        linear(machine_of(share={"core": part}), processes, 1 << 20)
-        for processes, part in ((2, 1.0), (4, 0.0), (4, 1.0))
+        took(machine_of(share={"core": part}), processes, 1 << 20) for processes, part in ((2, 1.0), (4, 0.0), (4, 1.0))
     )
     assert apart == pytest.approx(alone, rel=0.02)
     assert shared == pytest.approx(3 * alone, rel=0.03)
@@ -141,7 +155,7 @@ def test_long_messages_share_their_senders_core() -> None:
 
 def test_the_readers_of_a_core_are_equally_fast_whatever_their_shares() -> None:
     """Three readers on the root's socket with a share of 1 and two on the other with 2 take 3 + 4 units of time, all of them."""
-    assert linear(machine_of(share={"core": 1.0, "socket": 2.0}), 6, 1 << 20) == pytest.approx(7 * 104.86, rel=0.03)
+    assert took(machine_of(share={"core": 1.0, "socket": 2.0}), 6, 1 << 20) == pytest.approx(7 * 104.86, rel=0.03)
 
 
 def test_the_first_reader_on_another_socket_slows_down_all_readers() -> None:
@@ -149,7 +163,7 @@ def test_the_first_reader_on_another_socket_slows_down_all_readers() -> None:
     shares = {"core": 1.0, "socket": 1.0}
     for processes, more in ((4, 0.0), (6, 1.0)):
         plain, first = (
-            linear(machine_of(share=shares, **costs), processes, 1 << 20)
+            took(machine_of(share=shares, **costs), processes, 1 << 20)
             for costs in ({}, {"share_first": {"socket": 1.0}})
         )
         assert first - plain == pytest.approx(more * 104.86, rel=0.03, abs=1)
@@ -158,7 +172,7 @@ def test_the_first_reader_on_another_socket_slows_down_all_readers() -> None:
 def test_messages_between_sockets_of_a_node_share_the_bandwidth_between_them() -> None:
     """By socket, three of the root's five messages go to the other socket: they share 10 GB/s, and the others have their own rate."""
     apart, together = (
-        linear(machine_of(**costs), 6, 1 << 20, mapping="socket") for costs in ({}, {"between_gb_s": {"socket": 10.0}})
+        took(machine_of(**costs), 6, 1 << 20, mapping="socket") for costs in ({}, {"between_gb_s": {"socket": 10.0}})
     )
     # The root and the three receivers wait for two more messages' times.
     assert together - apart == pytest.approx(4 * 2 * 104.86 / 6, rel=0.03)
@@ -167,8 +181,7 @@ def test_messages_between_sockets_of_a_node_share_the_bandwidth_between_them() -
 def test_a_message_that_has_its_core_for_itself_is_not_slower_whatever_its_share() -> None:
     """With a share of 2, one message takes as long as with a share of 0, and each of two takes four times as long."""
     alone, still, two = (
-        linear(machine_of(share={"core": part}), processes, 1 << 20)
-        for processes, part in ((2, 0.0), (2, 2.0), (3, 2.0))
+        took(machine_of(share={"core": part}), processes, 1 << 20) for processes, part in ((2, 0.0), (2, 2.0), (3, 2.0))
     )
     assert still == pytest.approx(alone, rel=1e-6)
     assert two == pytest.approx(4 * alone, rel=0.03)
@@ -176,8 +189,8 @@ def test_a_message_that_has_its_core_for_itself_is_not_slower_whatever_its_share
 
 def test_what_was_just_received_flows_slower() -> None:
     """Rank 1 of a pipeline of three forwards at half the rate: the first hop takes 1 unit of time, the second 2."""
-    alone = linear(machine_of(), 2, 1 << 20)
-    passed_on = linear(machine_of(forward_gb_s={"core": 5.0}), 3, 1 << 20, "pipeline")
+    alone = took(machine_of(), 2, 1 << 20)
+    passed_on = took(machine_of(forward_gb_s={"core": 5.0}), 3, 1 << 20, "pipeline")
     assert passed_on == pytest.approx((1 + 3 + 3) / 3 * alone, rel=0.03)
 
 
@@ -185,21 +198,19 @@ def test_a_level_without_slower_forwarding_does_not_take_that_of_an_inner_level(
     """Both hops of a pipeline by node are between nodes."""
     within = {"core": 5.0, "socket": 5.0}
     plain, slow = (
-        linear(machine_of(**costs), 3, 1 << 20, "pipeline", "node") for costs in ({}, {"forward_gb_s": within})
+        took(machine_of(**costs), 3, 1 << 20, "pipeline", "node") for costs in ({}, {"forward_gb_s": within})
     )
     assert slow == plain
 
 
 def test_messages_between_nodes_share_the_network_interface() -> None:
     """By node, ranks 1 and 3 of four are on the other node: two messages share 10 GB/s, and one has its node to itself."""
-    assert linear(machine_of(), 4, 1 << 20, mapping="node") == pytest.approx((3 * 2 + 1) / 4 * 105.96, rel=0.03)
+    assert took(machine_of(), 4, 1 << 20, mapping="node") == pytest.approx((3 * 2 + 1) / 4 * 105.96, rel=0.03)
 
 
 def barrier_by_node(processes: int, **costs: Any) -> float:
     """Recursive doubling by node: in the first step each rank exchanges with one of the other node, in the others within its node."""
-    asked = Request("barrier", "recursive_doubling", "node", processes, None)
-    (found,) = Simulator(Configuration(ROOT / "config"), 1).all(machine_of(**costs), [asked]).values()
-    return found
+    return barrier(machine_of(**costs), "recursive_doubling", "node", processes)
 
 
 def test_short_messages_that_leave_a_node_together_share_its_message_rate() -> None:
@@ -213,7 +224,7 @@ def test_long_messages_of_a_core_to_another_node_leave_one_after_the_other_below
     """The root's first and third message, 0.2 us later, go to the other node. If they do not share its link, the first arrives earlier."""
     size = 1 << 16
     shared, queued, longer = (
-        linear(machine_of(**limit), 4, size, mapping="node")
+        took(machine_of(**limit), 4, size, mapping="node")
         for limit in ({}, {"queued_limit_bytes": 2 * size}, {"queued_limit_bytes": size})
     )
     assert shared - queued == pytest.approx((size / 10e3 - 0.2) / 4, rel=0.02)
@@ -231,39 +242,37 @@ def test_each_rank_on_the_receivers_node_beyond_the_pair_delays_a_message_by_the
 
 def test_a_send_that_is_waited_for_has_an_eager_limit_of_its_own() -> None:
     """The halves of a split binary tree are sent by MPI_Send, all messages of a binary tree by MPI_Isend."""
-    limits = {"waited_limit_bytes": 1 << 20, "waited_us": {name: [[1, 0.001]] for name in ("node", "socket", "core")}}
+    limits = {"waited_limit_bytes": 1 << 20, "waited_us": at_all(0.001)}
     slow = {"delay_us": {name: [[1, 1.0], [4095, 1.0], [4096, 50.0]] for name in ("node", "socket", "core")}}
     waited, not_waited = (
-        linear(machine_of(**limits, **slow), 4, 32768, name) for name in ("split_binary_tree", "linear")
+        took(machine_of(**limits, **slow), 4, 32768, name) for name in ("split_binary_tree", "linear")
     )
     assert waited < 20 < 50 < not_waited
 
 
 def copied(us: float) -> Machine:
     """Return a machine on which an MPI_Send of 32 KiB takes *us* and 3.3 us for the bytes."""
-    return machine_of(waited_limit_bytes=1 << 20, waited_us={name: [[1, us]] for name in ("node", "socket", "core")})
+    return machine_of(waited_limit_bytes=1 << 20, waited_us=at_all(us))
 
 
 def test_senders_of_a_node_copy_their_messages_before_they_are_received() -> None:
     """The root of a linear reduce receives from three ranks in turn; all leave after their copies of 50 us."""
     each = 32768 / 10e3
-    found = linear(copied(50.0), 4, 32768, collective="reduce")
+    found = took(copied(50.0), 4, 32768, collective="reduce")
     assert found == pytest.approx((3 * (50 + each) + 50 + 3 * each) / 4, rel=0.02)
 
 
 def test_a_sender_whose_receiver_waits_sends_until_the_message_arrives() -> None:
     """The root of a linear scatter sends to three ranks in turn, each of which takes 53.3 us."""
-    found = linear(copied(50.0), 4, 32768, collective="scatter")
+    found = took(copied(50.0), 4, 32768, collective="scatter")
     assert found == pytest.approx((1 + 2 + 3 + 3) * (50 + 32768 / 10e3) / 4, rel=0.02)
 
 
 @pytest.mark.parametrize(("size", "queued"), [(96, False), (2000, True), (32768, True)])
 def test_messages_from_another_cache_enter_the_receivers_queue_one_after_the_other(size: int, queued: bool) -> None:
     """Four of eight ranks are in the other socket. At 10 MB/s the second waits for one message, the third for two."""
-    machine = copied(0.0)
-    node, socket, core = machine.levels
-    slow = replace(machine, levels=(node, replace(socket, bandwidth_gb_s=0.01), core))
-    assert (linear(slow, 8, size, collective="reduce") > (1 + 2 + 3 + 4) * size / 10 / 8) == queued
+    slow = with_level(copied(0.0), "socket", bandwidth_gb_s=0.01)
+    assert (took(slow, 8, size, collective="reduce") > (1 + 2 + 3 + 4) * size / 10 / 8) == queued
 
 
 def test_a_send_to_another_node_ends_when_its_message_is_copied() -> None:
@@ -271,27 +280,24 @@ def test_a_send_to_another_node_ends_when_its_message_is_copied() -> None:
     waited = {name: [[1, us]] for name, us in (("node", 50.0), ("socket", 3.0), ("core", 3.0))}
     costs: dict[str, Any] = {"waited_limit_bytes": 1 << 20, "waited_us": waited}
     each = 32768 / 10e3
-    found = linear(machine_of(**costs), 2, 32768, mapping="node", collective="reduce")
+    found = took(machine_of(**costs), 2, 32768, mapping="node", collective="reduce")
     assert found == pytest.approx((3 + each + 50 + each) / 2, rel=0.02)
 
 
 def test_a_send_that_is_waited_for_may_flow_faster() -> None:
-    costs: dict[str, Any] = {
-        "waited_limit_bytes": 1 << 19,
-        "waited_us": {name: [[1, 0.001]] for name in ("node", "socket", "core")},
-    }
+    costs: dict[str, Any] = {"waited_limit_bytes": 1 << 19, "waited_us": at_all(0.001)}
     for size, rate in ((1 << 18, 20e3), (1 << 19, 10e3)):
-        found = linear(machine_of(**costs, waited_gb_s={"core": 20.0}), 2, size, collective="reduce")
+        found = took(machine_of(**costs, waited_gb_s={"core": 20.0}), 2, size, collective="reduce")
         assert found == pytest.approx(size / rate, rel=0.02, abs=1.2)
 
 
 def test_a_send_to_another_node_may_flow_faster_than_others() -> None:
     """One of the two ranks of a reduce waits for the bytes; the other one's send ends when they are copied."""
-    size, (node, *inner) = 1 << 18, machine_of().levels
-    plain = machine_of(waited_limit_bytes=2 * size, waited_us={level.name: [[1, 0.001]] for level in (node, *inner)})
-    plain = replace(plain, levels=(replace(node, shared_gb_s=40.0), *inner))
+    size = 1 << 18
+    plain = machine_of(waited_limit_bytes=2 * size, waited_us=at_all(0.001))
+    plain = with_level(plain, "node", shared_gb_s=40.0)
     faster = replace(plain, simulation=plain.simulation | {"waited_gb_s": {"node": 20.0}})
-    before, after = (linear(one, 2, size, mapping="node", collective="reduce") for one in (plain, faster))
+    before, after = (took(one, 2, size, mapping="node", collective="reduce") for one in (plain, faster))
     assert before - after == pytest.approx((size / 10e3 - size / 20e3) / 2, rel=0.02)
 
 
@@ -300,15 +306,15 @@ def test_a_core_that_sends_and_receives_copies_for_both() -> None:
     half = (1 << 19) / 10e3
     for mapping, longer in (("core", half), ("node", 0)):
         apart, shared = (
-            linear(machine_of(share={"core": part}), 3, 1 << 20, "split_binary_tree", mapping) for part in (0.0, 1.0)
+            took(machine_of(share={"core": part}), 3, 1 << 20, "split_binary_tree", mapping) for part in (0.0, 1.0)
         )
         assert shared - apart == pytest.approx(2 / 3 * longer, rel=0.03, abs=0.1)
 
 
 def test_an_eager_copy_of_what_was_just_received_is_not_slower() -> None:
-    costs: dict[str, Any] = {"waited_limit_bytes": 1 << 20, "waited_us": machine_of().simulation["delay_us"]}
+    costs: dict[str, Any] = {"waited_limit_bytes": 1 << 20, "waited_us": at_all(1.0)}
     plain, slow = (
-        linear(machine_of(**costs, **more), 4, 1 << 17, "split_binary_tree")
+        took(machine_of(**costs, **more), 4, 1 << 17, "split_binary_tree")
         for more in ({}, {"forward_gb_s": {"core": 5.0}})
     )
     assert slow == plain
@@ -316,9 +322,9 @@ def test_an_eager_copy_of_what_was_just_received_is_not_slower() -> None:
 
 def test_a_core_sends_eager_messages_to_other_nodes_one_after_the_other() -> None:
     """By node, ranks 1 and 3 of four are on the other node: one waits for the other. Without the limit, both share 10 GB/s."""
-    costs: dict[str, Any] = {"waited_limit_bytes": 1 << 20, "waited_us": machine_of().simulation["delay_us"]}
-    alone = linear(machine_of(), 2, 1 << 19, mapping="node")
-    found = linear(machine_of(**costs), 4, 1 << 19, mapping="node")
+    costs: dict[str, Any] = {"waited_limit_bytes": 1 << 20, "waited_us": at_all(1.0)}
+    alone = took(machine_of(), 2, 1 << 19, mapping="node")
+    found = took(machine_of(**costs), 4, 1 << 19, mapping="node")
     assert found == pytest.approx((1 + 1 + 2 + 2) / 4 * alone, rel=0.02)
 
 
@@ -331,32 +337,26 @@ def test_a_synchronous_send_waits_for_its_acknowledgement() -> None:
     root = 0.1 + 0.1
     first = 1.1 + bytes_us + 1.1 + 1.1 - 1.0  # rank 1 leaves when the root's message arrives, 1 us after it was sent
     second = 1.1 + 0.1 + 0.1 + 1.0 - 0.1  # rank 2 leaves when it has sent the answer, for 0.1 us
-    assert linear(machine_of(), 3, 1) == pytest.approx((root + first + second) / 3, rel=0.01)
+    assert took(machine_of(), 3, 1) == pytest.approx((root + first + second) / 3, rel=0.01)
 
 
 def test_an_acknowledgement_does_not_delay_the_next_message() -> None:
     """Two ranks pass two tokens twice, the second time with synchronous sends; sending an answer takes 0.1 us."""
-    asked = Request("barrier", "double_ring", "core", 2, None)
-    (found,) = Simulator(Configuration(ROOT / "config"), 1).all(machine_of(), [asked]).values()
-    assert found == pytest.approx(4 * 1.1 + 2 * (256 / 10e3 + 0.1), rel=0.01)
+    assert barrier(machine_of(), "double_ring") == pytest.approx(4 * 1.1 + 2 * (256 / 10e3 + 0.1), rel=0.01)
 
 
 def test_a_synchronous_send_is_sent_from_a_buffer() -> None:
     """The second time, two tokens between two ranks take as long as messages of 256 B."""
-    asked = Request("barrier", "double_ring", "core", 2, None)
-    flat = machine_of().simulation["delay_us"]
-    machines = [machine_of(), machine_of(delay_us=flat | {"core": [[1, 1.0], [128, 1.0], [256, 3.0]]})]
-    fast, slow = (Simulator(Configuration(ROOT / "config"), 1).all(machine, [asked]) for machine in machines)
-    assert next(iter(slow.values())) - next(iter(fast.values())) == pytest.approx(2 * (3.0 - 1.0), rel=0.02)
+    later = at_all(1.0) | {"core": [[1, 1.0], [128, 1.0], [256, 3.0]]}
+    fast, slow = (barrier(machine_of(**costs), "double_ring") for costs in ({}, {"delay_us": later}))
+    assert slow - fast == pytest.approx(2 * (3.0 - 1.0), rel=0.02)
 
 
 def test_a_synchronous_send_is_empty_on_machines_that_are_not_calibrated() -> None:
     """At 1 MB/s, 256 bytes would take 256 us; SMPI adds 16 bytes to each of five messages."""
     levels = (Level("node", 2, 1.0, 0.001), Level("core", 1, 1.0, 0.001))
     machine = Machine("m", "simulated", "m", "smpi-openmpi", levels)
-    asked = Request("barrier", "double_ring", "core", 2, None)
-    (found,) = Simulator(Configuration(ROOT / "config"), 1).all(machine, [asked]).values()
-    assert 5 * 16 < found < 256
+    assert 5 * 16 < barrier(machine, "double_ring") < 256
 
 
 def test_a_switch_outside_of_the_calibrated_nodes_adds_its_latency() -> None:
@@ -390,10 +390,8 @@ def test_a_core_of_switches_that_is_no_bottleneck_follows_the_costs_of_its_nodes
 
 def test_short_messages_that_wait_for_a_units_link_take_as_long_as_if_they_shared_it() -> None:
     """Of an alltoall on 8 ranks, 16 messages of 1000 B leave each socket, over a link of 10 MB/s; eight share it at most."""
-    machine = machine_of()
-    node, socket, core = machine.levels
-    slow = replace(machine, levels=(node, replace(socket, shared_gb_s=0.01), core))
-    assert linear(slow, 8, 1000, collective="alltoall") == pytest.approx(16 * 100, rel=0.2)
+    slow = with_level(machine_of(), "socket", shared_gb_s=0.01)
+    assert took(slow, 8, 1000, collective="alltoall") == pytest.approx(16 * 100, rel=0.2)
 
 
 def on_all_cores(machine: Machine, program: str, folder: Path, timeout: float) -> str:
@@ -424,14 +422,11 @@ def test_a_core_receives_from_another_node_as_fast_as_the_interface(
     interface_gb_s: float, together_us: float, tmp_path: Path
 ) -> None:
     """Two messages, each of 10 GB/s at most, to one core."""
-    node, *inner = machine_of().levels
-    machine = replace(machine_of(), levels=(replace(node, shared_gb_s=interface_gb_s), *inner))
+    machine = with_level(machine_of(), "node", shared_gb_s=interface_gb_s)
     assert float(on_all_cores(machine, "incast", tmp_path, 60)) == pytest.approx(together_us, rel=0.03)
 
 
 def test_an_eager_message_crosses_the_border_of_a_cache_twice() -> None:
     """As above, with a cache in each socket: the lines of the receiver's buffer move to the sender and back."""
-    machine = machine_of(share_first={"socket": 1.0})
-    node, socket, core = machine.levels
-    slow = replace(machine, levels=(node, replace(socket, shared_gb_s=0.01), core))
-    assert linear(slow, 8, 1000, collective="alltoall") == pytest.approx(2 * 16 * 100, rel=0.2)
+    slow = with_level(machine_of(share_first={"socket": 1.0}), "socket", shared_gb_s=0.01)
+    assert took(slow, 8, 1000, collective="alltoall") == pytest.approx(2 * 16 * 100, rel=0.2)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shlex
 import shutil
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -38,15 +38,29 @@ def test_set_up_is_looked_at_again_only_where_something_changed(checkout: Checko
     assert not looks()
 
 
-def test_a_set_up_folder_that_cannot_be_written_is_one_message(tmp_path: Path) -> None:
-    (tmp_path / "envs").mkdir()
+def only_set_up(folder: Path) -> Path:
+    """Make a checkout that has nothing but ./study and its set-up."""
+    (folder / "envs").mkdir(parents=True)
     for name in ("study", "envs/setup.sh", "envs/study.lock"):
-        shutil.copy2(ROOT / name, tmp_path / name)
-    (tmp_path / ".study").write_text("a file")
+        shutil.copy2(ROOT / name, folder / name)
+    return folder
+
+
+def call_set_up(script: str, made: Path, environment: Mapping[str, str] = os.environ) -> str:
+    """Run commands that call functions of set-up, with a folder in place of .study/; return their output."""
+    of = {**environment, "ROOT": str(ROOT), "SETUP": str(made)}
+    # A shell without job control starts background commands, such as these tests, with Ctrl-C ignored.
+    command = ["env", "--default-signal=INT", "bash", "-euc", f'. "$ROOT/envs/setup.sh"\n{script}']
+    return finish(command, env=of, timeout=30).stdout
+
+
+def test_a_set_up_folder_that_cannot_be_written_is_one_message(tmp_path: Path) -> None:
+    folder = only_set_up(tmp_path / "checkout")
+    (folder / ".study").write_text("a file")
     for command in ("run", "setup", "status"):
-        done = study(tmp_path, command)
+        done = study(folder, command)
         assert done.returncode == 2
-        assert done.stderr == f"error: {tmp_path}/.study cannot be written; set-up needs this folder\n"
+        assert done.stderr == f"error: {folder}/.study cannot be written; set-up needs this folder\n"
 
 
 def test_programs_that_set_up_can_build_need_no_compiler(checkout: Checkout) -> None:
@@ -79,25 +93,25 @@ def bare(tmp_path: Path) -> dict[str, str]:
     return {"PATH": str(programs)}
 
 
+def configure(checkout: Checkout, studies: str) -> None:
+    """Set the studies of a run, and write an imported one with its data."""
+    checkout.write("config/config.yaml", f"studies: [{studies}]\nresults: results\n")
+    checkout.write("config/studies/imported.yaml", IMPORTED)
+    checkout.write("data/somebodys/bcast.csv", "Processes,Size,Latency\n2,1,1.5\n2,2,1.6\n")
+
+
 def test_a_user_without_root_is_told_what_is_missing_what_for_and_how_to_get_it(
     checkout: Checkout, bare: dict[str, str]
 ) -> None:
     done = must(study(checkout.folder, "setup", environment=bare))
     for text in (
         "missing: SimGrid (smpicc, smpirun, g++): needed to simulate and to calibrate (tiny)",
-        "needed for tables, figures and the report (tiny)",
-        "missing: a C compiler",
-        "module",
-        "conda",
-        "Spack",
-        "apt-get install",
-        "libsimgrid-dev",
-    ):
+        "needed for tables, figures and the report (tiny)", "missing: a C compiler",
+        "module", "conda", "Spack", "apt-get install", "libsimgrid-dev",
+    ):  # fmt: skip
         assert text in done.stderr, done.stderr
     # Software that is not needed is not requested.
-    checkout.write("config/config.yaml", "studies: [imported]\nresults: results\n")
-    checkout.write("config/studies/imported.yaml", IMPORTED)
-    checkout.write("data/somebodys/bcast.csv", "Processes,Size,Latency\n2,1,1.5\n2,2,1.6\n")
+    configure(checkout, "imported")
     done = study(checkout.folder, "setup", environment=bare)
     assert done.returncode == 0 and "SimGrid" not in done.stderr and "compiler" not in done.stderr, done.stderr
     # R is not needed for measurements alone.
@@ -108,9 +122,7 @@ def test_a_user_without_root_is_told_what_is_missing_what_for_and_how_to_get_it(
 
 
 def test_what_cannot_run_is_left_out_and_the_rest_runs(checkout: Checkout, bare: dict[str, str]) -> None:
-    checkout.write("config/config.yaml", "studies: [imported, tiny]\nresults: results\n")
-    checkout.write("config/studies/imported.yaml", IMPORTED)
-    checkout.write("data/somebodys/bcast.csv", "Processes,Size,Latency\n2,1,1.5\n2,2,1.6\n")
+    configure(checkout, "imported, tiny")
     done = must(study(checkout.folder, "run", environment=bare))
     assert "study tiny is left out: SimGrid (smpicc, smpirun) is not installed" in done.stderr
     assert "R is not installed: no tables, figures and report" in done.stderr
@@ -186,17 +198,13 @@ def test_a_moved_checkout_works_and_builds_nothing_again(checkout: Checkout) -> 
 def test_steps_end_with_a_set_up_that_ends_early(tmp_path: Path, ends: str) -> None:
     """After a misspelt name or Ctrl-C, a step would write to .study/ beside the next set-up; only apt-get is not interrupted."""
     script = f"""
-. {shlex.quote(str(ROOT / "envs" / "setup.sh"))}
 start r "R package" bash -c 'sleep 60 & sleep 60'
 start system "Debian packages" sleep 60
 echo ${{process_of[r]}} ${{process_of[system]}}
 {ends}
 attend r
 """
-    environment = {**os.environ, "ROOT": str(ROOT), "SETUP": str(tmp_path)}
-    # A shell without job control starts background commands, such as these tests, with Ctrl-C ignored.
-    done = finish(["env", "--default-signal=INT", "bash", "-euc", script], env=environment, timeout=30)
-    ended, system = map(int, done.stdout.split())
+    ended, system = map(int, call_set_up(script, tmp_path).split())
     with contextlib.suppress(ProcessLookupError):
         # Until its processes are gone.
         for _ in range(100):
@@ -209,9 +217,7 @@ attend r
 def test_what_an_interrupted_set_up_downloaded_is_removed(tmp_path: Path) -> None:
     """It is more than 100 MB, which no later set-up uses."""
     (tmp_path / "uv-cache-123" / "archive-v0").mkdir(parents=True)
-    script = f". {shlex.quote(str(ROOT / 'envs' / 'setup.sh'))}; lock_setup"
-    environment = {**os.environ, "ROOT": "/somewhere", "SETUP": str(tmp_path)}
-    must(finish(["bash", "-euc", script], env=environment))
+    call_set_up("lock_setup", tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["lock"]
 
 
@@ -237,9 +243,7 @@ def test_setup_leaves_what_another_checkout_remembers(tmp_path: Path) -> None:
         folder.mkdir(parents=True)
     (first / "r").write_text("of the first\n")
     os.link(first / "r", second / "r")
-    script = f". {shlex.quote(str(ROOT / 'envs' / 'setup.sh'))}; remember r {shlex.quote(str(ROOT / 'LICENSE'))}"
-    environment = {**os.environ, "ROOT": str(ROOT), "SETUP": str(second.parent)}
-    subprocess.run(["bash", "-euc", script], check=True, env=environment)
+    call_set_up('remember r "$ROOT/LICENSE"', second.parent)
     assert (first / "r").read_text() == "of the first\n" != (second / "r").read_text()
 
 
@@ -280,10 +284,7 @@ def test_programs_are_built_for_the_studies_that_need_them(checkout: Checkout) -
 
 @pytest.mark.parametrize("character", "'\"$:\n;`{}#%\\*=,")
 def test_a_path_that_cannot_work_is_refused_before_anything_is_done(tmp_path: Path, character: str) -> None:
-    folder = tmp_path / f"a {character}b"
-    (folder / "envs").mkdir(parents=True)
-    shutil.copy2(ROOT / "study", folder / "study")
-    shutil.copy2(ROOT / "envs" / "setup.sh", folder / "envs" / "setup.sh")
+    folder = only_set_up(tmp_path / f"a {character}b")
     for command in ([], ["run"], ["setup"], ["status"]):
         done = study(folder, *command)
         assert done.returncode == 2 and not (folder / ".study").exists()
@@ -294,10 +295,7 @@ def test_a_path_that_cannot_work_is_refused_before_anything_is_done(tmp_path: Pa
 
 def test_a_path_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
     """As of a folder that was named in Latin-1: names of files could not be written to the results."""
-    folder = tmp_path / os.fsdecode(b"caf\xe9")
-    (folder / "envs").mkdir(parents=True)
-    shutil.copy2(ROOT / "study", folder / "study")
-    shutil.copy2(ROOT / "envs" / "setup.sh", folder / "envs" / "setup.sh")
+    folder = only_set_up(tmp_path / os.fsdecode(b"caf\xe9"))
     done = subprocess.run([folder / "study", "setup"], capture_output=True, check=False)
     assert done.returncode == 2 and not (folder / ".study").exists()
     assert b"error: the path of this checkout is not in UTF-8" in done.stderr and done.stderr.count(b"\n") == 1
@@ -368,18 +366,13 @@ def test_the_settings_of_pip_apply_to_all_packages(tmp_path: Path) -> None:
     file.parent.mkdir(parents=True)
     file.write_text("[global]\nindex-url = https://files/simple\ncert = /site.pem\nproxy = http://files:1\n")
     executable(tmp_path / "uv" / "bin" / "uv", "#!/bin/bash\nenv\n")
-    script = f"""
-. {shlex.quote(str(ROOT / "envs" / "setup.sh"))}
-PYTHON={shlex.quote(sys.executable)}
-use_uv pip install
-"""
     environment = {key: value for key, value in os.environ.items() if "PROXY" not in key.upper() and "PIP" not in key}
-    environment |= {"ROOT": str(ROOT), "SETUP": str(tmp_path), "HOME": str(tmp_path)}
+    environment |= {"HOME": str(tmp_path), "PYTHON": sys.executable}
     for name in ("SSL_CERT_FILE", "UV_DEFAULT_INDEX", "XDG_CONFIG_HOME"):
         environment.pop(name, None)
 
     def settings(**own: str) -> set[str]:
-        return set(must(finish(["bash", "-euc", script], env=environment | own)).stdout.splitlines())
+        return set(call_set_up("use_uv pip install", tmp_path, environment | own).splitlines())
 
     files = {f"{scheme}_proxy=http://files:1" for scheme in ("http", "https")}
     assert {"UV_DEFAULT_INDEX=https://files/simple", "SSL_CERT_FILE=/site.pem", *files} <= settings()
