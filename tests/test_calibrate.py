@@ -107,9 +107,8 @@ def test_nothing_in_common_is_an_error() -> None:
 
 def calibrate_plain(checkout: Checkout, machine: str) -> Machine:
     checkout.write("config/machines/plain.yaml", machine)
-    configuration = checkout.configuration
-    calibrate.calibrate(configuration, "plain", checkout.folder / "results")
-    return configuration.machine("plain")
+    calibrate.calibrate(checkout.configuration, "plain", checkout.folder / "results")
+    return checkout.configuration.machine("plain")
 
 
 PLAIN = """

@@ -35,6 +35,9 @@ from made_runs import cell_rows, measured
 from test_tuning import decisions
 
 LIBRARIES = ("openmpi", "mpich", "impi")
+CONFIGURATION = Configuration(ROOT / "config")
+CATALOGUE = CONFIGURATION.catalogue
+HERE = CONFIGURATION.machine("this-machine")
 
 STUDY = """
 title: Three libraries
@@ -117,17 +120,16 @@ def test_study_json_names_what_is_inside_of_a_pipelined_algorithm(checkout: Chec
 
 def forced(collective: str, algorithm: str, processes: int = 4) -> Cell:
     """Return a cell of the installed MPICH with an algorithm of the catalogue (Rabenseifner's needs one element per rank)."""
-    catalogue = Configuration(ROOT / "config").catalogue
     return Cell(
         {"name": "this-machine", "kind": "local", "levels": []}, {}, {"name": "mpich", "version": mpis()["mpich"].version},
-        collective, algorithm, (), Switch("mpich", catalogue.algorithms[collective][algorithm]["mpich"]), "core", (), 1,
-        processes, None, (1024, 32768), 1, 0, pattern=catalogue.pattern(collective, algorithm, "mpich"),
+        collective, algorithm, (), Switch("mpich", CATALOGUE.algorithms[collective][algorithm]["mpich"]), "core", (), 1,
+        processes, None, (1024, 32768), 1, 0, pattern=CATALOGUE.pattern(collective, algorithm, "mpich"),
     )  # fmt: skip
 
 
 def proof(cell: Cell, folder: Path, nodes: tuple[str, str] = ("MPIR_CVAR_NOLOCAL", "1")) -> dict:
     """Return the result of the verification launch of *cell*; *nodes* replaces the variable that makes each rank its own node."""
-    machine = replace(Configuration(ROOT / "config").machine("this-machine"), oversubscribe=True)
+    machine = replace(HERE, oversubscribe=True)
     words = [str(word) for word in hydra.proof_command(machine, cell, [], folder, [])]
     if "MPIR_CVAR_NOLOCAL" in words:
         at = words.index("MPIR_CVAR_NOLOCAL")
@@ -140,7 +142,7 @@ def proof(cell: Cell, folder: Path, nodes: tuple[str, str] = ("MPIR_CVAR_NOLOCAL
 @pytest.mark.parametrize("name", ["mpich", "impi"])
 def test_where_the_ranks_are_is_proved(tmp_path: Path, name: str) -> None:
     installed(name)
-    machine = Configuration(ROOT / "config").machine("this-machine")
+    machine = HERE
     if machine.cores_per_node < 2:
         pytest.skip("one core")
     cell = Cell(
@@ -171,11 +173,9 @@ def test_intel_is_told_its_ranges(checkout: Checkout) -> None:
     assert hydra.selection_environment(cell) == {"I_MPI_ADJUST_IALLREDUCE": "1:0-7@4-4"}
 
 
-CATALOGUE = Configuration(ROOT / "config").catalogue.algorithms
-
-
 @pytest.mark.parametrize(
-    ("collective", "algorithm"), [(c, a) for c, all_ in CATALOGUE.items() for a, e in all_.items() if "mpich" in e]
+    ("collective", "algorithm"),
+    [(c, a) for c, all_ in CATALOGUE.algorithms.items() for a, e in all_.items() if "mpich" in e],
 )
 def test_mpich_sends_the_messages_of_the_algorithm(tmp_path: Path, collective: str, algorithm: str) -> None:
     installed("mpich")
@@ -194,14 +194,17 @@ def test_another_algorithm_of_mpich_is_noticed(tmp_path: Path) -> None:
 def intel(collective: str, algorithm: str, processes: int = 4, sizes: tuple[int, int] = (64, 64)) -> Cell:
     """Return a cell of the installed Intel MPI with an algorithm of the catalogue."""
     installed("impi")
-    settings, mpi = CATALOGUE[collective][algorithm]["impi"], {"name": "impi", "version": mpis()["impi"].version}
+    settings, mpi = (
+        CATALOGUE.algorithms[collective][algorithm]["impi"],
+        {"name": "impi", "version": mpis()["impi"].version},
+    )
     cell = replace(forced("bcast", "binomial", processes), mpi=mpi, collective=collective, algorithm=algorithm)
     return replace(cell, selection=Switch("impi", settings), sizes=sizes, pattern=None)
 
 
 @pytest.mark.parametrize(
     ("collective", "algorithm"),
-    [(c, a) for c, all_ in CATALOGUE.items() for a, e in all_.items() if "function" in e.get("impi", {})],
+    [(c, a) for c, all_ in CATALOGUE.algorithms.items() for a, e in all_.items() if "function" in e.get("impi", {})],
 )
 def test_intel_mpi_runs_the_function_of_the_algorithm(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, collective: str, algorithm: str
@@ -226,42 +229,37 @@ def test_an_algorithm_that_intel_mpi_replaces_is_noticed(tmp_path: Path) -> None
 
 def test_intel_mpi_applies_its_variables_as_they_are_read(tmp_path: Path) -> None:
     """Other than Intel's reference says, a call outside of all ranges does not get the library's default."""
-    catalogue = Configuration(ROOT / "config").catalogue
     installed("impi")
-    library, names = library_of(mpis()["impi"], catalogue, {}), {14: "ring", 5: "reduce binomial"}
+    library, names = library_of(mpis()["impi"], CATALOGUE, {}), {14: "ring", 5: "reduce binomial"}
     path = tmp_path / "variables.sh"
     for value in (
-        "14:1000-1999",
-        "14:1000-1999;5:3000-3999",
-        "14:0-1999@2-2;5:0-3999@8-8",
-        "14:0-99@3-3;5:100-200@3-3",
-    ):
+        "14:1000-1999", "14:1000-1999;5:3000-3999", "14:0-1999@2-2;5:0-3999@8-8", "14:0-99@3-3;5:100-200@3-3"
+    ):  # fmt: skip
         path.write_text(f"export I_MPI_ADJUST_ALLREDUCE='{value}'\n")
-        file = read(path, Known(catalogue, "5.0.11"))
+        file = read(path, Known(CATALOGUE, "5.0.11"))
         for ranks, size in ((2, 500), (2, 2500), (3, 1500)):
             chosen = file.at("allreduce", ranks, size)[0].word
             assert names[int(chosen)] in library.probe(path, "allreduce", ranks, [size])[size], (value, ranks, size)
 
 
 def test_the_check_of_intel_mpis_variables_notices_a_wrong_limit(tmp_path: Path) -> None:
-    catalogue = Configuration(ROOT / "config").catalogue
     installed("impi")
-    library = library_of(mpis()["impi"], catalogue, {})
+    library = library_of(mpis()["impi"], CATALOGUE, {})
     placement = Placement("core", 1, {"allreduce": {0: (Rule(0, "nonoverlapping"), Rule(512, "ring"))}})
     path = tmp_path / "variables.sh"
     library.write(placement, path)
-    found = check.check_placement(placement, path, catalogue, library)
+    found = check.check_placement(placement, path, CATALOGUE, library)
     complain(found)
     assert any(one.tells_apart for one in found)
     path.write_text(path.read_text().replace("0-511", "0-512").replace("512-", "513-"))
     with pytest.raises(StudyError, match="variables.sh: allreduce, entry for 0 processes, 512 B: the file has ring"):
-        complain(check.check_placement(placement, path, catalogue, library))
+        complain(check.check_placement(placement, path, CATALOGUE, library))
 
 
 def test_mpich_starts_with_a_forced_algorithm_on_one_node(tmp_path: Path) -> None:
     """MPI_Init makes an allreduce of its own, of fewer elements than Rabenseifner's algorithm needs."""
     installed("mpich")
-    machine = replace(Configuration(ROOT / "config").machine("this-machine"), oversubscribe=True)
+    machine = replace(HERE, oversubscribe=True)
     cell, mpi = forced("allreduce", "rabenseifner", 2), mpis()["mpich"]
     environment = mpi.environment() | hydra.selection_environment(cell)
     command = [*hydra.launcher(machine, cell, [], tmp_path, []), mpi.build / "probe" / "collprobe", "allreduce", "1024"]
@@ -286,26 +284,18 @@ def mpich_rules() -> tuple[Library, Placement]:
     installed("mpich")
     rows = decisions({4: {1: "default", 64: "pipeline:segment_bytes=100", 512: "binomial"}}, nodes=1)
     rows += decisions({3: {1: "rabenseifner", 512: "ring"}}, collective="allreduce", nodes=1)
-    configuration = Configuration(ROOT / "config")
-    return library_of(mpis()["mpich"], configuration.catalogue, {}), placements(rows)[0]
+    return library_of(mpis()["mpich"], CATALOGUE, {}), placements(rows)[0]
 
 
 def test_mpich_does_what_its_selection_file_says(tmp_path: Path) -> None:
     library, placement = mpich_rules()
     path = tmp_path / "mpich.json"
     library.write(placement, path)
-    catalogue = Configuration(ROOT / "config").catalogue
-    found = check.check_placement(placement, path, catalogue, library)
+    found = check.check_placement(placement, path, CATALOGUE, library)
     complain(found)
     assert {one.collective for one in found if one.tells_apart} == {"bcast", "allreduce"}
-    assert {one.size_bytes for one in found if one.collective == "bcast" and one.entry == 4} >= {
-        63,
-        64,
-        65,
-        511,
-        512,
-        513,
-    }
+    sizes = {one.size_bytes for one in found if one.collective == "bcast" and one.entry == 4}
+    assert sizes >= {63, 64, 65, 511, 512, 513}
     # A file with other rules is noticed.
     path.write_text(path.read_text().replace("avg_msg_size<=511", "avg_msg_size<=512"))
     assert set(library.probe(path, "bcast", 4, [512])[512]) == check.PATTERNS["pipeline"](4, {})
@@ -354,14 +344,9 @@ def test_an_algorithm_that_a_library_lacks_is_named(checkout: Checkout) -> None:
 
 def test_ranks_on_several_nodes(checkout: Checkout, tmp_path: Path) -> None:
     installed("mpich")
-    machine = checkout.configuration.machine("thin")
-    machine = type(machine)(**{**machine.__dict__, "kind": "slurm", "mpi": "mpich"})
-    identity = cells_of(checkout)[2].identity() | {
-        "nodes": 2,
-        "processes": 4,
-        "mapping": "node",
-        "cycle": ["node", "socket"],
-    }
+    machine = replace(checkout.configuration.machine("thin"), kind="slurm", mpi="mpich")
+    spread = {"nodes": 2, "processes": 4, "mapping": "node", "cycle": ["node", "socket"]}
+    identity = cells_of(checkout)[2].identity() | spread
     cell = cell_from(identity | {"mpi": {"name": "mpich", "version": "1"}})
     command = [str(part) for part in hydra.prepare(machine, cell, cell.place(machine), tmp_path, ["a", "b"])]
     assert command[command.index("-bind-to") + 1] == "user:0,12"
@@ -442,11 +427,11 @@ def startup(mpi: Mpi, variables: dict[str, str]) -> str:
 def test_intel_mpi_understands_the_variables_that_are_written() -> None:
     installed("impi")
     mpi = mpis()["impi"]
-    own = {name: [key for key, one in all_.items() if "impi" in one] for name, all_ in CATALOGUE.items()}
+    own = {name: [key for key, one in all_.items() if "impi" in one] for name, all_ in CATALOGUE.algorithms.items()}
     tables = {
         name: {2: tuple(Rule(1024 * at, key) for at, key in enumerate(keys))} for name, keys in own.items() if keys
     }
-    text = intel_variables(Placement("core", 1, tables), Configuration(ROOT / "config").catalogue, [])
+    text = intel_variables(Placement("core", 1, tables), CATALOGUE, [])
     variables = exported(text)
     assert set(variables) == {f"I_MPI_ADJUST_{collective.upper()}" for collective in tables}
     said = startup(mpi, variables)

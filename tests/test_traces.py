@@ -59,16 +59,8 @@ def copied(recorded: Path, tmp_path: Path) -> Path:
 
 def test_recording_is_free_of_undefined_behaviour(program: Path, tmp_path: Path) -> None:
     flags = "CFLAGS=-O1 -g -fsanitize=undefined -fno-sanitize-recover=undefined"
-    make = [
-        "make",
-        "-s",
-        "-C",
-        ROOT / "workflow" / "native" / "trace",
-        f"OUT={tmp_path}",
-        f"MPICC={library().mpicc}",
-        flags,
-    ]
-    must(finish(make, env=mpi_environment()))
+    make = ["make", "-s", "-C", ROOT / "workflow/native/trace", f"OUT={tmp_path}", f"MPICC={library().mpicc}"]
+    must(finish([*make, flags], env=mpi_environment()))
     preload = tmp_path / "trace" / "libcolltrace.so"
     must(trace(tmp_path / "ranks", 4, program, preload=preload))
     for name in ("freed", "shared", "between", "failing", "orders"):
@@ -91,11 +83,7 @@ def test_every_call_is_recorded_with_its_arguments(recorded: Path, tmp_path: Pat
         "gatherv", "finalize",
     ]  # fmt: skip
     by_name = {row["operation"]: row for row in calls[0]}
-    assert (by_name["bcast"]["root"], by_name["bcast"]["sent_bytes"], by_name["bcast"]["received_bytes"]) == (
-        "1",
-        "0",
-        "400",
-    )
+    assert [by_name["bcast"][name] for name in ("root", "sent_bytes", "received_bytes")] == ["1", "0", "400"]
     assert (calls[1][1]["sent_bytes"], calls[1][1]["received_bytes"]) == ("400", "0")
     assert by_name["alltoall"]["sent_bytes"] == "32"
     assert by_name["allreduce"]["communicator"] == "1"
