@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from collstudy.base.errors import StudyError
 from collstudy.cli import probe
+from collstudy.launch.toolchain import Mpi
 from conftest import Checkout
 
 
@@ -72,6 +73,16 @@ def test_a_failed_draft_leaves_no_file(tmp_path: Path, monkeypatch: pytest.Monke
     with pytest.raises(StudyError, match="lscpu .* is not available"):
         probe.write("mine", tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+def test_the_draft_names_the_open_mpi_that_a_run_would_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On PATH or of set-up: a user who has no module to load is not told to load one."""
+    monkeypatch.setattr(probe, "mpis", lambda: {"openmpi": Mpi("openmpi", "5.0.11", Path("/here/.study/openmpi/bin"))})
+    assert (
+        "# Open MPI 5.0.11 in /here/.study/openmpi/bin; " in probe.draft() and "TODO: no Open MPI" not in probe.draft()
+    )
+    monkeypatch.setattr(probe, "mpis", dict)
+    assert "# TODO: no Open MPI" in probe.draft()
 
 
 def test_the_draft_for_a_host_named_by_a_number(checkout: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -268,6 +268,24 @@ def test_a_preempted_job_is_submitted_again(checkout: Checkout) -> None:
     )
 
 
+def test_a_job_that_slurm_no_longer_lists_has_ended(checkout: Checkout) -> None:
+    """With a short MinJobAge. It did not write its marker, so it is submitted once more, and its own error message is printed."""
+    machine = "kind: slurm\nlabel: Theirs\nlike: thin\nmpi: openmpi\nslurm: {partition: THIN}\n"
+    checkout.write("config/machines/theirs.yaml", machine)
+    checkout.write("config/studies/tiny.yaml", TINY.replace("machine: thin", "machine: theirs"))
+    checkout.program("sbatch", "#!/bin/sh\necho job >> jobs\nwc -l < jobs\n")
+    checkout.program("squeue", "#!/bin/sh\n")
+    checkout.program("scontrol", "#!/bin/sh\necho 'MinJobAge = 2 sec'\n")
+    # There is no database.
+    for name in ("sacct", "sinfo"):
+        checkout.program(name, "#!/bin/sh\nexit 1\n")
+    environment = {**os.environ, "PYTHONPATH": str(checkout.folder / "workflow"), **checkout.first_on_path}
+    arguments = ["--profile", "profiles/slurm", "--latency-wait", "1", MEASURED]
+    done = finish([*RUN, *arguments], cwd=checkout.folder, env=environment, timeout=120)
+    assert done.returncode == 1 and (checkout.folder / "jobs").read_text().count("job") == 2
+    assert "Run the same command again" in done.stderr
+
+
 def test_failed_rules_are_named_again_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:
     def record(text: str = "", **fields: object) -> logging.LogRecord:
         return logging.makeLogRecord({"msg": text, "levelno": logging.ERROR, **fields})
@@ -299,6 +317,30 @@ def test_failed_rules_are_named_again_at_the_end(capsys: pytest.CaptureFixture[s
         "selecting algorithms for two",
         said,
     ]
+
+
+def test_why_a_slurm_job_failed_is_printed_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The reason is in Slurm's log. A job that failed twice is named once at the end, one that then succeeded is not."""
+    said, log = "error: block: Permission denied: results/x", tmp_path / "7.log"
+    log.write_text(f"rule measure_block:\n{said}\nWorkflowError:\n")
+    shown = object.__new__(LogHandler)
+    shown.__post_init__()
+    why = "SLURM-job '7' failed, SLURM status is: 'FAILED'. Detailed failure reason unavailable (status command is not 'sacct')."
+    for job, event in (
+        *((1, LogEvent.JOB_ERROR), (1, LogEvent.JOB_ERROR), (2, LogEvent.JOB_ERROR), (2, LogEvent.JOB_FINISHED)),
+    ):
+        fields = {
+            "event": event,
+            "jobid": job,
+            "job_id": job,
+            "rule_name": f"rule{job}",
+            "rule_msg": why,
+            "log": [str(log)],
+        }
+        shown.emit(logging.makeLogRecord({"msg": "", "levelno": logging.ERROR, **fields}))
+    shown.emit(logging.makeLogRecord({"msg": "Exiting because a job execution failed.", "levelno": logging.ERROR}))
+    line = f"failed: rule1: SLURM-job '7' failed, SLURM status is: 'FAILED'. {said.removeprefix('error: ')}; its output is in {log}"
+    assert capsys.readouterr().err.splitlines() == [line, line, line.replace("rule1", "rule2"), line]
 
 
 def test_killed_and_started_again(checkout: Checkout) -> None:

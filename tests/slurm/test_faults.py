@@ -185,6 +185,18 @@ def test_results_that_arrive_late_are_awaited(two, cluster) -> None:
     assert len(study.jobs()) == jobs
 
 
+def test_a_job_that_slurm_no_longer_lists_has_ended(two, cluster) -> None:
+    """With a short MinJobAge. Its block's marker shows that it succeeded."""
+    hosts_only(cluster)
+    study = two(mappings="core", launches=1)
+    forgets = '#!/bin/sh\n/usr/bin/squeue "$@" | grep -v "[|]COMPLETED" || true\n'
+    study.checkout.program("squeue", forgets)
+    study.environment["PATH"] = f"{study.folder}/bin:{os.environ['PATH']}"
+    study.run()
+    assert len(study.jobs()) == 1
+    study.assert_complete({}, 1)
+
+
 CRASHING = """#!/bin/bash
 case " $* " in *" -n 6 "*) echo "rank 3 died"; exit 139 ;; esac
 exec REAL "$@"

@@ -50,6 +50,7 @@ def test_only_what_changed(two, cluster) -> None:
     assert launch["hosts"] == cluster.nodes and launch["slurm"]["job"] == study.jobs()[0]["id"]
     assert set(launch["nodes"]) == set(cluster.nodes) and all("kernel" in node for node in launch["nodes"].values())
     job = cluster.job(int(study.jobs()[0]["id"]))
+    assert job["JobName"].startswith("collstudy_")
     assert (job["NumNodes"], job["Partition"], job["OverSubscribe"], job["NumTasks"]) == ("2", "THIN", "NO", "48")
     assert list((study.folder / "logs" / "slurm").rglob("pair_openmpi_n2-*/*.log"))
     # A second run, another partition or limit, and a copy without Snakemake's records: nothing to measure.

@@ -69,7 +69,8 @@ class LogHandler(LogHandlerBase):
     def __post_init__(self) -> None:
         self.done: tuple[int, int] | None = None
         self.figures: dict[int, Path] = {}
-        self.failed: list[str] = []
+        #: Message of each job that has failed and was not repeated with success.
+        self.failed: dict[int, str] = {}
         self.last = ""
         self.ending = False
         #: Descriptions of jobs by number.
@@ -125,6 +126,7 @@ class LogHandler(LogHandlerBase):
             return done + does if does else ""
         if event == LogEvent.JOB_FINISHED:
             self.silent.pop(record.__dict__["job_id"], None)
+            self.failed.pop(record.__dict__["job_id"], None)
             figures = self.figures.get(record.__dict__["job_id"])
             return f"figures: {figures}/" if figures else ""
         if event == LogEvent.JOB_ERROR:
@@ -132,18 +134,21 @@ class LogHandler(LogHandlerBase):
             if record.__dict__["rule_name"] in VERDICTS or INTERRUPTED.is_set():
                 return ""
             why, logs = said_by_slurm(record), record.__dict__.get("log", [])
+            if why.startswith("SLURM-job") and logs and (error := _error_in(Path(logs[-1]))):
+                why += f" {error}"
             does = self.does.get(record.__dict__["jobid"]) or record.__dict__["rule_name"]
             text = f"failed: {does}" + (f": {why}" if why else "")
             # A job that died before its rule began has written only to Slurm's log; one that was refused, to none.
             text += f"; its output is in {', '.join(logs)}" if logs and not why.startswith(REFUSED) else ""
-            self.failed.append(text)
+            self.failed[record.__dict__["jobid"]] = text
             return text
         text = record.getMessage() if record.msg else ""
         if text.startswith("Nothing to be done"):
             NOTHING_TO_DO.set()
         if text.startswith("Exiting because a job execution failed"):
             # Lines of other jobs may have been printed since; then repeat the failures.
-            return "" if set(self.failed) == {self.last} else "\n".join(dict.fromkeys(self.failed))
+            again = dict.fromkeys(self.failed.values())
+            return "" if set(again) == {self.last} else "\n".join(again)
         if text.startswith("Will exit after finishing currently running jobs (scheduler)"):
             # Snakemake was sent SIGTERM; it says this again whenever a job ends.
             said, self.ending = self.ending, True
@@ -212,8 +217,14 @@ def said_by_slurm(record: logging.LogRecord) -> str:
     if getattr(record, "event", None) != LogEvent.JOB_ERROR:
         return ""
     text = record.__dict__.get("rule_msg") or ""
-    text = re.split("    sbatch call:|Failed nodes will|For further error details", text)[0]
+    text = re.split("    sbatch call:|Failed nodes will|Detailed failure reason|For further error details", text)[0]
     return " ".join(text.split()) if text.startswith(("SLURM", *REFUSED)) else ""
+
+
+def _error_in(log: Path) -> str:
+    """Return the last error message of this project in Slurm's log of a job, so that the user need not search it; "" without one."""
+    text = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
+    return next(iter(re.findall(r"^error: (.+)$", text, re.MULTILINE)[::-1]), "")
 
 
 def _measuring(inputs: Iterable[object]) -> str:

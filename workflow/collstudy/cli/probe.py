@@ -1,4 +1,4 @@
-"""`./study probe`: draft a machine file from the output of lscpu, sinfo and ompi_info on this computer."""
+"""`./study probe`: draft a machine file from the output of lscpu and sinfo on this computer, and the Open MPI found there."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from collstudy.base.commands import ask
 from collstudy.base.errors import StudyError
 from collstudy.launch.execute import processor_state
-from collstudy.launch.toolchain import host, version_of
+from collstudy.launch.toolchain import host, mpis
 
 #: lscpu's columns that correspond to levels of a machine file, outermost first -> name of the level.
 COLUMNS = {"Socket": "socket", "Node": "numa", "L3": "ccx", "Core": "core"}
@@ -80,13 +80,13 @@ def draft() -> str:
         raise StudyError("lscpu (util-linux) is not available; it is needed for a draft")
     levels = topology(printed)
     slurm = partitions(run(["sinfo", "-h", "-e", "-o", "%P|%D|%X|%Y|%f|%l"]))
-    mpi = version_of(["ompi_info", "--version"], r"Open MPI v?(\S+)")
+    mpi = mpis().get("openmpi")
     governor = processor_state().get("governor", "performance")
     lines = [
         f"# Drafted by ./study probe on {platform.node()}; check every line, above all those with TODO.",
         f"# Processor: {host()['processor']}. Topology from lscpu.",
-        f"# Open MPI {mpi} is on PATH." if mpi
-        else "# TODO: no Open MPI (ompi_info) on PATH; load its module before ./study run.",
+        f"# Open MPI {mpi.version} in {mpi.bin}; one on PATH (a module, loaded before ./study run) comes first." if mpi
+        else "# TODO: no Open MPI: load its module; otherwise ./study run installs one in .study/openmpi.",
     ]  # fmt: skip
     if governor != "performance":
         lines.append(f"# The frequency governor is {governor}: results vary more than with the governor performance.")

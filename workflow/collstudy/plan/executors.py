@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import getpass
+import math
 import shlex
 import sys
+from collections.abc import AsyncIterator
 from typing import Any
 
 from collstudy.base.commands import ask
@@ -29,15 +31,33 @@ def _correct_slurm(slurm: Any, workflow: Any) -> None:
     # The plugin would exclude all nodes of a job from later jobs if one of them died. Slurm itself avoids nodes that are down.
     submitting = slurm.get_submit_command
     slurm.get_submit_command = lambda *of, **how: submitting(*of, **{**how, "failed_nodes": None})
-    querying = slurm.query_job_status
+    # With a short MinJobAge the plugin would replace squeue by sacct, which hangs without a database.
+    slurm.get_min_job_age = lambda: math.inf
+    checking, querying = slurm.Executor.check_active_jobs, slurm.query_job_status
+    submitted: set[str] = set()
 
-    async def query_job_status(*of: Any) -> tuple[Any, Any]:
-        """Return the states of jobs. A preempted job has ended, unless Slurm may requeue it: the plugin would wait for it for ever."""
-        states, seconds = await querying(*of)
+    async def check_active_jobs(executor: Any, jobs: Any) -> AsyncIterator[Any]:
+        """Check the states of jobs, and note which they are."""
+        submitted.clear()
+        submitted.update(job.external_jobid for job in jobs)
+        async for job in checking(executor, jobs):
+            yield job
+
+    async def query_job_status(command: str, *of: Any) -> tuple[Any, Any]:
+        """Return the states of jobs.
+
+        A preempted job has ended, unless Slurm may requeue it, and so has a job that squeue does not list any more (MinJobAge): the
+        plugin would wait for both for ever. Whether the latter succeeded is shown by its output.
+        """
+        states, seconds = await querying(command, *of)
+        if states is not None and command.startswith("squeue"):
+            states = dict.fromkeys(submitted, "UNKNOWN") | states
         if states and not workflow.executor_settings.requeue:
             ended = {"PREEMPTED": "CANCELLED"}
             states = {job: ended.get(state, state) for job, state in states.items()}
         return states, seconds
+
+    slurm.Executor.check_active_jobs = check_active_jobs
 
     slurm.query_job_status = query_job_status
     sleeping = slurm.Executor.sleep
