@@ -134,6 +134,17 @@ def test_what_cannot_run_is_left_out_and_the_rest_runs(checkout: Checkout, bare:
     assert done.returncode != 0 and "study tiny: SimGrid (smpicc, smpirun) is not installed" in done.stderr
 
 
+def test_a_job_on_a_node_without_other_software_of_its_run_starts(checkout: Checkout, bare: dict[str, str]) -> None:
+    """R, or the simulator of another study of the run, may be installed on the login node only."""
+    environment = {**os.environ, "PYTHONPATH": str(checkout.folder / "workflow")}
+    snakemake = [sys.executable, "-m", "snakemake", "--cores", "1", "--config", "studies=tiny"]
+    must(finish([*snakemake, "--dry-run"], cwd=checkout.folder, env=environment))
+    # As the job of a block would be started by Snakemake's Slurm plugin.
+    job = ["--mode", "remote", "--nolock", "--no-hooks", "--target-jobs", "describe_study:study=tiny,file=study.json"]
+    must(finish([*snakemake, *job], cwd=checkout.folder, env={**environment, **bare}))
+    assert (checkout.folder / "results" / "tiny" / "study.json").exists()
+
+
 APT_GET = """#!/bin/bash
 echo "$*" >> "$CALLS"
 case $* in

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from collstudy.base.errors import StudyError
-from collstudy.launch import toolchain
+from collstudy.launch import ran, toolchain
 from collstudy.launch.openmpi import AS_NODE, OVERSUBSCRIBED, emulates_nodes, library, winning_component
-from collstudy.launch.toolchain import installed, mpi_environment, mpis, version_of
+from collstudy.launch.toolchain import Mpi, installed, mpi_environment, mpis, version_of
 from conftest import ROOT, compiled, csv_rows, finish, write_mpi4py
 
 TESTS = Path(__file__).resolve().parent
@@ -194,6 +194,16 @@ def test_what_cannot_be_followed_is_one_sentence(
     assert done.stderr.count("\n") == 1 and message in done.stderr
 
 
+def test_a_launcher_that_is_not_on_path_is_named_where_set_up_has_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path / "none"))
+    monkeypatch.setattr(ran, "mpis", lambda: {"openmpi": Mpi("openmpi", "5.0.11", tmp_path)})
+    (tmp_path / "mpirun").touch()
+    with pytest.raises(StudyError, match=f"^mpirun: not found on PATH: load the module .*{tmp_path}/mpirun"):
+        ran.launcher_of(["mpirun", "-n", "1", "program"])
+
+
 def test_a_folder_that_does_not_exist_is_one_sentence(program: Path, tmp_path: Path) -> None:
     done, _ = what_ran(tmp_path, library().mpirun, "-n", "1", program, options=("--folder", "/no/folder"), status=2)
     assert done.stderr == "error: /no/folder: no such folder\n"
@@ -274,9 +284,9 @@ def same_on_all_processors(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("same_on_all_processors")
 def test_intel_mpis_functions_are_seen(tmp_path: Path) -> None:
-    for preset, ran in (("1", "binomial"), ("8", "knomial + tree + tree_generic")):
+    for preset, seen in (("1", "binomial"), ("8", "knomial + tree + tree_generic")):
         _, rows = with_library(tmp_path, "impi", options=("-genv", "I_MPI_ADJUST_BCAST", preset))
-        assert of(rows, "bcast") == [("MPI_COMM_WORLD of 2 ranks", "-", ran, "call")]
+        assert of(rows, "bcast") == [("MPI_COMM_WORLD of 2 ranks", "-", seen, "call")]
         assert of(rows, "alltoall") == [("MPI_COMM_WORLD of 2 ranks", "-", "scattered", "call")]
         assert of(rows, "allreduce") == [("2 communicators of 1 rank", "-", "-", "nothing ran")]
     _, rows = with_library(tmp_path, "impi", "blocks", options=("-genv", "I_MPI_ADJUST_GATHERV", "1"))

@@ -145,7 +145,10 @@ class Plan:
         if not wanted and "calibrate" in config:
             return
         explicit = wanted != self.project.default_studies
-        found, left_out = self.project.available(wanted, explicit)
+        # A job needs only what its block is measured with, which is checked there: R may be on the login node alone.
+        found, left_out = self.project.available(
+            wanted, explicit, whatever_is_here=not workflow.is_main_process
+        )
         self.sources = {source.study.name: source for source in found}
         if workflow.is_main_process:
             print(*left_out, sep="\n", end="\n" * len(left_out), file=sys.stderr)

@@ -75,7 +75,13 @@ def launcher_of(words: list[str], folder: Path = Path()) -> Launcher:
     word = words[position]
     found = shutil.which(folder / word if "/" in word else word)
     if not found:
-        raise StudyError(f"{words[position]}: not found")
+        own = next((mpi.bin / word for mpi in mpis().values() if "/" not in word and (mpi.bin / word).exists()), None)
+        advice = (
+            f" on PATH: load the module of the program's MPI library, or give a path (this project's: {own})"
+            if own
+            else ""
+        )
+        raise StudyError(f"{word}: not found{advice}")
     if Path(found).name == "srun":
         return Launcher(position, Path(found), "openmpi")
     if library := library_of(Path(found)):
