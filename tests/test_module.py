@@ -48,6 +48,31 @@ def test_another_workflow_uses_it_with_studies_and_results_of_its_own(checkout: 
     assert again.returncode == 0 and "to simulate" in done.stderr and "to simulate" not in again.stderr, again.stderr
 
 
+def test_another_workflow_submits_only_blocks_with_its_copy_of_the_profile(checkout: Checkout, tmp_path: Path) -> None:
+    """A job that reads or writes results, or that measures on this computer, must not run on another one."""
+    other = tmp_path / "other"
+    for name in ("studies", "machines"):
+        (other / "config" / "mpi" / name).mkdir(parents=True)
+    machine = "kind: slurm\nlabel: Theirs\nlike: thin\nmpi: openmpi\nslurm: {}\n"
+    (other / "config" / "mpi" / "machines" / "theirs.yaml").write_text(machine)
+    (other / "Snakefile").write_text(MODULE.format(checkout=checkout.folder))
+    settings = "{studies: [mine], results: results/mpi, config_folder: config/mpi}"
+    (other / "config" / "config.yaml").write_text(f"mpi: {settings}\n")
+    (other / "config" / "mpi" / "config.yaml").write_text("studies: [mine]\n")
+    (other / "config" / "mpi" / "studies" / "mine.yaml").write_text(TINY.replace("machine: thin", "machine: theirs"))
+    checkout.program("sbatch", '#!/bin/sh\necho "$*" >> jobs\nwc -l < jobs\n')
+    for name in ("squeue", "sacct", "sinfo", "scontrol"):
+        checkout.program(name, "#!/bin/sh\n")
+    arguments = ["--profile", str(ROOT / "profiles" / "slurm"), "--latency-wait", "1"]
+    environment = {**os.environ, **checkout.first_on_path}
+    done = finish(["snakemake", *arguments], cwd=other, timeout=300, env=environment)
+    # The jobs of the block seem to end without its marker.
+    assert (other / "jobs").exists(), done.stderr
+    submitted = (other / "jobs").read_text().splitlines()
+    assert done.returncode == 1 and len(submitted) == 2, done.stderr
+    assert all("rule_mpi_measure_block" in line for line in submitted)
+
+
 def test_the_catalogues_folder_and_snakemakes_report(tmp_path: Path) -> None:
     folder = tmp_path / "test"
     folder.mkdir()

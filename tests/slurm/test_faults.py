@@ -44,7 +44,8 @@ def test_what_a_shared_limit_means_is_said(monkeypatch: pytest.MonkeyPatch, tmp_
     """Slurm does not say whether the job alone exceeds the limit."""
     executable(
         tmp_path / "squeue",
-        f"#!/bin/sh\necho '7|PENDING|AssocGrpNodeLimit|rule_measure_block_wildcards_b_1|{tmp_path}'\n",
+        # Submitted by another workflow, which uses this one with a prefix.
+        f"#!/bin/sh\necho '7|PENDING|AssocGrpNodeLimit|rule_mpi_measure_block_wildcards_b_1|{tmp_path}'\n",
     )
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     first, second = waiting(tmp_path)

@@ -35,6 +35,7 @@ rule analyse_study:
         "logs/analyse/{study}.log",
     # Figures of imported studies need not wait for the blocks of other studies.
     priority: 1
+    localrule: True
     container:
         IMAGE
     params:

@@ -8,6 +8,7 @@ rule calibrate:
         compared=RESULTS / "calibration" / "{machine}.csv",
     log:
         "logs/calibrate/{machine}.log",
+    localrule: True
     # Runs one simulation per core.
     threads: workflow.cores
     params:

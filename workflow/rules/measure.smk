@@ -14,6 +14,7 @@ rule describe_study:
         "logs/plan/{study}/{file}.log",
     wildcard_constraints:
         file=r"study\.json|program\.json|sampling/grid\.csv",
+    localrule: True
     shell:
         "cp {input.staged:q} {output:q} 2>&1 | tee {log:q} >&2"
 
@@ -80,6 +81,7 @@ rule note_sources:
         "logs/plan/sources-{part}.log",
     # The analysis waits for it.
     priority: 1
+    localrule: True
     shell:
         "cp {input.staged:q} {output:q} 2>&1 | tee {log:q} >&2"
 
@@ -148,6 +150,7 @@ rule measure_here:
         marker=RESULTS / "blocks" / "{block}.{attempt}.here",
     log:
         "logs/measure/{block}.{attempt}.log",
+    localrule: True
     threads: workflow.cores
     params:
         results=RESULTS,
@@ -174,6 +177,7 @@ rule collect_measurements:
     log:
         "logs/collect/{study}.log",
     priority: 1
+    localrule: True
     params:
         results=RESULTS,
     shell:
@@ -192,6 +196,7 @@ rule measure:
         RESULTS / "measured.txt",
     log:
         "logs/measure.log",
+    localrule: True
     params:
         results=RESULTS,
         studies=STUDIES,

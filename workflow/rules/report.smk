@@ -25,6 +25,7 @@ rule write_front:
         studies=RESULTS / "front" / "studies.csv",
     log:
         "logs/report/front.log",
+    localrule: True
     container:
         IMAGE
     params:
@@ -48,6 +49,7 @@ rule render_report:
         pdf=RESULTS / "report" / "report.pdf",
     log:
         "logs/report/render.log",
+    localrule: True
     container:
         IMAGE
     params:
@@ -71,6 +73,7 @@ rule give_verdict:
         RESULTS / "complete.txt",
     log:
         "logs/verdict.log",
+    localrule: True
     params:
         results=RESULTS,
         studies=STUDIES,

@@ -16,6 +16,7 @@ checkpoint select_points:
         "logs/sample/{study}-{round}.log",
     wildcard_constraints:
         round="[0-9]+",
+    localrule: True
     params:
         results=RESULTS,
         folder=lambda wildcards: RESULTS / wildcards.study,
@@ -34,6 +35,7 @@ rule collect_round:
         "logs/sample/{study}-{round}-collect.log",
     wildcard_constraints:
         round="[0-9]+",
+    localrule: True
     params:
         results=RESULTS,
     shell:

@@ -18,6 +18,7 @@ rule decide_tuning:
         shared=RESULTS / "{study}" / "tables" / "tuning-shared.csv",
     log:
         "logs/tune/{study}-decide.log",
+    localrule: True
     container:
         IMAGE
     params:
@@ -45,6 +46,7 @@ rule replay_sampling:
         dots=RESULTS / "{study}" / "tuning" / "sampling.png",
     log:
         "logs/tune/{study}-sampling.log",
+    localrule: True
     container:
         IMAGE
     threads: 2
@@ -71,6 +73,7 @@ checkpoint emit_tuning:
         pending=RESULTS / "{study}" / "tuning" / "pending.txt",
     log:
         "logs/tune/{study}-emit.log",
+    localrule: True
     threads: workflow.cores
     params:
         results=RESULTS,
@@ -95,6 +98,7 @@ rule keep_tuning:
         failed=RESULTS / "{study}" / "tables" / "tuning-failed.csv",
     log:
         "logs/tune/{study}-keep.log",
+    localrule: True
     threads: workflow.cores
     params:
         results=RESULTS,
@@ -116,6 +120,7 @@ rule tell_tuning:
         verified=RESULTS / "{study}" / "tables" / "tuning-verified.csv",
     log:
         "logs/tune/{study}-tell.log",
+    localrule: True
     container:
         IMAGE
     params:

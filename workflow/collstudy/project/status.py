@@ -132,7 +132,8 @@ def slurm_jobs(folder: Path) -> list[SlurmJob]:
     jobs = []
     for line in ask(["squeue", "--me", "-h", "-o", "%i|%T|%r|%k|%Z"], 30).stdout.splitlines():
         *job, comment, workdir = (line.split("|", 4) + [""] * 4)[:5]
-        if comment.startswith("rule_measure_block") and Path(workdir) == folder:
+        # Another workflow may have given the rule a prefix.
+        if re.match(r"rule_\w*measure_block", comment) and Path(workdir) == folder:
             jobs.append(SlurmJob(*job))
     return jobs
 
