@@ -275,6 +275,33 @@ def test_a_program_in_fortran(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+#: The same with the functions of Intel MPI's module mpi_f08 that have no buffers.
+FORTRAN_2008 = """
+void mpi_init_f08_(int *), mpi_finalize_f08_(int *), mpi_barrier_f08_(int *, int *);
+void mpi_comm_split_f08_(int *, int *, int *, int *, int *);
+
+int main(void) {
+    int code, world = 0x44000000 /* MPI_COMM_WORLD */, same = 0, copy;
+    mpi_init_f08_(&code);
+    mpi_comm_split_f08_(&world, &same, &same, &copy, &code);
+    mpi_barrier_f08_(&copy, &code);
+    mpi_finalize_f08_(&code);
+}
+"""
+
+
+def test_a_program_that_uses_mpi_f08(tmp_path: Path) -> None:
+    mpi = mpis()["impi"]
+    source = tmp_path / "bound.c"
+    source.write_text(FORTRAN_2008)
+    command = [mpi.mpicc, "-w", "-o", tmp_path / "bound", source, "-lmpifort"]
+    subprocess.run(command, check=True, env=mpi.environment())
+    _, rows = what_ran(tmp_path, mpi.mpirun, "-n", "2", "./bound")
+    assert [(row["collective"], row["communicator"], row["calls"]) for row in rows] == [
+        ("barrier", "a communicator of 2 ranks", "1")
+    ]
+
+
 @pytest.fixture
 def same_on_all_processors(monkeypatch: pytest.MonkeyPatch) -> None:
     """Select what Intel MPI's tuning data for the processor would select otherwise."""

@@ -6,8 +6,11 @@ import re
 
 from collstudy.base.errors import StudyError
 
-#: Programs that start the ranks of MPI programs.
-LAUNCHERS = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun", "srun")
+#: Programs that start the ranks of MPI programs; Debian adds the library to names that both of its MPI libraries have.
+LAUNCHERS = (
+    "mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun", "srun",
+    "mpirun.openmpi", "mpiexec.openmpi", "mpirun.mpich", "mpiexec.mpich",
+)  # fmt: skip
 
 #: Benchmarks that sweep message sizes; UNSIZED have no message size.
 SIZED = (

@@ -1,8 +1,8 @@
 /* Fortran programs: Open MPI's Fortran bindings (mpif.h, mpi, mpi_f08) call the C functions by their profiling names,
- * such as PMPI_Bcast, so preloading another MPI_Bcast does not intercept them. When this library is loaded, it changes
- * the bindings' tables of imported functions from PMPI_X to its own MPI_X, which calls PMPI_X itself. The bindings of
- * MPICH and Intel MPI call MPI_X, so nothing is changed. Bindings that are loaded later, by dlopen, are not
- * intercepted. */
+ * such as PMPI_Bcast, so preloading another MPI_Bcast does not intercept them. MPICH and Intel MPI do so in the
+ * functions of mpi_f08 that have no buffers, such as MPI_Init and MPI_Barrier. When this library is loaded, it changes
+ * the bindings' tables of imported functions from PMPI_X to its own MPI_X, which calls PMPI_X itself. Bindings that are
+ * loaded later, by dlopen, are not intercepted. */
 #include "calls.h"
 
 #include <dlfcn.h>
@@ -50,6 +50,16 @@ static Imports imports_of(const ElfW(Dyn) * dynamic) {
     return found;
 }
 
+/* Parts of the names of Fortran bindings: Open MPI, MPICH and Intel MPI, MPICH of Debian. */
+static const char *const bindings[] = {"libmpi_mpifh", "libmpi_usempi", "libmpifort", "libmpichfort"};
+
+static bool has_bindings(const char *library) {
+    for (size_t i = 0; i < sizeof bindings / sizeof *bindings; i++)
+        if (strstr(library, bindings[i]))
+            return true;
+    return false;
+}
+
 /* This library's function for an import by its profiling name; NULL for all other imports. */
 static void *own_function(const char *name) {
     Dl_info here, there;
@@ -67,9 +77,7 @@ static void set_import(void **entry, void *function) {
 
 static int look_at(struct dl_phdr_info *object, size_t bytes, void *nothing) {
     (void)bytes, (void)nothing;
-    if (!strstr(object->dlpi_name, "libmpi_mpifh") && !strstr(object->dlpi_name, "libmpi_usempi"))
-        return 0;
-    for (int i = 0; i < object->dlpi_phnum; i++) {
+    for (int i = 0; has_bindings(object->dlpi_name) && i < object->dlpi_phnum; i++) {
         if (object->dlpi_phdr[i].p_type != PT_DYNAMIC)
             continue;
         Imports imports = imports_of((const ElfW(Dyn) *)(object->dlpi_addr + object->dlpi_phdr[i].p_vaddr));
