@@ -115,3 +115,12 @@ def test_output_of_benchmarks_that_are_not_imported(tmp_path: Path) -> None:
     with pytest.raises(StudyError) as caught:
         drafted(write(tmp_path, {"pingpong.txt": HEAD + block + END}))
     assert "pingpong.txt: output of the benchmark pingpong, which is not imported" in str(caught.value)
+
+
+def test_a_csv_file_with_the_columns_of_a_block(tmp_path: Path) -> None:
+    header = "#bytes,#repetitions,t_min[usec],t_max[usec],t_avg[usec],benchmark,algorithm,processes"
+    folder = write(tmp_path / "theirs", {"core.csv": f"{header}\n8,20,1.91,2.92,2.41,Bcast,linear,4\n"})
+    text, questions = draft(folder, "theirs", "orfeo-thin", CONFIGURATION)
+    assert "suite: Intel MPI Benchmarks" in text
+    assert questions == ["mpi, mpi_version, suite_version: the software of the measurements"]
+    assert read(folder) == [("linear", "core", 4, 8, 2.41)]

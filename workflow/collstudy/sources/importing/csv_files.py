@@ -43,8 +43,7 @@ def reader(text: str) -> Any:
     separator = given.group(1) if given else _separator(lines[first]) if told else ","
     if separator == " " and words[1:] == [1]:
         separator = ","  # a single column whose name has several words
-    numbers = bool(told) and _numbers(_fields(lines[first], separator)) == len(_fields(lines[first], separator))
-    header = before[-1] if numbers and before and _names(lines[before[-1]], lines[first], separator) else first
+    header = before[-1] if told and before and _names(lines[before[-1]], lines[first], separator) else first
     lines = ["\n" if _comment(line) and index != header else line for index, line in enumerate(lines)]
     if separator == " ":
         wide = bool(told) and header == first and words[1:] and words[0] != words[1]
@@ -77,9 +76,11 @@ def _numbers(fields: list[str]) -> int:
 
 
 def _names(line: str, first: str, separator: str) -> bool:
-    """Return whether a comment directly above the *first* numbers is their header."""
-    found = _fields(line.lstrip("# "), separator)
-    return len(found) == len(_fields(first, separator)) and (len(found) > 1 or field_of(found[0]) is not None)
+    """Return whether a comment directly above the *first* row is its header; above a row with words, it has two known names."""
+    found, row = (_fields(text, separator) for text in (line.lstrip("# "), first))
+    numbers, known = _numbers(row), sum(field_of(name) is not None for name in found)
+    alike = len(found) == len(row) and numbers > 0
+    return alike and (known >= 2 or (numbers == len(row) and (known or len(found) > 1)))
 
 
 def _comment(line: str) -> bool:

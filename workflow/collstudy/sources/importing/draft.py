@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 from collstudy.base.errors import StudyError, allowed, nearest
 from collstudy.base.lazy import lazy
@@ -47,7 +48,7 @@ def draft(folder: Path, name: str, machine: str | None, configuration: Configura
     if len(machines := sorted(set(said.values()))) > 1:
         questions.append(f"files: their names say {' and '.join(machines)}; give each machine a study of its own")
     software = {"suite": "OSU Micro-Benchmarks", "mpi": "Open MPI"}
-    formats = {entry.get("format") for entry in entries}
+    formats = {"imb" if _of_imb(entry) else entry.get("format") for entry in entries}
     for other in filter(formats.__contains__, OTHERS):
         software |= OTHERS[other]
         if len(formats) > 1:
@@ -64,6 +65,11 @@ def draft(folder: Path, name: str, machine: str | None, configuration: Configura
     head = [f"# Drafted by ./study import from {folder}. Check every line; not determined:"]
     head += [f"# - {question}" for question in questions]
     return "\n".join(head) + "\n" + yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=120), questions
+
+
+def _of_imb(entry: dict[str, Any]) -> bool:
+    """Return whether a file is output of the Intel MPI Benchmarks, or a table with its column of times."""
+    return entry.get("format") == "imb" or "t_avg[usec]" in entry.get("columns", {}).values()
 
 
 def _machines(configuration: Configuration) -> list[str]:

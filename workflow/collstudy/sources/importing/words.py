@@ -20,7 +20,7 @@ FIELDS = {
     "latencyus": "latency_us", "avglat": "latency_us", "averagelatency": "latency_us", "meanlatency": "latency_us",
     "avgtime": "latency_us", "runtime": "latency_us", "average": "latency_us", "min": "min_latency_us", "minlatency": "min_latency_us",
     "max": "max_latency_us", "maxlatency": "max_latency_us", "iterations": "iterations",
-    "iters": "iterations", "launch": "launch", "run": "launch", "repetition": "launch", "lat": "latency_us",
+    "iters": "iterations", "repetitions": "iterations", "launch": "launch", "run": "launch", "repetition": "launch", "lat": "latency_us",
     "ppn": "processes_per_node", "rankspernode": "processes_per_node", "processespernode": "processes_per_node",
     "taskspernode": "processes_per_node", "procspernode": "processes_per_node", "nodesxppn": "processes",
     "bandwidth": "bandwidth_mb_s", "bw": "bandwidth_mb_s", "mbs": "bandwidth_mb_s",
