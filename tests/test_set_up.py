@@ -41,7 +41,7 @@ def test_set_up_is_looked_at_again_only_where_something_changed(checkout: Checko
 def only_set_up(folder: Path) -> Path:
     """Make a checkout that has nothing but ./study and its set-up."""
     (folder / "envs").mkdir(parents=True)
-    for name in ("study", "envs/setup.sh", "envs/study.lock"):
+    for name in ("study", "envs/setup.sh", "envs/python.sh", "envs/study.lock"):
         shutil.copy2(ROOT / name, folder / name)
     return folder
 

@@ -92,7 +92,7 @@ def test_info_prints_one_key_a_line(checkout: Checkout) -> None:
 def test_without_a_command_it_says_what_is_next(checkout: Checkout, tmp_path: Path) -> None:
     fresh = tmp_path / "fresh"
     (fresh / "envs").mkdir(parents=True)
-    for name in ("study", "envs/setup.sh", "envs/study.lock"):
+    for name in ("study", "envs/setup.sh", "envs/python.sh", "envs/study.lock"):
         shutil.copy2(ROOT / name, fresh / name)
     assert "Nothing is set up yet" in study(fresh).stdout
     said = study(checkout.folder).stdout
