@@ -49,7 +49,7 @@ front_overall <- function(rows, studies, alone = TRUE) {
     if (alone) paste0(front_verdict(range(pooled$slower_pct)), sub("^The ", "the ", default)) else default,
     " takes ", and_list(each), if (length(on) > 1) " (geometric means)." else " (geometric mean).",
     if (length(medians) > 1) " Medians" else " Median", if (anyDuplicated(rows$machine)) " by collective", ": ",
-    and_list(medians), ".",
+    and_list(medians), if (length(medians) > 1) ", respectively", ".",
     if (alone) paste0(
       " It is more than 5 % slower in ", spell_range(pooled$slower_pct), " of the cells",
       if (length(on) > 1) ", depending on the machine",

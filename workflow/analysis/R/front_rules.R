@@ -21,7 +21,7 @@ front_rules <- function(studies, rows) {
     if (nrow(gains) > 1) paste0(" (5 % level, corrected for ", nrow(gains), " tests)"),
     ". In ", if (nrow(clear) == 1) "this pair" else "these pairs", " they save ",
     if (nrow(clear) == 1) format_saved(clear$gain_pct) else paste(saved, collapse = " to "),
-    " of its time.",
+    " of the default's time.",
     if (slower > 0) paste0(" In ", count_of(slower, "pair"), " they are slower.")
   )
 }

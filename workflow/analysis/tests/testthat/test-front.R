@@ -150,7 +150,7 @@ test_that("several machines are named one by one, with their cells", {
   front <- describe_front(c(front_study("one"), front_study("other", counts = seq(4, 12, 2))))
   expect_match(
     front$answer[1],
-    "on one and 10 % on other \\(geometric means\\)\\. Medians by collective: 10 % and 10 %\\."
+    "on one and 10 % on other \\(geometric means\\)\\. Medians by collective: 10 % and 10 %, respectively\\."
   )
   expect_match(
     front$answer[2],
