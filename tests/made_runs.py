@@ -12,13 +12,21 @@ from collections.abc import Callable
 from pathlib import Path
 
 from collstudy.launch.toolchain import installed
-from conftest import Checkout, csv_rows, finish, must
+from conftest import ROOT, Checkout, csv_rows, finish, must
 
 MEASURED = "results/tiny/measurements.csv"
 
 
 def study(folder: Path, *arguments: str, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     return finish([folder / "study", *arguments], timeout=600, env={**os.environ, **(environment or {})})
+
+
+def only_set_up(folder: Path) -> Path:
+    """Make a checkout that has nothing but ./study and its set-up."""
+    (folder / "envs").mkdir(parents=True)
+    for path in (ROOT / "study", ROOT / "envs" / "study.lock", *(ROOT / "envs").glob("*.sh")):
+        shutil.copy2(path, folder / path.relative_to(ROOT))
+    return folder
 
 
 def rows(checkout: Checkout, name: str = MEASURED) -> list[dict[str, str]]:

@@ -17,7 +17,7 @@ import pytest
 from collstudy.launch.toolchain import mpis
 from collstudy.project.needs import to_set_up
 from conftest import IMPORTED, ROOT, TINY, Checkout, executable, finish, local_study, must
-from made_runs import measured, study
+from made_runs import measured, only_set_up, study
 
 
 @pytest.mark.long
@@ -36,14 +36,6 @@ def test_set_up_is_looked_at_again_only_where_something_changed(checkout: Checko
         stream.write("# changed\n")
     assert looks()
     assert not looks()
-
-
-def only_set_up(folder: Path) -> Path:
-    """Make a checkout that has nothing but ./study and its set-up."""
-    (folder / "envs").mkdir(parents=True)
-    for name in ("study", "envs/setup.sh", "envs/python.sh", "envs/study.lock"):
-        shutil.copy2(ROOT / name, folder / name)
-    return folder
 
 
 def call_set_up(script: str, made: Path, environment: Mapping[str, str] = os.environ) -> str:
@@ -132,17 +124,6 @@ def test_what_cannot_run_is_left_out_and_the_rest_runs(checkout: Checkout, bare:
     # For a study requested by name, this is an error, printed alone.
     done = study(checkout.folder, "run", "tiny", environment=bare)
     assert done.returncode != 0 and "study tiny: SimGrid (smpicc, smpirun) is not installed" in done.stderr
-
-
-def test_a_job_on_a_node_without_other_software_of_its_run_starts(checkout: Checkout, bare: dict[str, str]) -> None:
-    """R, or the simulator of another study of the run, may be installed on the login node only."""
-    environment = {**os.environ, "PYTHONPATH": str(checkout.folder / "workflow")}
-    snakemake = [sys.executable, "-m", "snakemake", "--cores", "1", "--config", "studies=tiny"]
-    must(finish([*snakemake, "--dry-run"], cwd=checkout.folder, env=environment))
-    # As the job of a block would be started by Snakemake's Slurm plugin.
-    job = ["--mode", "remote", "--nolock", "--no-hooks", "--target-jobs", "describe_study:study=tiny,file=study.json"]
-    must(finish([*snakemake, *job], cwd=checkout.folder, env={**environment, **bare}))
-    assert (checkout.folder / "results" / "tiny" / "study.json").exists()
 
 
 APT_GET = """#!/bin/bash

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT, TINY, Checkout, finish, must
-from made_runs import study
+from made_runs import only_set_up, study
 
 
 def test_help() -> None:
@@ -90,11 +90,7 @@ def test_info_prints_one_key_a_line(checkout: Checkout) -> None:
 
 
 def test_without_a_command_it_says_what_is_next(checkout: Checkout, tmp_path: Path) -> None:
-    fresh = tmp_path / "fresh"
-    (fresh / "envs").mkdir(parents=True)
-    for name in ("study", "envs/setup.sh", "envs/python.sh", "envs/study.lock"):
-        shutil.copy2(ROOT / name, fresh / name)
-    assert "Nothing is set up yet" in study(fresh).stdout
+    assert "Nothing is set up yet" in study(only_set_up(tmp_path / "fresh")).stdout
     said = study(checkout.folder).stdout
     assert "tiny: nothing is simulated yet (4 cells)" in said and "./study run " in said
     assert checkout.snakemake("results/tiny/measurements.csv").returncode == 0
