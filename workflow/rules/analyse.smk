@@ -6,13 +6,9 @@ ANALYSIS_SOURCES = stage_sources("analysis", ["workflow/analysis", "workflow/scr
 # applications are not inputs, because study.json identifies them by their content.
 rule analyse_study:
     input:
+        **MEASURED,
         sources=ANALYSIS_SOURCES,
         study=RESULTS / "{study}" / "study.json",
-        measurements=RESULTS / "{study}" / "measurements.csv",
-        cells=RESULTS / "{study}" / "cells.csv",
-        ranks=RESULTS / "{study}" / "ranks.csv",
-        edges=RESULTS / "{study}" / "edges.csv",
-        exchanges=RESULTS / "{study}" / "exchanges.csv",
         sampled=get_sampled,
         checks=RESULTS / "{study}" / "import-checks.csv",
         agreement=RESULTS / "{study}" / "agreement.csv",

@@ -159,6 +159,12 @@ rule measure_here:
         " && touch {output.marker:q}"
 
 
+# What was measured in a study: the tables that its analysis reads.
+MEASURED = {
+    name: RESULTS / "{study}" / f"{name}.csv" for name in ("measurements", "cells", "ranks", "edges", "exchanges")
+}
+
+
 rule collect_measurements:
     input:
         study=RESULTS / "{study}" / "study.json",
@@ -167,11 +173,7 @@ rule collect_measurements:
         imported=get_inputs,
         changed=get_changed("collect"),
     output:
-        measurements=RESULTS / "{study}" / "measurements.csv",
-        cells=RESULTS / "{study}" / "cells.csv",
-        ranks=RESULTS / "{study}" / "ranks.csv",
-        edges=RESULTS / "{study}" / "edges.csv",
-        exchanges=RESULTS / "{study}" / "exchanges.csv",
+        **MEASURED,
         checks=RESULTS / "{study}" / "import-checks.csv",
         agreement=RESULTS / "{study}" / "agreement.csv",
     log:

@@ -3,13 +3,9 @@
 
 rule decide_tuning:
     input:
+        **MEASURED,
         sources=ANALYSIS_SOURCES,
         study=RESULTS / "{study}" / "study.json",
-        measurements=RESULTS / "{study}" / "measurements.csv",
-        cells=RESULTS / "{study}" / "cells.csv",
-        ranks=RESULTS / "{study}" / "ranks.csv",
-        edges=RESULTS / "{study}" / "edges.csv",
-        exchanges=RESULTS / "{study}" / "exchanges.csv",
         sampled=get_sampled,
         changed=get_changed("decide"),
     output:
@@ -32,13 +28,9 @@ rule decide_tuning:
 
 rule replay_sampling:
     input:
+        **MEASURED,
         sources=ANALYSIS_SOURCES,
         study=RESULTS / "{study}" / "study.json",
-        measurements=RESULTS / "{study}" / "measurements.csv",
-        cells=RESULTS / "{study}" / "cells.csv",
-        ranks=RESULTS / "{study}" / "ranks.csv",
-        edges=RESULTS / "{study}" / "edges.csv",
-        exchanges=RESULTS / "{study}" / "exchanges.csv",
         changed=get_changed("sample"),
     output:
         table=RESULTS / "{study}" / "tables" / "sampling.csv",

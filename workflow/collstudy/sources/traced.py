@@ -15,7 +15,7 @@ from collstudy.launch.openmpi import library
 from collstudy.launch.toolchain import simulator_version
 from collstudy.launch.trace import program_of
 from collstudy.sources.source import Context, Rows, Source
-from collstudy.study.catalogue import Catalogue
+from collstudy.study.catalogue import Catalogue, own_settings
 from collstudy.study.cells import Versions, library_text, machine_identity, variable
 from collstudy.study.description import Application, ReplayPlan, Study, Traced
 from collstudy.study.machines import Machine
@@ -196,9 +196,7 @@ def chosen_algorithms(catalogue: Catalogue, algorithms: dict[str, str]) -> dict[
     """
     environment = {"COLL_BASE": "ompi"}
     for collective, entries in catalogue.algorithms.items():
-        entry = entries[algorithms.get(collective, "default")]
-        own = entry.get("simulated", entry.get("library"))
-        if own:
+        if own := own_settings(entries[algorithms.get(collective, "default")]):
             environment[variable(collective)] = library_text(own)
     return environment
 
@@ -238,8 +236,7 @@ def decided(plan: ReplayPlan, context: Context) -> Decided | None:
     names = tuple(sorted({name for one in found for name in one.tables}))
     # If no rule applies, as for another rank count, use the default of a replay without decisions.
     for name in names:
-        default = catalogue.algorithms[name]["default"]
-        if own := default.get("simulated", default.get("library")):
+        if own := own_settings(catalogue.algorithms[name]["default"]):
             rules += f"{name} * * * -> {library_text(own)}\n"
     return Decided(rules if names else "", names, listed)
 

@@ -12,6 +12,11 @@ def names_of(settings: dict[str, Any]) -> list[str]:
     return names if isinstance(names, list) else [names]
 
 
+def own_settings(entry: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the settings of an algorithm in this project's collectives library, those for simulations first; None if it lacks it."""
+    return entry.get("simulated", entry.get("library"))
+
+
 @dataclass(frozen=True)
 class Catalogue:
     """Algorithms by collective, and process mappings, as in config/algorithms.yaml and config/mappings.yaml."""

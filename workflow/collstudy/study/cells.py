@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from collstudy.base.errors import StudyError, allowed
 from collstudy.study import selection
-from collstudy.study.catalogue import Catalogue
+from collstudy.study.catalogue import Catalogue, own_settings
 from collstudy.study.description import Study
 from collstudy.study.machines import Machine
 from collstudy.study.names import APPLICATIONS, POINT_TO_POINT, WINDOWS
@@ -172,7 +172,7 @@ def selected_by(
     if collective in POINT_TO_POINT:
         return Default()
     if mpi == "smpi-openmpi":
-        if choice.name != "default" and not {"simulated", "library"} & set(entry):
+        if choice.name != "default" and own_settings(entry) is None:
             _unknown(choice, collective, mpi)
         return _simulated_selection(catalogue, collective, {**entry, "parameters": parameters}, library, barrier)
     if choice.name == "default":
@@ -191,7 +191,7 @@ def selected_by(
 def _simulated_selection(
     catalogue: Catalogue, collective: str, entry: dict[str, Any], library: str, barrier: str
 ) -> Selection:
-    own = entry.get("simulated", entry.get("library"))
+    own = own_settings(entry)
     texts = {variable(collective): library_text({**own, **entry["parameters"]})} if own else {}
     if own and "simulated" not in entry:
         # Use the same collectives on each level of a hierarchy as the simulated default.

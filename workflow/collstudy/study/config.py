@@ -14,7 +14,7 @@ from typing import Any
 from collstudy.base.errors import StudyError, allowed
 from collstudy.base.paths import ROOT
 from collstudy.study import checks
-from collstudy.study.catalogue import Catalogue
+from collstudy.study.catalogue import Catalogue, own_settings
 from collstudy.study.chapters import check_chapter
 from collstudy.study.description import (
     Application,
@@ -251,8 +251,8 @@ class Configuration:
                 known = self.catalogue.algorithms.get(collective)
                 if known is None:
                     raise StudyError(f"{at}: unknown collective {collective!r}" + allowed(self.catalogue.algorithms))
-                if not {"simulated", "library"} & set(known.get(name, {})):
-                    able = [n for n, e in known.items() if {"simulated", "library"} & set(e)]
+                able = [one for one, its in known.items() if own_settings(its) is not None]
+                if name not in able:
                     raise StudyError(f"{at}: no {collective} algorithm {name!r} that can be simulated{allowed(able)}")
         return plan
 

@@ -15,7 +15,7 @@ from typing import Any
 from collstudy.base.errors import StudyError
 from collstudy.base.files import read_csv
 from collstudy.store.measurements import whole
-from collstudy.study.catalogue import Catalogue
+from collstudy.study.catalogue import Catalogue, own_settings
 from collstudy.study.cells import library_text
 from collstudy.study.openmpi_numbers import NUMBERS, reads_version_2
 
@@ -314,9 +314,7 @@ def as_openmpi_reads(placement: Placement, catalogue: Catalogue, version: int = 
         parameters = dict(rule.parameters)
         lost = parameters.get("radix", radix) != radix or (version == 1 and "max_requests" in parameters)
         entry = catalogue.algorithms[collective].get(rule.algorithm, {})
-        lost = lost or (
-            rule.algorithm != "default" and "openmpi" not in entry and bool({"simulated", "library"} & set(entry))
-        )
+        lost = lost or (rule.algorithm != "default" and "openmpi" not in entry and own_settings(entry) is not None)
         return replace(rule, algorithm="default", parameters=(), gain_pct=None) if lost else rule
 
     def one_rule(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from collstudy.base.errors import StudyError
 from collstudy.launch.rulesfile import parameter_line
-from collstudy.study.catalogue import Catalogue, names_of
+from collstudy.study.catalogue import Catalogue, names_of, own_settings
 from collstudy.study.cells import library_text
 from collstudy.tuning.intel import as_intel_reads
 from collstudy.tuning.rules import (
@@ -229,8 +229,7 @@ def in_library(catalogue: Catalogue, placement: Placement) -> Placement:
     """Return the placement with only the collectives for which the collectives library has all algorithms used."""
 
     def known(collective: str, rule: Rule) -> bool:
-        entry = catalogue.algorithms[collective][rule.algorithm]
-        return rule.algorithm == "default" or bool({"simulated", "library"} & set(entry))
+        return rule.algorithm == "default" or own_settings(catalogue.algorithms[collective][rule.algorithm]) is not None
 
     kept = {
         collective: table
@@ -241,8 +240,7 @@ def in_library(catalogue: Catalogue, placement: Placement) -> Placement:
 
 
 def _library_name(catalogue: Catalogue, collective: str, rule: Rule) -> str:
-    entry = catalogue.algorithms[collective][rule.algorithm]
-    own = entry.get("simulated", entry.get("library"))
+    own = own_settings(catalogue.algorithms[collective][rule.algorithm])
     if own is None:
         raise StudyError(
             f"config/algorithms.yaml: {collective} {rule.algorithm} has no entry for the collectives library"

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from collstudy.base.errors import allowed
+from collstudy.study.catalogue import own_settings
 from collstudy.tuning.readers.known import Known
 from collstudy.tuning.tuningfile import ALL, Faults, FileRule, Span, TuningFile, general_faults
 
@@ -70,7 +71,7 @@ def _named(known: Known, collective: str, name: str) -> tuple[str | None, tuple[
         given[key] = int(value) if value.isdecimal() else value
     found: list[tuple[int, str, dict[str, Any]]] = []
     for algorithm, entry in known.catalogue.algorithms[collective].items():
-        own = entry.get("simulated", entry.get("library"))
+        own = own_settings(entry)
         if own and own.items() <= given.items():
             found.append((len(own), algorithm, {key: given[key] for key in given.keys() - own.keys()}))
     if not found:
