@@ -131,6 +131,21 @@ def test_on_several_nodes_the_rules_act_through_coll_han_and_not_without_it(tmp_
     assert pairs(1023, *rules_arguments(rules)[3:]) == alone
 
 
+def test_rules_for_communicators_inside_coll_han_are_no_fault(tmp_path):
+    """Of 8 ranks on two nodes, coll/han broadcasts among the 4 of a node with coll/tuned, for which the file has a rule."""
+    mpi = mpis()["openmpi"]
+    if not openmpi.emulates_nodes(mpi):
+        pytest.skip("namespaces are not permitted, or no Open MPI 5")
+    (found,) = placements(decisions({4: {1: "pipeline"}, 8: {1: "default"}}, nodes=2))
+    rules, han = emission.rules_path(tmp_path, "openmpi", found), emission.han_path(tmp_path, found)
+    emission.emit(STUDY, [found], CATALOGUE, tmp_path)
+    assert frozenset(on_two_nodes(mpi, rules_arguments(rules, han=han), "bcast", 8, 1)) != frozenset(
+        on_two_nodes(mpi, [], "bcast", 8, 1)
+    )
+    findings = check.check_han(found, rules, han, "han", CATALOGUE, mpi, NUMBERS)
+    assert all(one.agrees for one in findings) and {one.entry for one in findings} >= {4, 8}
+
+
 def test_a_launch_that_hangs_is_tried_once_more(tmp_path, monkeypatch):
     monkeypatch.setattr("collstudy.tuning.library.LAUNCH_LIMIT_S", 0.5)
     once = f"[ -e '{tmp_path}/tried' ] || {{ touch '{tmp_path}/tried'; exec sleep 9; }}"
