@@ -24,7 +24,9 @@ def add_commands(commands: Any) -> None:
     running = add(
         commands, "what-ran", what_ran, "print which component and algorithm ran each collective of a program"
     )
-    running.add_argument("--limit", type=float, default=3600, metavar="SECONDS", help="time limit of the program")
+    running.add_argument(
+        "--limit", type=float, default=3600, metavar="SECONDS", help="time limit of the program (default: %(default)g)"
+    )
     running.add_argument("--csv", type=typed_path, metavar="FILE", help="also write the table to this file")
     tuning = add(commands, "tune", tune, "write the study that tunes the collectives of a program")
     tuning.add_argument("--name", default="", help="the study is tune-NAME (default: the name of the program)")
@@ -40,7 +42,9 @@ def add_commands(commands: Any) -> None:
     )  # fmt: skip
     tuning.add_argument("--machine", default="this-machine", help="a file of config/machines/ (default: this-machine)")
     limit = {"type": float, "default": PROGRAM_LIMIT_S, "metavar": "SECONDS"}
-    tuning.add_argument("--limit", **limit, help="time limit of one run of the program")
+    tuning.add_argument(
+        "--limit", **limit, help="time limit of one run of the program, for which jobs ask (default: %(default)g)"
+    )
     for parser in (running, tuning):
         parser.add_argument(
             "--folder", type=typed_path, default=typed_path("."), help="folder to run in (default: the current one)"
