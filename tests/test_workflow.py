@@ -326,6 +326,10 @@ def test_jobs_load_the_modules_of_a_profile(checkout: Checkout, tmp_path: Path) 
     done = checkout.snakemake(*words, environment={"BASH_ENV": ""})
     assert done.returncode == 2 and "a job's shell (bash -c) has no command `module`" in done.stderr, done.stderr
     # As Lmod and Environment Modules define the command in every shell.
+    (tmp_path / "init").write_text('module() { [ "$1" != load ]; }\n')
+    done = checkout.snakemake(*words, environment={"BASH_ENV": str(tmp_path / "init")})
+    assert done.returncode == 1 and "module load gcc/13.2.0 openmpi/5.0.5 failed; nothing is measured" in done.stderr
+    assert not list(checkout.folder.glob("results/cells/**/*.json"))
     (tmp_path / "init").write_text(f'module() {{ echo "$@" >> {said}; }}\n')
     must(checkout.snakemake(*words, environment={"BASH_ENV": str(tmp_path / "init")}))
     assert said.read_text().splitlines()[:2] == ["purge", "load gcc/13.2.0 openmpi/5.0.5"]

@@ -88,15 +88,17 @@ except StudyError as error:
 RESULTS = Path(config.get("results") or "results")
 # Environment modules that jobs load if a profile enables them.
 MODULES = split_names(config.get("modules", []))
-if (
-    MODULES
-    and DeploymentMethod.ENV_MODULES in workflow.deployment_settings.deployment_method
-    and ask(["bash", "-c", "command -v module"]).returncode
-):
-    # The job would print `module: command not found` and measure with what it finds.
-    refuse(
-        f"modules are to be loaded ({', '.join(MODULES)}), but a job's shell (bash -c) has no command `module`: set BASH_ENV to "
-        "the bash initialization file of Lmod or Environment Modules (such as $LMOD_PKG/init/bash or $MODULESHOME/init/bash)"
+if MODULES and DeploymentMethod.ENV_MODULES in workflow.deployment_settings.deployment_method:
+    if ask(["bash", "-c", "command -v module"]).returncode:
+        # The job would print `module: command not found` and measure with what it finds.
+        refuse(
+            f"modules are to be loaded ({', '.join(MODULES)}), but a job's shell (bash -c) has no command `module`: set BASH_ENV to "
+            "the bash initialization file of Lmod or Environment Modules (such as $LMOD_PKG/init/bash or $MODULESHOME/init/bash)"
+        )
+    # Snakemake starts a job's command right after `module load`, whatever its exit status.
+    shell.prefix(
+        f"if [ $? -ne 0 ]; then echo 'error: module load {' '.join(MODULES)} failed; nothing is measured' >&2; exit 1; fi; "
+        "set -euo pipefail; "
     )
 # The image in which analysis and report run with --sdm apptainer: this project's (Containerfile, apptainer.def). R and Python are those
 # of the image, the code is that of this checkout.
@@ -146,9 +148,7 @@ class Plan:
             return
         explicit = wanted != self.project.default_studies
         # A job needs only what its block is measured with, which is checked there: R may be on the login node alone.
-        found, left_out = self.project.available(
-            wanted, explicit, whatever_is_here=not workflow.is_main_process
-        )
+        found, left_out = self.project.available(wanted, explicit, whatever_is_here=not workflow.is_main_process)
         self.sources = {source.study.name: source for source in found}
         if workflow.is_main_process:
             print(*left_out, sep="\n", end="\n" * len(left_out), file=sys.stderr)
