@@ -1,4 +1,6 @@
-"""Check all stored and derived files of a study against their digests, without using cached summaries."""
+"""Check the work of a study and its derived files against their digests, without using cached summaries. The launches that verify
+tuning files are not among them.
+"""
 
 from __future__ import annotations
 
