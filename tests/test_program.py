@@ -18,8 +18,10 @@ from collstudy.launch.openmpi import library
 from collstudy.launch.ran import launcher_of
 from collstudy.launch.runner import BlockRunner
 from collstudy.launch.toolchain import identify, mpi_environment, versions
-from collstudy.plan.blocks import Block, Task
+from collstudy.plan.blocks import Block, Task, lacking
 from collstudy.project.studies import Project
+from collstudy.store.records import Record
+from collstudy.store.store import Store
 from collstudy.study.description import Policy
 from collstudy.study.traces import Run
 from conftest import Checkout, compiled, csv_rows, finish, must, write_mpi4py
@@ -325,6 +327,21 @@ def test_runs_of_an_interrupted_round_are_made_up_first(user: Checkout, folder: 
         block_of({"default": 4, "tuned": 4, "default-traced": 4}).run()
     # The speed-up is that of the n-th runs of both, so these must follow each other.
     assert [number for _, number in made] == [2, 3, 3, 3, 4, 4, 4]
+
+
+def test_runs_are_planned_with_the_duration_of_other_variants(user: Checkout, folder: Path, tmp_path: Path) -> None:
+    """Without any, a job must allow for the time limit of each run."""
+    must(write(user, folder, "--name", "timed", "--", library().mpirun, "-n", "2", "./tuned", "plain", "8", "1"))
+    source, store = Project(user.folder / "config").source("tune-timed"), Store(tmp_path)
+    plain, tuned = (source.run(name, {}) for name in ("plain", "tuned"))
+    assert store.summaries([tuned])[0][0].seconds is None
+    launches = [
+        {"launch": number, "samples": [{"latency_us": 1.0}], "ran": [], "provenance": {"seconds": seconds}}
+        for number, seconds in ((1, 2.0), (2, 3.0))
+    ]
+    store.write(plain, Record(launches=tuple(launches)), None)
+    (task,) = lacking([tuned], store.summaries([tuned]), source.policy_of)
+    assert (task.have, task.seconds()) == (0, 2.5 * source.tuned.runs)
 
 
 def test_a_tuning_file_in_the_environment_is_refused_and_the_study_stays(

@@ -20,7 +20,8 @@ class Damaged(Exception):
 @dataclass(frozen=True)
 class Summary:
     """Summary of a cell for planning: number of launches, width of the widest confidence interval (percent), whether the newest
-    attempt failed, mean duration of a launch (s), and whether verification found that something else was measured.
+    attempt failed, mean duration of a launch (s; of a program's run without launches, that of its other variants), and whether
+    verification found that something else was measured.
     """
 
     count: int = 0

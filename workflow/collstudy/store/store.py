@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import errno
 import fcntl
+import glob
 import json
 import os
 import shutil
@@ -176,7 +177,7 @@ class Store:
             except OSError as error:
                 if error.errno not in (errno.ENOENT, errno.ELOOP, errno.ENOTDIR):
                     raise
-                found.append((Summary(), 0))
+                found.append((Summary(seconds=self._seconds_of_variants(work)), 0))
                 continue
             # ctime reveals a file that was changed in place and whose mtime was restored.
             key = [state.st_size, state.st_mtime_ns, state.st_ino, state.st_ctime_ns]
@@ -197,6 +198,17 @@ class Store:
             with contextlib.suppress(OSError):
                 write_atomically(self.memory, json.dumps(known | fresh, separators=(",", ":")).encode())
         return found
+
+    def _seconds_of_variants(self, work: Work) -> float | None:
+        """Return the mean duration of the stored launches of all variants of a program's run; None for all other work."""
+        if not isinstance(work, Run):
+            return None
+        took: list[float] = []
+        for path in self.results.glob(f"{glob.escape(work.variants_text)}*.json"):
+            # A damaged file is reported elsewhere.
+            with contextlib.suppress(AttributeError, KeyError, TypeError):
+                took += [float(launch["provenance"]["seconds"]) for launch in read_json(path)["launches"]]
+        return sum(took) / len(took) if took else None
 
     def set_aside(self, work: Work) -> Path | None:
         """Rename a damaged file or folder to `<name>.damaged-<n>` and return the new path; None if it no longer exists."""

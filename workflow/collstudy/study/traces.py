@@ -163,8 +163,12 @@ class Run(_Launched):
     @property
     def path_text(self) -> str:
         """Return the path of its file."""
-        readable = f"{self.application.name}_{self.machine.name}_p{self.processes}_{self.variant}"
-        return f"runs/{readable}-{self.digest[:16]}.json"
+        return f"{self.variants_text}{self.variant}-{self.digest[:16]}.json"
+
+    @property
+    def variants_text(self) -> str:
+        """Return the beginning of the paths of all variants of this run."""
+        return f"runs/{self.application.name}_{self.machine.name}_p{self.processes}_"
 
     @property
     def label(self) -> str:
