@@ -297,6 +297,18 @@ def test_a_study_may_have_the_name_of_a_number(checkout: Checkout) -> None:
         assert "2026: 0 of 4 cells are stored" in must(done).stderr
 
 
+def test_a_change_of_settings_is_said_before_cells_are_measured_again(checkout: Checkout) -> None:
+    table = "results/tiny/measurements.csv"
+    checkout.write("config/studies/tiny.yaml", TINY)
+    assert "other settings" not in must(checkout.snakemake("--", table)).stderr
+    more = TINY.replace("[2, 4]", "[2, 4, 6]")
+    checkout.write("config/studies/tiny.yaml", more)
+    assert "other settings" not in must(checkout.snakemake("-n", "--", table)).stderr
+    checkout.write("config/studies/tiny.yaml", more.replace("iterations: 3", "iterations: 4"))
+    said = must(checkout.snakemake("-n", "--", table)).stderr
+    assert "study tiny: 4 cells of the last run had other settings (iterations); what is not stored" in said
+
+
 def test_an_update_of_the_simulator_is_said_before_all_is_measured_again(checkout: Checkout) -> None:
     checkout.write("config/studies/tiny.yaml", TINY)
     must(checkout.snakemake("--config", "studies=tiny", "--", "results/tiny/study.json"))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from collstudy.base.errors import StudyError
+from collstudy.base.files import read_csv, read_json
 from collstudy.base.paths import ROOT
 from collstudy.launch.toolchain import simulator_version
 from collstudy.sources.decisions import decisions
@@ -22,6 +24,9 @@ from collstudy.study.names import APPLICATIONS
 from collstudy.study.sweeps import Choice, component_of
 from collstudy.study.words import parameter_words
 from collstudy.study.work import Work, content_digest
+
+#: Columns of cells.csv that tell cells apart for the user.
+_SHOWN = ("collective", "algorithm", "parameters", "mapping", "nodes", "processes")
 
 
 class SweptSource(Source):
@@ -47,11 +52,41 @@ class SweptSource(Source):
             before = dict(versions_of(read_study(self.folder)["provenance"], "suite", "mpi"))
         except StudyError:
             return found
-        return found + [
+        updated = [
             f"study {self.study.name}: {name} is {version} now and was {before[name]}: its cells are measured again; the earlier "
             f"ones stay in {self.context.results / 'cells'}"
             for name, version in versions_of(self._how(self.grid), "suite", "mpi")
             if before.get(name, version) != version
+        ]
+        return found + (updated or self._other_settings())
+
+    def _other_settings(self) -> list[str]:
+        """Return a line about the cells that the last run collected with other settings, and which these are."""
+        before: dict[tuple[str, ...], set[str]] = {}
+        for row in read_csv(self.folder / "cells.csv"):
+            if row.get("status") == "measured":
+                before.setdefault(tuple(row.get(name, "") for name in _SHOWN), set()).add(row.get("cell", ""))
+        present = {cell.digest[:16] for cell in self.grid} if before else set()
+        names: set[str] = set()
+        count = 0
+        for cell in self.grid if before else []:
+            texts = (cell.collective, cell.algorithm, _parameters(cell), cell.mapping, cell.nodes, cell.processes)
+            earlier = before.get(tuple(map(str, texts)), set())
+            # A cell beside one that the study still has is a further one.
+            if not earlier or earlier & present:
+                continue
+            count += 1
+            if not names:
+                path = self.context.results / cell.path_text.replace(cell.digest[:16], min(earlier))
+                stored = read_json(path).get("cell", {})
+                identity = json.loads(json.dumps(cell.identity()))
+                names = {name for name, value in identity.items() if stored.get(name, value) != value}
+        if not count:
+            return []
+        return [
+            f"study {self.study.name}: {count} cell{'s' * (count != 1)} of the last run had other settings"
+            + f" ({', '.join(sorted(names))})" * bool(names)
+            + f"; what is not stored with the present ones is measured, and the earlier cells stay in {self.context.results / 'cells'}"
         ]
 
     @property
@@ -165,7 +200,7 @@ class SweptSource(Source):
             common = {
                 "study": self.study.name, "machine": self.study.machine.name, "simulated": cell.deterministic,
                 "suite": cell.suite["name"], "mpi": cell.mpi["name"], "collective": cell.collective, "algorithm": cell.algorithm,
-                "parameters": Choice(cell.algorithm, cell.parameters).parameter_text, "mapping": cell.mapping,
+                "parameters": _parameters(cell), "mapping": cell.mapping,
                 "nodes": cell.nodes, "processes": cell.processes, "cell": cell.digest[:16],
             }  # fmt: skip
             rows.cells.append(
@@ -189,6 +224,10 @@ class SweptSource(Source):
                     whole["round"] = order["seed"]
                 rows.measurements += [{**common, **sample, **whole} for sample in launch["samples"]]
         return rows
+
+
+def _parameters(cell: Cell) -> str:
+    return Choice(cell.algorithm, cell.parameters).parameter_text
 
 
 def _components(study: Study, catalogue: Catalogue) -> set[str]:
