@@ -157,6 +157,9 @@ def test_a_program_that_hangs_is_ended(program: Path, tmp_path: Path) -> None:
 
 @with_launchers
 def test_several_programs_in_one_launch(program: Path, tmp_path: Path, mpirun: Path) -> None:
+    alone = [mpirun, "-n", "1", *OVERSUBSCRIBED, "sleep", "1", ":", "-n", "1", "sleep", "1"]
+    if finish(alone, timeout=60, env=mpi_environment()).returncode < 0:
+        pytest.skip("mpirun itself crashes with several programs (5.0.7 of Debian 13)")
     words = [mpirun, "-n", "1", *OVERSUBSCRIBED, program, ":", "-n", "1", program]
     _, rows = what_ran(tmp_path, *words, options=("--limit", "30"))
     assert of(rows, "barrier")
