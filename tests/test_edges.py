@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -102,9 +103,12 @@ def test_counts_share_what_they_have_in_common_and_nothing_else(checkout: Checko
 
 
 def test_analysis_reads_nothing_but_the_inputs_of_its_rule(tmp_path: Path) -> None:
-    text = (ROOT / "workflow" / "rules" / "analyse.smk").read_text()
-    inputs = ["study.json", "measurements.csv", "cells.csv", "ranks.csv", "edges.csv", "exchanges.csv"]
-    assert all(f'"{name}"' in text.partition("output:")[0] for name in inputs)
+    rules = {name: (ROOT / "workflow" / "rules" / f"{name}.smk").read_text() for name in ("analyse", "measure")}
+    declared = rules["analyse"].partition("output:")[0]
+    measured = re.search(r"for name in \((.*)\)\n}", rules["measure"]).group(1)
+    assert "**MEASURED," in declared and '"study.json"' in declared
+    inputs = ["study.json", *(f"{name}.csv" for name in re.findall(r'"(\w+)"', measured))]
+    assert {"measurements.csv", "cells.csv", "ranks.csv", "edges.csv", "exchanges.csv"} < set(inputs)
     made = []
     for name in ("alone", "crowded"):
         folder = tmp_path / name

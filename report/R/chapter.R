@@ -127,7 +127,7 @@ show_study_answer <- function(study) {
     "collective", "mapping", "cells", "default_best_pct", "slower", "default_geometric_mean_pct", "default_p90_pct",
     "best_single", "best_single_geometric_mean_pct"
   )]
-  table$collective <- vapply(as.character(table$collective), collective_title, "")
+  table$collective <- vapply(as.character(table$collective), heading_of, "")
   emit_table(label_of("tbl", study, "answer"), table, caption_of(study, row$caption))
 }
 
@@ -172,7 +172,7 @@ grid_table <- function(study) {
   rows <- lapply(collectives_shown(study), function(name) {
     c <- study$about$collectives[[name]]
     data.frame(
-      collective = collective_title(name),
+      collective = heading_of(name),
       algorithms = paste(vapply(c$algorithms, function(a) a$label %or% a$name, ""), collapse = ", "),
       mappings = paste(unlist(c$mappings), collapse = ", "), processes = values_text(unlist(c$processes)),
       message_sizes = values_text(unlist(c$sizes), size_words)

@@ -98,7 +98,7 @@ parts_of_collective <- function(study, collective) {
   parts <- Filter(Negate(is_empty), parts)
   # One part needs no heading of its own.
   if (length(parts) == 1) parts[[1]][c("key", "on_paper")] <- list(NULL, "all")
-  head <- part(study, collective_title(collective), collanalysis::slug(collective), character())
+  head <- part(study, heading_of(collective), collanalysis::slug(collective), character())
   head$none <- if (length(parts) == 0) "There are no figures and tables for this collective."
   shown <- c(list(head), parts)
   # For a study that decides for many collectives, only decisions and their verification are printed.

@@ -5,7 +5,7 @@ shown_titles <- c(
   multi_lat = "Ping-pong in pairs", pairs = "Ping-pong of every pair", svd = "SVD"
 )
 
-collective_title <- function(name) {
+heading_of <- function(name) {
   if (name %in% names(shown_titles)) return(shown_titles[[name]])
   collanalysis::capitalised(name)
 }
