@@ -249,41 +249,33 @@ def test_why_slurm_refuses_a_job_is_printed(
     assert "sbatch call" not in done.stderr and "Traceback" not in done.stderr
 
 
-def test_a_preempted_job_is_submitted_again(checkout: Checkout) -> None:
-    """Snakemake's plugin would wait for ever for Slurm to resume a job that was submitted with --no-requeue."""
+def run_on_fake_slurm(checkout: Checkout, squeue: str, min_job_age_s: int, *options: str) -> str:
+    """Run a study whose jobs start nowhere, with *squeue* as the script of this command; return what the run printed."""
     machine = "kind: slurm\nlabel: Theirs\nlike: thin\nmpi: openmpi\nslurm: {partition: THIN}\n"
     checkout.write("config/machines/theirs.yaml", machine)
     checkout.write("config/studies/tiny.yaml", TINY.replace("machine: thin", "machine: theirs"))
     checkout.program("sbatch", "#!/bin/sh\necho job >> jobs\nwc -l < jobs\n")
-    checkout.program("squeue", '#!/bin/sh\nfor job in 1 2; do echo "$job|PREEMPTED"; done\n')
-    checkout.program("scontrol", "#!/bin/sh\necho 'MinJobAge = 3600 sec'\n")
-    for name in ("sacct", "sinfo"):
-        checkout.program(name, "#!/bin/sh\n")
-    environment = {**os.environ, "PYTHONPATH": str(checkout.folder / "workflow"), **checkout.first_on_path}
-    arguments = ["--profile", "profiles/slurm", MEASURED]
-    done = finish([*RUN, *arguments], cwd=checkout.folder, env=environment, timeout=120)
-    assert done.returncode == 1 and (checkout.folder / "jobs").read_text().count("job") == 2
-    assert "We leave it to SLURM" not in done.stderr and re.search(
-        r"failed: measuring \S+: SLURM-job '2' failed", done.stderr
-    )
-
-
-def test_a_job_that_slurm_no_longer_lists_has_ended(checkout: Checkout) -> None:
-    """With a short MinJobAge. It did not write its marker, so it is submitted once more, and its own error message is printed."""
-    machine = "kind: slurm\nlabel: Theirs\nlike: thin\nmpi: openmpi\nslurm: {partition: THIN}\n"
-    checkout.write("config/machines/theirs.yaml", machine)
-    checkout.write("config/studies/tiny.yaml", TINY.replace("machine: thin", "machine: theirs"))
-    checkout.program("sbatch", "#!/bin/sh\necho job >> jobs\nwc -l < jobs\n")
-    checkout.program("squeue", "#!/bin/sh\n")
-    checkout.program("scontrol", "#!/bin/sh\necho 'MinJobAge = 2 sec'\n")
+    checkout.program("squeue", f"#!/bin/sh\n{squeue}\n")
+    checkout.program("scontrol", f"#!/bin/sh\necho 'MinJobAge = {min_job_age_s} sec'\n")
     # There is no database.
     for name in ("sacct", "sinfo"):
         checkout.program(name, "#!/bin/sh\nexit 1\n")
     environment = {**os.environ, "PYTHONPATH": str(checkout.folder / "workflow"), **checkout.first_on_path}
-    arguments = ["--profile", "profiles/slurm", "--latency-wait", "1", MEASURED]
-    done = finish([*RUN, *arguments], cwd=checkout.folder, env=environment, timeout=120)
+    command = [*RUN, "--profile", "profiles/slurm", *options, MEASURED]
+    done = finish(command, cwd=checkout.folder, env=environment, timeout=120)
     assert done.returncode == 1 and (checkout.folder / "jobs").read_text().count("job") == 2
-    assert "Run the same command again" in done.stderr
+    return done.stderr
+
+
+def test_a_preempted_job_is_submitted_again(checkout: Checkout) -> None:
+    """Snakemake's plugin would wait for ever for Slurm to resume a job that was submitted with --no-requeue."""
+    printed = run_on_fake_slurm(checkout, 'for job in 1 2; do echo "$job|PREEMPTED"; done', 3600)
+    assert "We leave it to SLURM" not in printed and re.search(r"failed: measuring \S+: SLURM-job '2' failed", printed)
+
+
+def test_a_job_that_slurm_no_longer_lists_has_ended(checkout: Checkout) -> None:
+    """With a short MinJobAge. It did not write its marker, so it is submitted once more."""
+    assert "Run the same command again" in run_on_fake_slurm(checkout, "", 2, "--latency-wait", "1")
 
 
 def test_failed_rules_are_named_again_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:

@@ -263,6 +263,7 @@ def check_han(
                     seen = frozenset(on_two_nodes(mpi, rules_arguments(files[0], han=files[1]), *call))
                     if (rule.algorithm, default) == ("default", "han") and seen != alone:
                         # Within its own, smaller communicators coll/han runs coll/tuned, which follows its rules for their sizes.
+                        # The first option is left out, because it excludes coll/han.
                         expected = frozenset(on_two_nodes(mpi, rules_arguments(files[0])[3:], *call))
                     findings.append(
                         Finding(
