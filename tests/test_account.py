@@ -108,6 +108,26 @@ def test_cells_have_the_spread_of_arrivals_where_it_is_longer_than_the_transfer(
 
 
 @pytest.mark.parametrize(
+    ("spreads", "turns"),
+    [
+        ("200*40", 64),
+        # A site whose ranks arrive closer together than the transfer takes.
+        ("300*40 100*4", [0, 64, 64, 64]),
+        # Sites whose spreads are rounded to the same.
+        ("20*39 10*41 30*300", [64, 512]),
+        # A site of one call in a hundred.
+        ("99*2 1*1000", None),
+        ("99*40 1*1000", 64),
+        ("60*40 30*80 10*4", [0, 64, 64, 64, 64, 64, 128, 128]),
+    ],
+)
+def test_cells_have_the_spreads_of_call_sites_in_proportion_to_their_calls(spreads: str, turns: object) -> None:
+    (entry,) = sweeps_of("allreduce", ["default"], [account_row("3", "8", "allreduce", spreads=spreads)])
+    assert entry.get("spread_us") == turns
+    assert not isinstance(turns, list) or entry["iterations"] % len(turns) == 0
+
+
+@pytest.mark.parametrize(
     ("tuned", "verdict"),
     [
         ([1.0, 1.1, 0.9, 1.0, 1.2], "faster"),

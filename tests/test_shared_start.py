@@ -16,6 +16,7 @@ from collstudy.launch.runner import together
 from collstudy.launch.toolchain import mpi_environment
 from collstudy.launch.tracefile import rank_files
 from collstudy.plan.blocks import Task
+from collstudy.study.cells import cell_from
 from collstudy.study.description import Policy
 from conftest import Checkout, finish, must
 from made_runs import cell_rows, measured
@@ -153,12 +154,16 @@ def test_a_cell_with_a_spread_of_arrivals_is_another_one(checkout: Checkout) -> 
     apart = cells_of(checkout, SWEEP.replace("start: shared", "start: shared\n    spread_us: 20"))
     assert all(cell.identity()["spread_us"] == 20 for cell in apart)
     assert all("spread_us" not in cell.identity() for cell in together_there)
+    in_turn = cells_of(checkout, SWEEP.replace("start: shared", "start: shared\n    spread_us: [0, 64]"))
+    assert all(cell.identity()["spread_us"] == (0, 64) and " spread 0,64 us " in cell.label for cell in in_turn)
+    # From a block's file, where the identity is JSON.
+    assert [cell_from(json.loads(json.dumps(cell.identity())), cell.pattern) for cell in in_turn] == in_turn
     assert {cell.digest for cell in apart}.isdisjoint(cell.digest for cell in together_there)
     with pytest.raises(StudyError, match="spread_us: needs a blocking collective and the default barrier"):
         cells_of(checkout, SWEEP.replace("start: shared", "barrier: window\n    spread_us: 20"))
 
 
-@pytest.mark.parametrize("option", [["-s", "200"], ["-t", "b=allreduce m=8:8 s=200"]])
+@pytest.mark.parametrize("option", [["-s", "200"], ["-s", "0,200"], ["-t", "b=allreduce m=8:8 s=0,200"]])
 def test_calls_with_a_spread_of_arrivals_are_in_windows(tmp_path: Path, option: list[str]) -> None:
     program = library().build / "bench" / "collbench_allreduce"
     sizes = ["-m", "8:8"] if option[0] == "-s" else []

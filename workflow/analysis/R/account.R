@@ -15,7 +15,8 @@ little_pct <- 1
 #'   columns of [placed_communicators()], operation, size_bytes (largest of its ranks), start_us (the last arrival),
 #'   end_us (the last return), time_us and waiting_us (sums over its ranks), spread_us (how much the times differ that
 #'   its ranks take to arrive from their previous collective; the spread of the arrivals themselves also has that of the
-#'   returns, which depends on the algorithm), datatypes and reduction (those of all ranks, separated by `;`).
+#'   returns, which depends on the algorithm), site (where the lowest rank calls it, see [read_trace()]), datatypes and
+#'   reduction (those of all ranks, separated by `;`).
 #' @noRd
 read_operations <- function(trace) {
   about <- trace$about$trace
@@ -58,7 +59,7 @@ placed_communicators <- function(members, node_of, communicator = seq_along(memb
 #'
 #' @param calls Tibble, one row per collective call of each rank on communicators of several ranks: rank, operation,
 #'   communicator, ranks (of the communicator), size_bytes, start_us, end_us.
-#' @return Tibble as [read_operations()]; datatypes and reduction only if the calls have them.
+#' @return Tibble as [read_operations()]; site, datatypes and reduction only if the calls have them.
 #' @noRd
 collective_operations <- function(calls) {
   # Without a loop over the operations, of which a program may have millions.
@@ -87,7 +88,9 @@ collective_operations <- function(calls) {
     start_us = last_us, end_us = largest(calls$end_us),
     spread_us = largest(calls$since_us) + largest(-calls$since_us)
   )
-  bind_cols(operations, map(select(calls, any_of(added_columns)), all_of_group, id))
+  bind_cols(
+    operations, select(calls, any_of("site"))[first, ], map(select(calls, any_of(text_columns)), all_of_group, id)
+  )
 }
 
 #' Length of the union of intervals
@@ -115,7 +118,8 @@ run_us <- function(trace) trace$about$trace$seconds * 1e6
 #'   transfer first), datatypes and reduction (most bytes first; see [most_first()]), spread_us and transfer_us (medians
 #'   over operations: of [read_operations()], and from the last arrival to the last return), typical_bytes (half of the
 #'   transfer time is spent on messages up to this size), node_of_rank (of the communicators of so many ranks that
-#'   transfer longest, in all operations). No rows for a partial trace.
+#'   transfer longest, in all operations), spreads (of the operations of each call site, most operations first: their
+#'   number and the median of spread_us, as `120*3.2 40*250`). No rows for a partial trace.
 #' @noRd
 account_of <- function(trace) {
   if (!isTRUE(trace$about$trace$complete)) return(tibble())
@@ -140,6 +144,14 @@ by_weight <- function(values, weights) {
   as.character(names(sums)[order(-sums)])
 }
 
+#' The operations and the median spread of each call site, most operations first: `120*3.2 40*250`
+#' @noRd
+spreads_of_sites <- function(site, spread_us) {
+  of <- split(spread_us, match(site, unique(site)))
+  of <- of[order(-lengths(of))]
+  paste0(lengths(of), "*", signif(map_dbl(of, median), 3), collapse = " ")
+}
+
 #' The rows of an account
 #'
 #' @param operations Tibble from [collective_operations()], with the columns of [placed_communicators()].
@@ -159,11 +171,13 @@ account_rows <- function(operations, ranks, run_us) {
       time_pct = 100 * sum(.data$time_us) / all,
       waiting_pct = 100 * sum(.data$waiting_us) / all, transfer_pct = .data$time_pct - .data$waiting_pct,
       gain_pct = 100 * covered(.data$start_us, .data$end_us) / .env$run_us,
+      spreads = spreads_of_sites(.data$site, .data$spread_us),
       spread_us = median(.data$spread_us), transfer_us = median(.data$took_us),
       typical_bytes = weighted_median(.data$bytes, .data$took_us), node_of_rank = .data$node_of_rank[1],
-      across(any_of(added_columns), function(x) most_first(x, .data$bytes)), .groups = "drop"
+      across(any_of(text_columns), function(x) most_first(x, .data$bytes)), .groups = "drop"
     ) |>
-    relocate("communicators", "placements", any_of(added_columns), .after = "gain_pct") |>
+    relocate("communicators", "placements", any_of(text_columns), .after = "gain_pct") |>
+    relocate("spreads", .after = last_col()) |>
     arrange(desc(.data$gain_pct))
 }
 
@@ -205,7 +219,8 @@ write_account <- function(folder) {
     trace = character(), ranks = integer(), operation = character(), size_bytes = numeric(), operations = integer(),
     time_pct = numeric(), waiting_pct = numeric(), transfer_pct = numeric(), gain_pct = numeric(),
     communicators = integer(), placements = character(), datatypes = character(), reduction = character(),
-    spread_us = numeric(), transfer_us = numeric(), typical_bytes = numeric(), node_of_rank = character()
+    spread_us = numeric(), transfer_us = numeric(), typical_bytes = numeric(), node_of_rank = character(),
+    spreads = character()
   )
   rows <- if (!is.null(trace)) account_of(trace)
   worth <- NROW(rows) > 0 && most_gain_pct(trace) >= program$worth_pct
@@ -228,12 +243,54 @@ account_columns <- paste(
   "the last arrival to the last return (medians over operations). Typical size: half of the transfer time is spent on",
   "messages up to this size."
 )
+spreads_column <- paste(
+  "Spreads: number of operations of each call site, and their median spread (120*3.2: 120 operations, 3.2 \u00b5s)."
+)
 
 tables_of_accounts <- function(results) {
   found <- accounts(results)
   if (is.null(found)) return(list())
-  list(listed("account", "cells", found, paste(
-    "Collectives by communicator size and message size.", account_columns, datatypes_column
+  c(
+    list(listed("account", "cells", found, paste(
+      "Collectives by communicator size and message size.", account_columns, spreads_column, datatypes_column
+    ))),
+    tables_of_sites(results)
+  )
+}
+
+#' The call sites with most time in collectives
+#'
+#' @inheritParams read_operations
+#' @return Tibble, at most `most` rows, most time first: called_in (function, object and offset), operation, ranks,
+#'   communicators and operations (their numbers), size_bytes (median), time_pct, waiting_pct, transfer_pct (of the run
+#'   time, mean over all ranks), spread_us, transfer_us (medians). No rows without sites.
+#' @noRd
+account_sites <- function(trace, most = 20) {
+  all <- trace$about$trace$ranks * run_us(trace)
+  read_operations(trace) |>
+    filter(!is.na(.data$site)) |>
+    group_by(.data$site, .data$operation, .data$ranks) |>
+    summarise(
+      communicators = n_distinct(.data$communicator), operations = n(), size_bytes = median(.data$size_bytes),
+      time_pct = 100 * sum(.data$time_us) / all, waiting_pct = 100 * sum(.data$waiting_us) / all,
+      transfer_pct = .data$time_pct - .data$waiting_pct, spread_us = median(.data$spread_us),
+      transfer_us = median(.data$end_us - .data$start_us), .groups = "drop"
+    ) |>
+    slice_max(.data$time_pct, n = most, with_ties = FALSE) |>
+    mutate(called_in = sub("^(\\S+) (.*)$", "\\2, \\1", unlist(trace$about$trace$sites)[.data$site + 1])) |>
+    select("called_in", everything(), -"site")
+}
+
+tables_of_sites <- function(results) {
+  found <- map_dfr(results$applications, function(application) {
+    rows <- if (isTRUE(application$trace$about$trace$complete)) account_sites(application$trace)
+    if (NROW(rows) > 0) bind_cols(application = application$label, rows)
+  })
+  if (nrow(found) == 0) return(list())
+  list(listed("account", "sites", found, paste(
+    "Where the program calls its collectives: the 20 call sites of each program with most time in blocking",
+    "collectives, as the function, if its object names it, and the offset of the call in the object (for addr2line).",
+    account_times, "Size, spread and transfer (\u00b5s): medians over the operations; see the table of collectives."
   )))
 }
 

@@ -24,10 +24,11 @@ results_root <- function(study) dirname(normalizePath(study$folder))
 
 call_columns <- readr::cols_only(
   rank = "i", operation = "c", start_us = "d", end_us = "d", cpu_us = "d", compute_us = "d", communicator = "i",
-  root = "i", to = "i", from = "i", sent_bytes = "d", received_bytes = "d", datatypes = "c", reduction = "c"
+  root = "i", to = "i", from = "i", sent_bytes = "d", received_bytes = "d", datatypes = "c", reduction = "c", site = "i"
 )
-# Columns of a trace that those of earlier versions lack.
-added_columns <- c("datatypes", "reduction")
+# Columns of texts that traces of earlier versions lack, and all that some lack.
+text_columns <- c("datatypes", "reduction")
+added_columns <- c(text_columns, "site")
 
 #' Read the trace of an application
 #'
@@ -35,7 +36,8 @@ added_columns <- c("datatypes", "reduction")
 #' @return A list: `about` (the content of `about.json`) and `calls` (tibble, one row per MPI call: rank, operation,
 #'   start_us, end_us, cpu_us, compute_us, communicator, root, to, from, sent_bytes, received_bytes, size_bytes: the
 #'   message size as benchmarks count it, per pair of ranks for all-to-all and per rank for gather, scatter,
-#'   allgather; datatypes and reduction: see workflow/collstudy/launch/tracefile.py, NA in traces of earlier versions).
+#'   allgather; datatypes, reduction and site: see workflow/collstudy/launch/tracefile.py, NA in traces of earlier
+#'   versions).
 #'   NULL where there is no trace.
 #' @noRd
 read_trace <- function(folder) {
@@ -56,7 +58,7 @@ read_trace <- function(folder) {
       call. = FALSE
     )
   }
-  calls[missing] <- NA_character_
+  calls[missing] <- list(datatypes = NA_character_, reduction = NA_character_, site = NA_integer_)[missing]
   # To MPI_PROC_NULL nothing is sent.
   calls$sent_bytes[calls$operation %in% point_to_point_calls & calls$to < 0] <- 0
   members <- c(lengths(about$trace$communicators), 1)
@@ -221,15 +223,16 @@ dominating_collective <- function(replay) {
 #' @noRd
 read_applications <- function(study, applications = study$applications) {
   root <- results_root(study)
-  replays <- function(entries) {
+  replays <- function(entries, trace = NULL) {
     lapply(entries, function(entry) {
       folder <- file.path(root, entry$folder)
-      c(entry, list(replay = read_replay(folder), timed = read_timed_replay(folder, study$replay$nodes)))
+      timed <- read_timed_replay(folder, study$replay$nodes, trace)
+      c(entry, list(replay = read_replay(folder), timed = timed))
     })
   }
   read <- lapply(applications, function(application) {
     application$trace <- read_trace(file.path(root, application$trace))
-    application$replays <- replays(application$replays)
+    application$replays <- replays(application$replays, application$trace)
     application$further <- lapply(application$further, function(one) list(replays = replays(one$replays)))
     application
   })

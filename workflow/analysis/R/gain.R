@@ -5,11 +5,12 @@
 #'
 #' @param folder Folder of a replay (`results/replays/...`).
 #' @param node_of The node of each rank; NULL if it is not needed.
+#' @param trace List from [read_trace()] for the call sites of the operations; NULL without them.
 #' @return A list: makespan_us; `operations` ([collective_operations()], with the columns of [placed_communicators()]);
 #'   `ranks` (tibble: rank, compute_us, point_to_point_us, collectives_us, end_us). NULL where there is no replay or it
 #'   failed.
 #' @noRd
-read_timed_replay <- function(folder, node_of = NULL) {
+read_timed_replay <- function(folder, node_of = NULL, trace = NULL) {
   path <- file.path(folder, "calls.csv.gz")
   if (!file.exists(path)) return(NULL)
   about <- jsonlite::read_json(file.path(folder, "about.json"))
@@ -17,6 +18,7 @@ read_timed_replay <- function(folder, node_of = NULL) {
   calls <- readr::read_csv(path, col_types = "icddiidd", lazy = FALSE, progress = FALSE)
   if (nrow(calls) != about$calls) stop(path, ": ", nrow(calls), " calls, not ", about$calls, call. = FALSE)
   calls$size_bytes <- message_size(calls, calls$ranks)
+  calls$site <- replayed_sites(calls$rank, trace)
   several <- filter(calls, .data$communicator >= 0, .data$ranks > 1)
   members <- with(distinct(several, .data$communicator, .data$rank), split(rank, communicator))
   placed <- placed_communicators(members, unlist(node_of), as.numeric(names(members)))
@@ -24,6 +26,25 @@ read_timed_replay <- function(folder, node_of = NULL) {
     makespan_us = about$makespan_us, operations = left_join(collective_operations(several), placed, "communicator"),
     ranks = readr::read_csv(file.path(folder, "ranks.csv"), col_types = "idddd", lazy = FALSE, progress = FALSE)
   )
+}
+
+#' Call sites of the collectives of a replay, in which each rank makes those of one traced rank in its order
+#'
+#' @param rank Of each call of the replay, in the order of calls.
+#' @param trace List from [read_trace()], or NULL.
+#' @return Integer, as in [read_trace()]; NA without a trace, and where a rank has another number of calls.
+#' @noRd
+replayed_sites <- function(rank, trace) {
+  sites <- rep(NA_integer_, length(rank))
+  if (is.null(trace)) return(sites)
+  made <- filter(trace$calls, !.data$operation %in% c(point_to_point_calls, silent_calls))
+  made <- split(made$site, factor(made$rank, seq_len(trace$about$trace$ranks) - 1))
+  at <- split(seq_along(rank), rank)
+  for (name in names(at)) {
+    traced <- made[[as.numeric(name) %% length(made) + 1]]
+    if (length(traced) == length(at[[name]])) sites[at[[name]]] <- traced
+  }
+  sites
 }
 
 timed_replay <- function(application, label) {
@@ -233,7 +254,7 @@ tables_of_gain <- function(results) {
       "Collectives of the replays", if (several_traces(gain)) "of the first traces", "by communicator size and message",
       "size. Shares are in percent of the makespan; spread (how much the times of the ranks from their previous",
       "collective to this one differ) and transfer are medians over the operations, the other times are sums.",
-      gain_columns
+      spreads_column, gain_columns
     )))
   )
 }

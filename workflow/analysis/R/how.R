@@ -149,7 +149,7 @@ describe_barriers <- function(barriers) {
       "default", if ("aligned" %in% set) ": all ranks start each call at the same instant", "."
     )
   }
-  of_sweeps(said, "default" %in% barriers)
+  if ("default" %in% barriers) paste("In some of the sweeps,", said) else capitalised(said)
 }
 
 #' Sentence on ranks that enter a call at different times
@@ -157,13 +157,12 @@ describe_barriers <- function(barriers) {
 describe_spreads <- function(spreads) {
   set <- setdiff(spreads, 0)
   if (length(set) == 0) return(NULL)
-  of_sweeps(paste0(
+  said <- paste0(
     "each rank enters a call at its own instant, drawn from a range of ", paste(format_number(set), collapse = " or "),
     " \u00b5s, and the latency is counted from the last of these instants."
-  ), 0 %in% spreads)
+  )
+  if (0 %in% spreads) paste("In some of the calls,", said) else capitalised(said)
 }
-
-of_sweeps <- function(said, some) if (some) paste("In some of the sweeps,", said) else capitalised(said)
 
 #' Sentence on cells whose ranks were not bound to cores (more ranks than cores, emulated nodes)
 #' @noRd

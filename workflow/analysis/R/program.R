@@ -7,20 +7,21 @@
 #' @return Tibble, a row per cell of [decide_sampled()] that the program uses, largest possible gain first: collective,
 #'   processes, size_bytes, algorithm (chosen), default_us, expected_us, weight_pct (largest possible gain from ideal
 #'   collectives of this size, of the run time), saved_pct (expected gain of the choice, of the run time: the weight
-#'   times the share of the latency that it saves), spread_us (time over which the ranks arrived in the measurement; NA:
-#'   together), and, if the cell was also measured with ranks that arrive together: together_algorithm (the fastest; the
+#'   times the share of the latency that it saves), spread_us (time over which the ranks arrived in the measurement, or
+#'   several that successive calls took in turn: `0,0,64`; NA: together), and, if the cell was also measured with ranks that arrive together: together_algorithm (the fastest; the
 #'   default unless another one is faster by more than a tie), together_default_us, together_us.
 #' @noRd
 decided_cells <- function(results) {
   none <- tibble(
     collective = character(), processes = numeric(), size_bytes = numeric(), algorithm = character(),
     default_us = numeric(), expected_us = numeric(), weight_pct = numeric(), saved_pct = numeric(),
-    spread_us = numeric(), together_algorithm = character(), together_default_us = numeric(), together_us = numeric()
+    spread_us = character(), together_algorithm = character(), together_default_us = numeric(), together_us = numeric()
   )
   if (length(results$study$collectives) == 0) return(none)
   points <- read_sampled(results$study)$points
   weights <- distinct(
-    points, .data$collective, .data$processes, .data$size_bytes, weight_pct = .data$weight, .data$spread_us
+    points, .data$collective, .data$processes, .data$size_bytes, weight_pct = .data$weight,
+    spread_us = .data$arrivals
   )
   decide_sampled(results) |>
     inner_join(weights, by = c("collective", "processes", "size_bytes")) |>
@@ -62,8 +63,9 @@ tables_program <- function(results) {
       "The cells of the program: the chosen algorithm, the latency of the default and of the choice, the largest",
       "possible gain from ideal (zero-cost) collectives of this size (weight) and the expected gain of the choice",
       "(saved), both in percent of the run time. Where the ranks of the program arrive further apart than the",
-      "transfer takes, the cell was measured, and decided, with arrivals spread over the time Spread. Together: ranks",
-      "arrive at once."
+      "transfer takes, the cell was measured, and decided, with arrivals spread over the time Spread; several values",
+      "were taken by successive calls in turn, in proportion to the program's call sites. Together: ranks arrive at",
+      "once."
     )))
   )
 }

@@ -5,7 +5,7 @@
 
 grid_columns <- list(
   collective = "c", algorithm = "c", parameters = "c", mpi = "c", mapping = "c", nodes = "d", processes = "d",
-  size_bytes = "d", iterations = "d", warmup = "d", weight = "d", start = "c", spread_us = "d", cell = "d"
+  size_bytes = "d", iterations = "d", warmup = "d", weight = "d", start = "c", spread_us = "c", cell = "d"
 )
 point_keys <- c("collective", "algorithm", "parameters", "mapping", "nodes", "processes", "size_bytes")
 
@@ -15,7 +15,8 @@ point_keys <- c("collective", "algorithm", "parameters", "mapping", "nodes", "pr
 #' @param rounds Number of rounds that have selected points.
 #' @param measurements Path of the measurements; if the file does not exist, nothing is measured yet.
 #' @return List: `points` (tibble, one row per row of grid.csv: collective, algorithm, mapping as in [name_rows()],
-#'   nodes, processes, size_bytes, weight, calls (of all launches of a cell), selected (the first round that selected
+#'   nodes, processes, size_bytes, weight, calls (of all launches of a cell), arrivals (the spread or spreads of
+#'   arrivals of grid.csv), spread_us (their mean), selected (the first round that selected
 #'   it, or NA), latency_us, low_us, high_us, launches, usable (FALSE: selected but without a measurement)), `launches`
 #'   (tibble: collective, mapping, id, round, node_s; one row for each collective of a shared launch), `startup_s`
 #'   (start-up time of all launches of a cell: measured if the launches have it, else `sampling.startup_s`).
@@ -27,7 +28,10 @@ read_sampled <- function(study, rounds = study$sampling$rounds,
   grid <- readr::read_csv(file.path(folder, "grid.csv"), col_types = types, lazy = FALSE, progress = FALSE)
   least <- study$provenance$launches$min %||% 1
   points <- name_rows(grid) |>
-    mutate(calls = .data$iterations + .data$warmup, selected = NA_real_)
+    mutate(
+      calls = .data$iterations + .data$warmup, selected = NA_real_, arrivals = .data$spread_us,
+      spread_us = mean_spread(.data$arrivals)
+    )
   for (round in seq_len(rounds)) {
     path <- file.path(folder, paste0("round-", round), "selected.csv")
     # The rounds end with the first that selects nothing: files of later rounds are left from an earlier run.
@@ -65,6 +69,10 @@ read_sampled <- function(study, rounds = study$sampling$rounds,
   launches$node_s <- launches$nodes * coalesce(launches$seconds, launches$loops_s + startup)
   list(points = points, launches = launches, startup_s = startup * repeats)
 }
+
+#' Mean of the spreads (us) that successive calls take in turn (`20`, `0,0,64`); NA without a spread
+#' @noRd
+mean_spread <- function(arrivals) map_dbl(strsplit(arrivals, ",", fixed = TRUE), function(us) mean(as.numeric(us)))
 
 #' Cost of each launch: time in loops (timed and untimed calls x latency), and start-up time if it is known
 #'

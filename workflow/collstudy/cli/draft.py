@@ -11,7 +11,7 @@ from collstudy.base.errors import StudyError, allowed
 from collstudy.base.files import read_csv, write_atomically
 from collstudy.cli.commands import add
 from collstudy.project.studies import Project
-from collstudy.sources.account import sweeps_of, worth_measuring
+from collstudy.sources.account import sweeps_of, whole_turns, worth_measuring
 from collstudy.study.description import Application
 from collstudy.study.machines import Machine
 from collstudy.study.names import check_name
@@ -200,7 +200,10 @@ def _cells_of_replays(
 
 def _calls(sweep: dict[str, Any]) -> dict[str, Any]:
     """Return a sweep with the calls of a simulation."""
-    sweep = sweep | (APART if "spread_us" in sweep or sweep["collective"] == "barrier" else TOGETHER)
+    spread = sweep.get("spread_us")
+    sweep = sweep | (APART if spread or sweep["collective"] == "barrier" else TOGETHER)
+    if isinstance(spread, list):
+        sweep["iterations"] = whole_turns(sweep["iterations"], spread)
     if sweep["collective"].startswith("alltoall"):
         ranks = sweep["processes"][0] if "processes" in sweep else sweep["nodes"][0] * sweep["processes_per_node"][0]
         sweep["iterations"] = min(sweep["iterations"], max(2, MOST_MESSAGES // ranks**2))

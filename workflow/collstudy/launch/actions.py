@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from collstudy.base.errors import StudyError
-from collstudy.launch.tracefile import COLUMNS, EARLIER_COLUMNS, operation_names
+from collstudy.launch.tracefile import KNOWN_COLUMNS, operation_names
 
 #: Operations that a replay skips: the simulator itself initialises and finalizes, communicators are created beforehand, and
 #: a probe is followed by its receive.
@@ -27,7 +27,7 @@ def read_calls(path: Path) -> Iterator[dict[str, str]]:
         with gzip.open(path, "rt", encoding="ascii", newline="") as stream:
             rows = csv.reader(stream)
             header = next(rows, [])
-            if tuple(header) not in (COLUMNS, EARLIER_COLUMNS):
+            if tuple(header) not in KNOWN_COLUMNS:
                 raise StudyError(f"{path}: not the table of a trace: its columns are {', '.join(header)}")
             for row in rows:
                 yield dict(zip(header, row, strict=True))

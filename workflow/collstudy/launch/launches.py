@@ -82,7 +82,7 @@ class Launches:
         command = launcher_of(cell).prepare(self.machine, cell, self._placement(cell), scratch, self.place.hosts)
         if cell.collective not in APPLICATIONS:
             command += ["-f"] * (cell.collective not in POINT_TO_POINT) + ["-w"] * cell.windows
-            command += ["-s", f"{cell.spread_us:g}"] if cell.spread_us and not cell.shares_start else []
+            command += ["-s", cell.spread_text] if cell.spread_us and not cell.shares_start else []
             command += ["-i", str(cell.iterations), "-x", str(cell.warmup)]
         if cell.shares_start:
             command += turns_of(cells)

@@ -221,7 +221,7 @@ def turn_of(cell: Cell) -> str:
         settings = {name: value for name, value in settings.items() if name not in ("coll", SHARED_ARGUMENTS[1])}
         settings["prefer"] = "tuned"
     sizes = ["m=" + ":".join(map(str, cell.sizes))] if cell.sizes else []
-    sizes += [f"s={cell.spread_us:g}"] if cell.spread_us else []
+    sizes += [f"s={cell.spread_text}"] if cell.spread_us else []
     return " ".join([f"b={cell.collective}", *sizes, *(f"{name}={value}" for name, value in settings.items())])
 
 

@@ -9,14 +9,15 @@ MPI_COMM_SELF), root (rank in the communicator); to, from (ranks in MPI_COMM_WOR
 source), send_tag, receive_tag; sent_bytes, received_bytes (in the call's buffers, all blocks together); request (number of the
 request that the call starts); list (bytes of each block, if blocks differ; for all-to-all sent blocks, then received ones;
 for wait and test the completed requests: number, source, tag of each; for communicator its members); datatypes (of a
-collective's data on this rank, at most seven: `double`; of a type that the program made `derived (8 B)`, with the bytes of its data,
-or `derived with gaps (8 B)`), reduction (operation: `sum`, `user`, `user (not commutative)`). Tables of earlier versions
-lack the last two columns.
+collective's data on this rank, at most six: `double`; of a type that the program made `derived (8 B)`, with the bytes of its data,
+or `derived with gaps (8 B)`), reduction (operation: `sum`, `user`, `user (not commutative)`), site (where the program calls a
+collective: index in trace.json's `sites`; empty: unknown). Tables of earlier versions lack the last column, or the last three.
 """
 
 from __future__ import annotations
 
 import csv
+import ctypes
 import functools
 import gzip
 import struct
@@ -30,7 +31,7 @@ from collstudy.base.errors import StudyError
 from collstudy.base.paths import ROOT
 
 #: Must equal TRACE_VERSION of trace.h.
-VERSION = 2
+VERSION = 3
 #: Part of the identity of traces. It is not the version of the files of ranks, which no run outlives: stored tables without the
 #: columns that were added last are valid.
 TABLE_VERSION = 1
@@ -38,16 +39,17 @@ HEADER = struct.Struct("=8sIIiiq64s512s")
 HEADER_BYTES = 4096
 RECORD = struct.Struct("=HHIQiiiiiIQQqqqq")
 NUMBERS_PER_SLOT = (RECORD.size - 8) // 8
-#: A collective has, where other records have ranks and tags, the numbers of the texts of its datatypes, and of its reduction.
-TYPES = struct.Struct("=7HH")
+#: A collective has, where other records have ranks and tags, the numbers of the texts of its datatypes, its call site and its
+#: reduction.
+TYPES = struct.Struct("=6HHH")
 TYPES_AT = struct.calcsize("=HHIQi")
 
 COLUMNS = (
     "rank", "operation", "start_us", "end_us", "cpu_us", "compute_us", "communicator", "root", "to", "from", "send_tag",
-    "receive_tag", "sent_bytes", "received_bytes", "request", "list", "datatypes", "reduction",
+    "receive_tag", "sent_bytes", "received_bytes", "request", "list", "datatypes", "reduction", "site",
 )  # fmt: skip
-#: The columns of tables that earlier versions wrote.
-EARLIER_COLUMNS = COLUMNS[:-2]
+#: The columns of all tables, those of earlier versions included.
+KNOWN_COLUMNS = (COLUMNS, COLUMNS[:-1], COLUMNS[:-3])
 
 
 @functools.cache
@@ -92,6 +94,8 @@ class Call:
     #: The datatypes of a collective, separated by `;`, and the operation of a reduction (types.c).
     datatypes: str = ""
     reduction: str = ""
+    #: Where the program calls a collective (site.c: `object+offset function`); empty if it is unknown.
+    site: str = ""
 
 
 class RankFile:
@@ -125,7 +129,7 @@ class RankFile:
         content, offset, size = self.path.read_bytes(), HEADER_BYTES, RECORD.size
         unpack, last = RECORD.unpack_from, len(content) - RECORD.size
         names = self.names
-        described: dict[bytes, tuple[str, str]] = {}
+        described: dict[bytes, tuple[str, str, str]] = {}
         while offset <= last:
             operation, ran, listed, *fields = unpack(content, offset)
             if operation == 0:
@@ -152,22 +156,23 @@ class RankFile:
                 continue
             self.ended = name == "finalize"
             communicator, root, to, source, send_tag, receive_tag, request, sent, received, *times = fields
-            datatypes = reduction = ""
+            datatypes = reduction = site = ""
             if is_collective(name):
                 to, source, send_tag, receive_tag = -1, -1, 0, 0
                 if kinds not in described:
                     described[kinds] = self._described(kinds)
-                datatypes, reduction = described[kinds]
+                datatypes, reduction, site = described[kinds]
             yield Call(
                 name, communicator, root, to, source, send_tag, receive_tag, request, sent, received, *times, numbers,
-                self.texts.get(ran, ""), datatypes, reduction,
+                self.texts.get(ran, ""), datatypes, reduction, site,
             )  # fmt: skip
         self.cut = offset < len(content)
 
-    def _described(self, kinds: bytes) -> tuple[str, str]:
-        """Return the datatypes and the reduction of a collective."""
-        *types, reduction = TYPES.unpack(kinds)
-        return ";".join(self.texts[number] for number in types if number in self.texts), self.texts.get(reduction, "")
+    def _described(self, kinds: bytes) -> tuple[str, str, str]:
+        """Return the datatypes, the reduction and the call site of a collective."""
+        *types, site, reduction = TYPES.unpack(kinds)
+        datatypes = ";".join(self.texts[number] for number in types if number in self.texts)
+        return datatypes, self.texts.get(reduction, ""), self.texts.get(site, "")
 
 
 class Communicators:
@@ -224,24 +229,41 @@ def unrecorded(folder: Path) -> list[str]:
     return sorted(path.name.removeprefix("unrecorded-") for path in folder.glob("unrecorded-*"))
 
 
+def demangled(site: str) -> str:
+    """Return a call site with the name of a C++ function as in its source, if the C++ library of the system is found."""
+    place, _, function = site.partition(" ")
+    if not function.startswith("_Z"):
+        return site
+    try:
+        demangle = ctypes.CDLL("libstdc++.so.6").__cxa_demangle
+    except (OSError, AttributeError):
+        return site
+    demangle.restype = ctypes.c_void_p
+    demangle.argtypes = [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
+    # The memory of the result, at most once for each site, is not freed.
+    found = demangle(function.encode(), None, None, None)
+    return f"{place} {ctypes.string_at(found).decode(errors='replace')}" if found else site
+
+
 def collect(folder: Path, ranks: int, target: Path) -> dict[str, Any]:
     """Write the table of all calls to *target* and return the content of trace.json.
 
-    This is {ranks, calls, communicators: members of each, hosts, nodes: number of the host of each rank, seconds, unrecorded, complete,
-    problems}. A trace is complete if all ranks reached MPI_Finalize; otherwise `problems` names the other ranks, whose calls until then
-    are in the table.
+    This is {ranks, calls, communicators: members of each, sites: where the program calls collectives, hosts, nodes: number of the host
+    of each rank, seconds, unrecorded, complete, problems}. A trace is complete if all ranks reached MPI_Finalize; otherwise `problems`
+    names the other ranks, whose calls until then are in the table.
     Raises StudyError for an invalid trace: a rank is missing, another version, files of several runs.
     """
     files = rank_files(folder, ranks)
     hosts = sorted({file.host for file in files})
     communicators = Communicators(ranks)
     order: dict[int, dict[int, int]] = {}
+    sites: dict[str, int] = {}
     calls, longest, problems = 0, 0, []
     # Compression level 4: half a second per million calls slower than the fastest level, but a third smaller.
     with gzip.open(target, "wt", encoding="ascii", compresslevel=4, newline="") as stream:
         stream.write(",".join(COLUMNS) + "\n")
         for file in files:
-            lines, end = _lines(file, communicators, order)
+            lines, end = _lines(file, communicators, sites, order)
             stream.writelines(lines)
             calls += len(lines)
             longest = max(longest, end)
@@ -257,6 +279,7 @@ def collect(folder: Path, ranks: int, target: Path) -> dict[str, Any]:
         "calls": calls,
         "seconds": round(longest / 1e9, 6),
         "communicators": communicators.members,
+        "sites": list(map(demangled, sites)),
         "hosts": hosts,
         "nodes": [hosts.index(file.host) for file in files],
         "unrecorded": unrecorded(folder),
@@ -265,8 +288,12 @@ def collect(folder: Path, ranks: int, target: Path) -> dict[str, Any]:
     }
 
 
-def _lines(file: RankFile, communicators: Communicators, order: dict[int, dict[int, int]]) -> tuple[list[str], int]:
-    """Return the rows of a rank's calls, and the end of the last call (ns). Adds a checksum of its collective calls to *order*."""
+def _lines(
+    file: RankFile, communicators: Communicators, sites: dict[str, int], order: dict[int, dict[int, int]]
+) -> tuple[list[str], int]:
+    """Return the rows of a rank's calls, and the end of the last call (ns). Numbers the call sites in *sites*, and adds a checksum of
+    its collective calls to *order*.
+    """
     before: int | None = None
     lines, longest = [], 0
     for call in file.calls():
@@ -279,11 +306,12 @@ def _lines(file: RankFile, communicators: Communicators, order: dict[int, dict[i
         compute = 0 if before is None else max(0, call.cpu_start - before)
         before = call.cpu_end
         longest = max(longest, call.end)
+        site = sites.setdefault(call.site, len(sites)) if call.site else ""
         lines.append(
             f"{file.rank},{call.operation},{call.start / 1000:.3f},{call.end / 1000:.3f},"
             f"{(call.cpu_end - call.cpu_start) / 1000:.3f},{compute / 1000:.3f},{at},{call.root},{call.to},{call.source},"
             f"{call.send_tag},{call.receive_tag},{call.sent},{call.received},{call.request},"
-            f"{';'.join(map(str, call.numbers))},{call.datatypes},{call.reduction}\n"
+            f"{';'.join(map(str, call.numbers))},{call.datatypes},{call.reduction},{site}\n"
         )
     return lines, longest
 

@@ -6,7 +6,7 @@ import itertools
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from collstudy.launch.hydra import host_file
@@ -27,6 +27,8 @@ FOR_TWO = "two_proc"
 TOPOLOGY_AWARE = {"node": "node", "node_group_chain": "node", "group": "group", "node_group": "group"}
 #: Numbers of timed and untimed calls of each size.
 CALLS = {"iterations": 200, "warmup": 20}
+#: Most spreads of arrivals of one cell, which successive calls take in turn (MAX_SPREADS of workflow/native/bench/options.h).
+TURNS = 8
 #: If arrivals are spread, timed calls of each size need to last only this long (us) in total; FEWEST_CALLS is the minimum number.
 ARRIVING_US, FEWEST_CALLS = 5000, 20
 
@@ -117,18 +119,38 @@ def node_of_rank(row: dict[str, str], machine: Machine, mpi: str = "openmpi") ->
     return nodes if nodes != tuple(rank // machine.cores_per_node for rank in range(len(nodes))) else None
 
 
-def spread_of(row: dict[str, str], simulated: bool) -> float | None:
-    """Return the time (us) over which a program's ranks would arrive at a collective if they left the one before together, for a class
-    of sizes. None for rooted collectives, and on a real machine if that is less than the transfer takes, as windows take longer.
+def spreads_of_sites(row: dict[str, str], simulated: bool) -> tuple[float, ...]:
+    """Return the times (us) over which a program's ranks would arrive at a collective if they left the one before together, for a class
+    of sizes: at most TURNS values, each in proportion to the calls of the call sites that have it. () for rooted collectives, and if
+    all are 0. On a real machine 0 stands for what is less than the transfer takes, as windows take longer.
 
     Arrivals are drawn uniformly from that time, so the spread of P ranks is (P - 1) / (P + 1) of it in the mean. It is rounded to a
     power of two, because it differs with every trace.
     """
     if row["operation"] in ROOTED:
-        return None
-    ranks, spread, transfer = int(row["ranks"]), float(row["spread_us"]), float(row["transfer_us"])
-    least = 0 if simulated else transfer
-    return 2.0 ** round(math.log2(spread * (ranks + 1) / (ranks - 1))) if spread > least else None
+        return ()
+    ranks, least = int(row["ranks"]), 0 if simulated else float(row["transfer_us"])
+    calls: Counter[float] = Counter()
+    for part in (row.get("spreads") or f"1*{row['spread_us']}").split():
+        count, spread = part.split("*")
+        apart = float(spread) * (ranks + 1) / (ranks - 1)
+        calls[2.0 ** round(math.log2(apart)) if float(spread) > least else 0.0] += int(count)
+    found = tuple(itertools.chain(*([spread] * turns for spread, turns in _turns(calls).items())))
+    return found if any(found) else ()
+
+
+def whole_turns(calls: int, spreads: Sequence[float]) -> int:
+    """Return a number of calls, at least *calls*, in which each of the spreads has as many turns as it should."""
+    return -(-calls // len(spreads)) * len(spreads)
+
+
+def _turns(calls: Counter[float]) -> dict[float, int]:
+    """Return how many of at most TURNS turns each spread has, in proportion to its calls (largest remainders), in ascending order."""
+    exact = {spread: TURNS * count / calls.total() for spread, count in sorted(calls.items())}
+    turns = {spread: int(share) for spread, share in exact.items()}
+    left = sorted(exact, key=lambda spread: turns[spread] - exact[spread])[: TURNS - sum(turns.values())]
+    turns = {spread: count + (spread in left) for spread, count in turns.items()}
+    return {spread: count // math.gcd(*turns.values()) for spread, count in turns.items()}
 
 
 def sweeps_of(
@@ -137,12 +159,12 @@ def sweeps_of(
     """Return the sweeps of one collective, as in a study's YAML: for each number of ranks and, in a simulation, of nodes, and each spread
     of the program's arrivals, the typical sizes of the classes; long messages also in segments. *machine*: that of a simulation.
     """
-    # A size of several classes has the spread of the one with most to gain.
+    # A size of several classes has the spreads of the one with most to gain.
     spreads = {
-        (int(row["ranks"]), _nodes_of(row, machine), typical(row)): spread_of(row, machine is not None) or 0
+        (int(row["ranks"]), _nodes_of(row, machine), typical(row)): spreads_of_sites(row, machine is not None)
         for row in sorted(rows, key=lambda row: float(row["gain_pct"]))
     }
-    grouped: dict[tuple[int, int, float], list[int]] = {}
+    grouped: dict[tuple[int, int, tuple[float, ...]], list[int]] = {}
     for (ranks, nodes, size), spread in sorted(spreads.items()):
         grouped.setdefault((ranks, nodes, spread), []).append(size)
     found = []
@@ -152,8 +174,9 @@ def sweeps_of(
         placed = {"nodes": [nodes], "processes_per_node": [ranks // nodes]} if apart else {"processes": [ranks]}
         entry = {"collective": collective, "algorithms": names, "mappings": ["core"], **placed, **CALLS}
         if spread:
-            calls = max(FEWEST_CALLS, min(CALLS["iterations"], round(ARRIVING_US / spread)))
-            entry |= {"spread_us": spread, "iterations": calls}
+            calls = max(FEWEST_CALLS, min(CALLS["iterations"], round(ARRIVING_US * len(spread) / sum(spread))))
+            own = list(spread) if len(spread) > 1 else spread[0]
+            entry |= {"spread_us": own, "iterations": whole_turns(calls, spread)}
         if collective == "barrier":
             found.append(entry)
             continue

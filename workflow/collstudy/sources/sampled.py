@@ -147,7 +147,7 @@ def grid(cells: list[Cell], weight: Callable[[str, int, int | None], float]) -> 
         for point in _points(cell):
             costs = {"mpi": cell.mpi["name"], "iterations": cell.iterations, "warmup": cell.warmup}
             costs["weight"] = weight(cell.collective, cell.processes, point["size_bytes"])
-            costs["spread_us"] = cell.spread_us
+            costs["spread_us"] = cell.spread_text
             costs["start"] = "shared" if cell.shares_start else "own"
             # Only sizes of one cell can share a launch.
             costs["cell"] = number

@@ -21,7 +21,7 @@ from collstudy.study.catalogue import Catalogue
 from collstudy.study.cells import Cell, expand, swept
 from collstudy.study.description import Study, Swept
 from collstudy.study.names import APPLICATIONS
-from collstudy.study.sweeps import Choice, component_of
+from collstudy.study.sweeps import Choice, component_of, spreads_of
 from collstudy.study.words import parameter_words
 from collstudy.study.work import Work, content_digest
 
@@ -175,7 +175,7 @@ class SweptSource(Source):
             "barriers": barriers if (barriers := sorted({sweep.barrier for sweep in sweeps})) != ["default"] else [],
             **(
                 {"spreads_us": spreads}
-                if (spreads := sorted({sweep.spread_us or 0 for sweep in sweeps})) != [0]
+                if (spreads := sorted({us for sweep in sweeps for us in spreads_of(sweep.spread_us) or (0,)})) != [0]
                 else {}
             ),
             "launches": {"min": 1, "max": 1} if simulated else {"min": policy.minimum, "max": policy.maximum},

@@ -15,7 +15,7 @@ from collstudy.study.machines import Machine
 from collstudy.study.names import APPLICATIONS, POINT_TO_POINT, WINDOWS
 from collstudy.study.placement import Core, nodes_of_pairs, place
 from collstudy.study.selection import Default, Library, Rate, Selection, Switch
-from collstudy.study.sweeps import Choice, Sweep, swept
+from collstudy.study.sweeps import Choice, Spread, Sweep, spreads_of, swept
 from collstudy.study.work import Work
 
 #: Increase it when the meaning of a cell's fields changes; existing files are then no longer used.
@@ -46,8 +46,7 @@ class Cell(Work):
     iterations: int
     warmup: int
     hosts: dict[str, Any] | None = None
-    #: Interval (us) over which the arrival times of the ranks at a call are spread; None: all ranks enter together.
-    spread_us: float | None = None
+    spread_us: Spread = None
     pattern: str | None = field(default=None, compare=False)
 
     def identity(self) -> dict[str, Any]:
@@ -92,6 +91,11 @@ class Cell(Work):
         return {"cell": self.identity(), "pattern": self.pattern}
 
     @property
+    def spread_text(self) -> str:
+        """Return the spread of arrivals (us) as in the benchmark's option: `20`, or `0,0,64`; "" without one."""
+        return ",".join(f"{spread:g}" for spread in spreads_of(self.spread_us))
+
+    @property
     def windows(self) -> bool:
         """Return whether calls start at given times of synchronised clocks instead of after a barrier."""
         return self.suite["name"] == WINDOWS
@@ -121,7 +125,7 @@ class Cell(Work):
     @property
     def label(self) -> str:
         """Return one line that describes the cell in messages."""
-        spread = f" spread {self.spread_us:g} us" if self.spread_us else ""
+        spread = f" spread {self.spread_text} us" if self.spread_us else ""
         choice = Choice(self.algorithm, self.parameters)
         text = f"{self.algorithm}[{choice.parameter_text}]" if self.parameters else self.algorithm
         where = f"mapping {self.mapping} nodes {self.nodes} processes {self.processes}{spread}"
@@ -233,6 +237,8 @@ def cell_from(identity: dict[str, Any], pattern: str | None = None) -> Cell:
     fields["selection"] = selection.read(fields["selection"])
     fields["cycle"] = tuple(fields["cycle"])
     fields["sizes"] = tuple(fields["sizes"]) if fields["sizes"] else None
+    if isinstance(fields.get("spread_us"), list):
+        fields["spread_us"] = tuple(fields["spread_us"])
     return Cell(**fields, pattern=pattern)
 
 

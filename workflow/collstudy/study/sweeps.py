@@ -21,6 +21,11 @@ ALL_CORES = "cores"
 MOST_NUMBERS = 10_000
 
 
+#: Interval (us) over which the arrival times of the ranks at a call are spread, or several that successive calls take in turn; None:
+#: all ranks enter together.
+Spread = float | tuple[float, ...] | None
+
+
 @dataclass(frozen=True)
 class Choice:
     """An algorithm of the catalogue with the parameter values that a sweep sets."""
@@ -54,8 +59,15 @@ class Sweep:
     levels: tuple[str, ...] = ()
     barrier: str = "default"
     start: str = "own"
-    spread_us: float | None = None
+    spread_us: Spread = None
     allocations: Allocations | None = None
+
+
+def spreads_of(spread: Spread) -> tuple[float, ...]:
+    """Return the intervals (us) that successive calls take in turn; () if all ranks enter together."""
+    if spread is None:
+        return ()
+    return spread if isinstance(spread, tuple) else (spread,)
 
 
 def component_of(sweep: Sweep, choice: Choice, catalogue: Catalogue) -> str:
@@ -317,14 +329,15 @@ def _start(
     return start
 
 
-def _spread(raw: dict[str, Any], where: Place) -> float | None:
-    """Return the interval (us) over which the arrival times of the ranks are spread; None: all ranks enter together."""
+def _spread(raw: dict[str, Any], where: Place) -> Spread:
+    """Return the interval or the intervals (us) over which the arrival times of the ranks are spread."""
     if "spread_us" in raw and (
         raw.get("barrier", "default") != "default"
         or raw["collective"] in (*POINT_TO_POINT, *APPLICATIONS, *NON_BLOCKING)
     ):
         raise StudyError(f"{where / 'spread_us'}: needs a blocking collective and the default barrier")
-    return raw.get("spread_us")
+    given = raw.get("spread_us")
+    return tuple(given) if isinstance(given, list) else given
 
 
 def _ladder(raw: dict[str, Any], machine: Machine, where: Place) -> dict[str, Any]:

@@ -29,9 +29,11 @@ static double draw(uint64_t number) {
 
 /* Computes the delays (s) of this rank and of the last rank in a call; every rank can compute those of all ranks. */
 static void delays(const struct setup *setup, int number, double *mine, double *last) {
+    const struct spreads *spreads = &setup->options.spreads;
+    double spread = spreads->count ? spreads->us[number % spreads->count] : 0;
     *mine = *last = 0;
-    for (int rank = 0; setup->options.spread > 0 && rank < setup->world.ranks; rank++) {
-        double delay = setup->options.spread * 1e-6 * draw((uint64_t)number << 32 | (uint64_t)rank);
+    for (int rank = 0; spread > 0 && rank < setup->world.ranks; rank++) {
+        double delay = spread * 1e-6 * draw((uint64_t)number << 32 | (uint64_t)rank);
         *mine = rank == setup->world.rank ? delay : *mine;
         *last = delay > *last ? delay : *last;
     }
@@ -111,7 +113,7 @@ void measure_windows(const struct setup *setup, struct result *result) {
         give_up("rank %d: in every call of %zu bytes some rank started late; are there more ranks than cores?",
                 world->rank, result->size);
     combine_ranks(world, &setup->options, total / result->iterations, setup->samples, result);
-    if (setup->options.spread > 0)
+    if (setup->options.spreads.count > 0)
         result->max = mean_of_slowest(world, times, result->iterations);
     free(times);
     free(late);

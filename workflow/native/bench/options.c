@@ -60,10 +60,10 @@ void print_help(void) {
                "starts late are dropped and counted\n");
     if (strchr(option_letters(), 's'))
         printf(
-            "  -s, --spread US      like -w, but each rank enters a call with a random delay of up to US microseconds; "
-            "the time counts from the last rank's entry\n");
+            "  -s, --spread US[,US...]  like -w, but each rank enters a call with a random delay of up to US microseconds, "
+            "successive calls with those of a list in turn; the time counts from the last rank's entry\n");
     if (strchr(option_letters(), 't'))
-        printf("  -t, --turn \"[b=BENCHMARK] [m=SIZES] [s=US] [prefer=COMPONENT] [NAME=VALUE ...]\"  measure on a "
+        printf("  -t, --turn \"[b=BENCHMARK] [m=SIZES] [s=US[,US...]] [prefer=COMPONENT] [NAME=VALUE ...]\"  measure on a "
                "communicator that is created with these variables of Open MPI and prefers this component; may be "
                "repeated; BENCHMARK: a blocking collective, only in collbench_all\n");
     printf("  -M, --mem-limit N    largest buffer of a rank in bytes; larger sizes are skipped (default %d)\n",
@@ -89,10 +89,22 @@ static bool parse_int(const char *text, int low, int high, int *number) {
     return true;
 }
 
-static bool parse_spread(const char *text, double *spread) {
+/* Parses a list of spreads such as 0,0,64. Zeros alone are none. */
+static bool parse_spreads(const char *text, struct spreads *spreads) {
+    double largest = 0;
     char *end;
-    *spread = strtod(text, &end);
-    return end != text && *end == '\0' && *spread >= 0 && *spread <= MAX_SPREAD;
+    spreads->count = 0;
+    do {
+        double us = strtod(text, &end);
+        if (spreads->count == MAX_SPREADS || end == text || !(us >= 0 && us <= MAX_SPREAD))
+            return false;
+        spreads->us[spreads->count++] = us;
+        largest = us > largest ? us : largest;
+        text = end + 1;
+    } while (*end == ',');
+    if (largest == 0)
+        spreads->count = 0;
+    return *end == '\0';
 }
 
 static bool parse_size(const char *text, long long low, size_t *size) {
@@ -137,10 +149,10 @@ static bool parse_percentiles(const char *text, struct options *options) {
     return true;
 }
 
-/* Parses a turn: its benchmark (if the program has several), its sizes as for -m, its spread and its variables. */
+/* Parses a turn: its benchmark (if the program has several), its sizes as for -m, its spreads and its variables. */
 static bool parse_turn(const char *text, struct options *options) {
     static struct turn turns[MAX_TURNS];
-    char word[64] = "";
+    char word[256] = "";
     int length = 0;
     struct turn turn = {.benchmark = benchmark};
     if (options->turn_count == MAX_TURNS || strlen(text) >= MAX_TURN_TEXT)
@@ -157,7 +169,7 @@ static bool parse_turn(const char *text, struct options *options) {
     turn.size_factor = own.size_factor;
     text += length;
     length = 0;
-    if (sscanf(text, " s=%63s%n", word, &length) == 1 && !parse_spread(word, &turn.spread))
+    if (sscanf(text, " s=%255s%n", word, &length) == 1 && !parse_spreads(word, &turn.spreads))
         return false;
     turn.variables = text + length;
     turns[options->turn_count++] = turn;
@@ -195,10 +207,12 @@ static const char *store_option(int letter, const char *value, struct options *o
         return parse_int(value, 0, MAX_DECIMALS, &options->decimals) ? NULL : "a whole number from 0 to 9";
     case 's':
         options->windows = true;
-        return parse_spread(value, &options->spread) ? NULL : "a number of microseconds from 0 to 1000000";
+        return parse_spreads(value, &options->spreads)
+                   ? NULL
+                   : "up to 8 numbers of microseconds from 0 to 1000000, with commas between";
     case 't':
         return parse_turn(value, options) ? NULL
-                                          : "\"[b=BENCHMARK] [m=SIZES] [s=US] [NAME=VALUE ...]\", at most 256 times";
+                                          : "\"[b=BENCHMARK] [m=SIZES] [s=US[,US...]] [NAME=VALUE ...]\", at most 256 times";
     case 'f':
         options->full = true;
         return NULL;

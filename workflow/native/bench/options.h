@@ -8,13 +8,20 @@
 #define MAX_DECIMALS 9
 #define MAX_TURNS 256
 #define MAX_TURN_TEXT 1024
+#define MAX_SPREADS 8
 
-/* One cell of a launch that measures several: message sizes (bytes), spread (us) and the MPI library's variables as
+/* Successive calls take these in turn: each rank enters a call with its own delay of up to so many us. */
+struct spreads {
+    int count; /* 0: no delays */
+    double us[MAX_SPREADS];
+};
+
+/* One cell of a launch that measures several: message sizes (bytes), spreads and the MPI library's variables as
  * "NAME=VALUE ...", where `prefer` names the preferred component. */
 struct turn {
     const struct benchmark *benchmark;
     size_t min_size, max_size, size_factor;
-    double spread;
+    struct spreads spreads;
     const char *variables;
 };
 
@@ -26,7 +33,7 @@ struct options {
     bool full;     /* also print minimum and maximum over ranks, and iterations */
     bool validate; /* check received data */
     bool windows;  /* each call starts at an agreed instant of the synchronised clocks */
-    double spread; /* each rank enters a call with its own delay of up to this many us; 0: no delay */
+    struct spreads spreads;
     int percentiles[MAX_PERCENTILES];
     int percentile_count;
     int decimals; /* of printed times and bandwidths */

@@ -94,8 +94,8 @@ bool take_turns(const struct setup *setup, bool (*measure)(struct setup *setup))
         mine.options.min_size = turn->min_size;
         mine.options.max_size = turn->max_size;
         mine.options.size_factor = turn->size_factor;
-        mine.options.spread = turn->spread;
-        mine.options.windows = turn->spread > 0;
+        mine.options.spreads = turn->spreads;
+        mine.options.windows = turn->spreads.count > 0;
         MPI_Info info;
         MPI_CHECK(MPI_Info_create(&info));
         int count = set_variables(turn, variables, info);

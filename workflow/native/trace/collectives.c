@@ -50,6 +50,7 @@ static void add_reduction(Record *record, MPI_Op op) {
         (void)me, (void)size;                                                                                          \
         FILL;                                                                                                          \
         record.request = REQUEST;                                                                                      \
+        record.site = SITE_NUMBER();                                                                                   \
     }                                                                                                                  \
     trace_leave(&call, &record, NULL, 0);                                                                              \
     return code
@@ -162,6 +163,8 @@ static uint64_t list_blocks(Record *record, int64_t *list, const Count *counts, 
     Record record = {0}
 
 #define END_LISTS                                                                                                      \
+    if (call.recorded)                                                                                                 \
+        record.site = SITE_NUMBER();                                                                                   \
     trace_leave(&call, &record, list, listed);                                                                         \
     if (list != short_list)                                                                                            \
         free(list);                                                                                                    \

@@ -53,7 +53,7 @@ static Imports imports_of(const ElfW(Dyn) * dynamic) {
 /* Parts of the names of Fortran bindings: Open MPI, MPICH and Intel MPI, MPICH of Debian. */
 static const char *const bindings[] = {"libmpi_mpifh", "libmpi_usempi", "libmpifort", "libmpichfort"};
 
-static bool has_bindings(const char *library) {
+bool has_bindings(const char *library) {
     for (size_t i = 0; i < sizeof bindings / sizeof *bindings; i++)
         if (strstr(library, bindings[i]))
             return true;

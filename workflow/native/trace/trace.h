@@ -16,12 +16,12 @@
 #include <stdint.h>
 
 #define TRACE_MAGIC "COLTRACE"
-#define TRACE_VERSION 2
+#define TRACE_VERSION 3
 
 #define NONE (-1)
 
 /* Most datatypes of one call: of its buffers, or of the blocks of an all-to-all with a type for each. */
-enum { CALL_TYPES = 7 };
+enum { CALL_TYPES = 6 };
 
 /* Times are nanoseconds since the end of MPI_Init; cpu times are those of the calling thread. */
 typedef struct Record {
@@ -36,9 +36,11 @@ typedef struct Record {
             int32_t to, from;
             int32_t send_tag, receive_tag;
         };
-        /* Of collectives: numbers of the texts that describe datatypes and operation, see types.c; 0: no data. */
+        /* Of collectives: numbers of the texts that describe datatypes and operation, see types.c (0: no data), and where
+         * the program calls, see site.c. */
         struct {
             uint16_t types[CALL_TYPES];
+            uint16_t site;
             uint16_t reduction;
         };
     };
@@ -94,6 +96,17 @@ uint16_t text_number(const char *text);
 uint16_t type_number(MPI_Datatype type);
 /* The same for the operation of a reduction: `sum`, `user`. */
 uint16_t reduction_number(MPI_Op op);
+
+/* site.c */
+/* Returns the number of the text that says where the program calls, from the return address of a recorded function and
+ * from its frame: `liblammps.so.0+0x53f2a1 _ZN9LAMMPS_NS6Thermo7computeEi`, object and offset, and the function where it
+ * is known; 0: unknown. */
+uint16_t site_number(const void *address, const void *frame);
+#define SITE_NUMBER() site_number(__builtin_return_address(0), __builtin_dwarf_cfa())
+
+/* fortran.c */
+/* Returns whether a library has the Fortran bindings of an MPI library. */
+bool has_bindings(const char *library);
 
 /* ran.c: the component and the algorithm that ran a collective; only if COLLTRACE_RAN is set. */
 void ran_open(void);

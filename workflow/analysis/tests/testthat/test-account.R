@@ -50,7 +50,7 @@ test_that("the nodes of communicators are told, and most of the time decides whi
   expect_equal(c(uneven$shape, uneven$node_of_rank), c("2 x 1-2", "0*1 1*2"))
   operations <- tibble::tibble(
     communicator = 1:3, ranks = 2, operation = "bcast", size_bytes = c(8, 8, 1024), start_us = 0, end_us = c(2, 3, 6),
-    time_us = end_us, waiting_us = 0, spread_us = 0
+    time_us = end_us, waiting_us = 0, spread_us = 0, site = NA
   )
   account <- function(node_of) {
     placed <- placed_communicators(members, node_of)
@@ -70,6 +70,41 @@ test_that("the spread of arrivals is that of the program, not that of the return
     start_us = c(0, 20, 0, 45), end_us = c(10, 50, 30, 50)
   )
   expect_equal(collective_operations(calls)$spread_us, c(0, 5))
+})
+
+test_that("the spreads are those of the call sites, most operations first", {
+  calls <- tibble::tibble(
+    rank = rep(0:1, each = 4), operation = "allreduce", communicator = 0, ranks = 2, size_bytes = 8,
+    start_us = c(0, 100, 200, 300, 0, 101, 202, 343), end_us = c(10, 110, 210, 310, 10, 111, 212, 343),
+    site = rep(c(1L, 0L, 1L, 2L), 2)
+  )
+  operations <- collective_operations(calls)
+  expect_equal(operations$site, c(1, 0, 1, 2))
+  placed <- dplyr::mutate(operations, shape = NA, node_of_rank = NA)
+  expect_equal(account_rows(placed, 2, 400)$spreads, "2*0.5 1*1 1*41")
+  expect_equal(account_rows(dplyr::mutate(placed, site = NA), 2, 400)$spreads, "4*1")
+})
+
+test_that("the call sites with most time are named, with the function first", {
+  trace <- account_trace()
+  expect_equal(nrow(account_sites(trace)), 0)
+  trace$calls$site <- ifelse(trace$calls$operation == "allreduce", 1L, 0L)
+  trace$about$trace$sites <- list("solver+0x10", "libsolver.so.1+0x2a0 step(int, double)")
+  found <- account_sites(trace)
+  expect_equal(found$called_in[1:2], c("step(int, double), libsolver.so.1+0x2a0", "solver+0x10"))
+  account <- account_of(trace)
+  expect_equal(sum(found$time_pct), sum(account$time_pct))
+  expect_equal(found$spread_us[found$operation == "allreduce"], 30)
+})
+
+test_that("the collectives of a replay have the call sites of the traced rank, in its order", {
+  calls <- tibble::tibble(
+    rank = c(0, 0, 0, 1, 1), operation = c("barrier", "send", "bcast", "barrier", "bcast"), site = c(0L, NA, 1L, 0L, 2L)
+  )
+  trace <- list(about = list(trace = list(ranks = 2)), calls = calls)
+  expect_equal(replayed_sites(c(0, 1, 2, 3, 0, 1, 2, 3), trace), c(0, 0, 0, 0, 1, 2, 1, 2))
+  expect_equal(replayed_sites(c(0, 0, 1), trace), c(0, 1, NA))
+  expect_equal(replayed_sites(c(0, 0, 1), NULL), rep(NA_integer_, 3))
 })
 
 test_that("the typical size is the smallest up to which half of the time is spent", {

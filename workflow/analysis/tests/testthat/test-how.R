@@ -102,7 +102,7 @@ test_that("sweeps in which calls start in another way are not said to be all of 
   expect_match(describe_barriers("window"), "^The ranks start each call at an instant of synchronised clocks")
   expect_match(describe_barriers(c("default", "window")), "^In some of the sweeps, the ranks start")
   expect_match(describe_spreads(50), "^Each rank enters a call at its own instant, drawn from a range of 50 \u00b5s")
-  expect_match(describe_spreads(c(0, 50)), "^In some of the sweeps, each rank enters")
+  expect_match(describe_spreads(c(0, 50)), "^In some of the calls, each rank enters")
   study <- list(simulated = FALSE, provenance = list(iterations = 1, barriers = "window", spreads_us = 50))
   said <- paste(describe_repeats(study, tibble::tibble(stop = character(), bound = logical())), collapse = " ")
   expect_match(said, "synchronised clocks.*Each rank enters")
