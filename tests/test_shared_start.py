@@ -161,6 +161,8 @@ def test_a_cell_with_a_spread_of_arrivals_is_another_one(checkout: Checkout) -> 
     assert {cell.digest for cell in apart}.isdisjoint(cell.digest for cell in together_there)
     with pytest.raises(StudyError, match="spread_us: needs a blocking collective and the default barrier"):
         cells_of(checkout, SWEEP.replace("start: shared", "barrier: window\n    spread_us: 20"))
+    with pytest.raises(StudyError, match=r"spread_us: \[0, 0\] spreads nothing; at least one must be more than 0"):
+        cells_of(checkout, SWEEP.replace("start: shared", "start: shared\n    spread_us: [0, 0]"))
 
 
 @pytest.mark.parametrize("option", [["-s", "200"], ["-s", "0,200"], ["-t", "b=allreduce m=8:8 s=0,200"]])

@@ -205,7 +205,7 @@ def test_another_version_is_refused(copied: Path, tmp_path: Path) -> None:
     content = bytearray(path.read_bytes())
     struct.pack_into("=I", content, 8, 99)
     path.write_bytes(content)
-    with pytest.raises(StudyError, match="version 99 .* reads version 2"):
+    with pytest.raises(StudyError, match="version 99 .* reads version 3"):
         rows_of(copied, 4, tmp_path)
     path.write_bytes(b"rank,operation\n" * 100)
     with pytest.raises(StudyError, match="not a trace"):

@@ -147,12 +147,13 @@ format_words <- function(column, name, labels) {
 
 #' Drop columns without information: empty ones, the study, the collective and the rule for ties (which is in the caption)
 #' if they are the same in every row, also the application if there are several rows, and `simulated` if nothing is simulated.
+#' And `spreads`, which programs read (docs/files.md): the table of call sites shows them.
 drop_columns <- function(table) {
   empty <- vapply(table, function(column) all(is.na(column)), TRUE)
   one <- c("study", "collective", "tested", if (nrow(table) > 1) "application")
   same <- vapply(table, function(column) length(unique(column)) <= 1, TRUE) & names(table) %in% one
   measured <- names(table) == "simulated" & vapply(table, function(column) !any(column %in% c(TRUE, "TRUE")), TRUE)
-  table[!(empty | same | measured)]
+  table[!(empty | same | measured | names(table) == "spreads")]
 }
 
 #' Headers as markdown. In a table that is wider than a printed line, each header is broken so that it is no wider than the

@@ -243,16 +243,13 @@ account_columns <- paste(
   "the last arrival to the last return (medians over operations). Typical size: half of the transfer time is spent on",
   "messages up to this size."
 )
-spreads_column <- paste(
-  "Spreads: number of operations of each call site, and their median spread (120*3.2: 120 operations, 3.2 \u00b5s)."
-)
 
 tables_of_accounts <- function(results) {
   found <- accounts(results)
   if (is.null(found)) return(list())
   c(
     list(listed("account", "cells", found, paste(
-      "Collectives by communicator size and message size.", account_columns, spreads_column, datatypes_column
+      "Collectives by communicator size and message size.", account_columns, datatypes_column
     ))),
     tables_of_sites(results)
   )

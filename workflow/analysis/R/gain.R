@@ -254,7 +254,7 @@ tables_of_gain <- function(results) {
       "Collectives of the replays", if (several_traces(gain)) "of the first traces", "by communicator size and message",
       "size. Shares are in percent of the makespan; spread (how much the times of the ranks from their previous",
       "collective to this one differ) and transfer are medians over the operations, the other times are sums.",
-      spreads_column, gain_columns
+      gain_columns
     )))
   )
 }

@@ -8,8 +8,9 @@
 #'   processes, size_bytes, algorithm (chosen), default_us, expected_us, weight_pct (largest possible gain from ideal
 #'   collectives of this size, of the run time), saved_pct (expected gain of the choice, of the run time: the weight
 #'   times the share of the latency that it saves), spread_us (time over which the ranks arrived in the measurement, or
-#'   several that successive calls took in turn: `0,0,64`; NA: together), and, if the cell was also measured with ranks that arrive together: together_algorithm (the fastest; the
-#'   default unless another one is faster by more than a tie), together_default_us, together_us.
+#'   several that successive calls took in turn: `0,0,64`; NA: together), and, if the cell was also measured with ranks
+#'   that arrive together: together_algorithm (the fastest; the default unless another one is faster by more than a
+#'   tie), together_default_us, together_us.
 #' @noRd
 decided_cells <- function(results) {
   none <- tibble(

@@ -337,6 +337,8 @@ def _spread(raw: dict[str, Any], where: Place) -> Spread:
     ):
         raise StudyError(f"{where / 'spread_us'}: needs a blocking collective and the default barrier")
     given = raw.get("spread_us")
+    if isinstance(given, list) and not any(given):
+        raise StudyError(f"{where / 'spread_us'}: {given} spreads nothing; at least one must be more than 0")
     return tuple(given) if isinstance(given, list) else given
 
 

@@ -59,13 +59,14 @@ void print_help(void) {
         printf("  -w, --windows        start each call at an agreed instant of synchronised clocks; calls that a rank "
                "starts late are dropped and counted\n");
     if (strchr(option_letters(), 's'))
-        printf(
-            "  -s, --spread US[,US...]  like -w, but each rank enters a call with a random delay of up to US microseconds, "
-            "successive calls with those of a list in turn; the time counts from the last rank's entry\n");
+        printf("  -s, --spread US[,US...]  like -w, but each rank enters a call with a random delay of up to US "
+               "microseconds, "
+               "successive calls with those of a list in turn; the time counts from the last rank's entry\n");
     if (strchr(option_letters(), 't'))
-        printf("  -t, --turn \"[b=BENCHMARK] [m=SIZES] [s=US[,US...]] [prefer=COMPONENT] [NAME=VALUE ...]\"  measure on a "
-               "communicator that is created with these variables of Open MPI and prefers this component; may be "
-               "repeated; BENCHMARK: a blocking collective, only in collbench_all\n");
+        printf(
+            "  -t, --turn \"[b=BENCHMARK] [m=SIZES] [s=US[,US...]] [prefer=COMPONENT] [NAME=VALUE ...]\"  measure on a "
+            "communicator that is created with these variables of Open MPI and prefers this component; may be "
+            "repeated; BENCHMARK: a blocking collective, only in collbench_all\n");
     printf("  -M, --mem-limit N    largest buffer of a rank in bytes; larger sizes are skipped (default %d)\n",
            512 << 20);
     printf("  -d, --decimals N     decimals of printed values (default 2)\n"
@@ -211,8 +212,9 @@ static const char *store_option(int letter, const char *value, struct options *o
                    ? NULL
                    : "up to 8 numbers of microseconds from 0 to 1000000, with commas between";
     case 't':
-        return parse_turn(value, options) ? NULL
-                                          : "\"[b=BENCHMARK] [m=SIZES] [s=US[,US...]] [NAME=VALUE ...]\", at most 256 times";
+        return parse_turn(value, options)
+                   ? NULL
+                   : "\"[b=BENCHMARK] [m=SIZES] [s=US[,US...]] [NAME=VALUE ...]\", at most 256 times";
     case 'f':
         options->full = true;
         return NULL;

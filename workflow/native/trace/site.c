@@ -1,5 +1,5 @@
-/* Call sites: where the program calls a collective. In a Fortran program the return address of a recorded function is in
- * the bindings of the MPI library, and the call stack has the site. The sites of a program in Python are those of
+/* Call sites: where the program calls a collective. In a Fortran program the return address of a recorded function is
+ * in the bindings of the MPI library, and the call stack has the site. The sites of a program in Python are those of
  * mpi4py. */
 #include "trace.h"
 
@@ -13,7 +13,8 @@ enum { KEPT = 256 };
 typedef struct Kept {
     const void *address;
     uint16_t number;
-    /* In the bindings: where the program's address is on the stack, in bytes from the frame of the recorded function. */
+    /* In the bindings: where the program's address is on the stack, in bytes from the frame of the recorded function.
+     */
     bool bindings;
     ptrdiff_t offset;
 } Kept;

@@ -36,8 +36,8 @@ typedef struct Record {
             int32_t to, from;
             int32_t send_tag, receive_tag;
         };
-        /* Of collectives: numbers of the texts that describe datatypes and operation, see types.c (0: no data), and where
-         * the program calls, see site.c. */
+        /* Of collectives: numbers of the texts that describe datatypes and operation, see types.c (0: no data), and
+         * where the program calls, see site.c. */
         struct {
             uint16_t types[CALL_TYPES];
             uint16_t site;
@@ -99,8 +99,8 @@ uint16_t reduction_number(MPI_Op op);
 
 /* site.c */
 /* Returns the number of the text that says where the program calls, from the return address of a recorded function and
- * from its frame: `liblammps.so.0+0x53f2a1 _ZN9LAMMPS_NS6Thermo7computeEi`, object and offset, and the function where it
- * is known; 0: unknown. */
+ * from its frame: `liblammps.so.0+0x53f2a1 _ZN9LAMMPS_NS6Thermo7computeEi`, object and offset, and the function where
+ * it is known; 0: unknown. */
 uint16_t site_number(const void *address, const void *frame);
 #define SITE_NUMBER() site_number(__builtin_return_address(0), __builtin_dwarf_cfa())
 
