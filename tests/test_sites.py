@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 import subprocess
 from pathlib import Path
 
@@ -42,25 +43,45 @@ def sites_of(about: dict, rows: list[dict[str, str]]) -> list[tuple[str, str]]:
     return [(row["operation"], about["sites"][int(row["site"])]) for row in rows if row["rank"] == "0"]
 
 
-@every_library
-@pytest.mark.parametrize("language", ["c", "c++"])
-def test_the_calls_of_one_place_have_one_site(tmp_path: Path, name: str, language: str) -> None:
+def called(folder: Path, name: str, *options: str) -> list[tuple[str, str]]:
+    """Compile PROGRAM with an MPI library and trace it; return operation and call site of the collectives of rank 0."""
     if name not in mpis():
         pytest.skip(f"no {name}")
     mpi = installed(name)
-    (tmp_path / "called.c").write_text(PROGRAM)
-    # `-rdynamic` exports the names of functions.
-    command = [mpi.mpicc, "-rdynamic", "-O0", "-x", language, "-o", tmp_path / "called", tmp_path / "called.c"]
+    (folder / "called.c").write_text(PROGRAM)
+    command = [mpi.mpicc, "-O0", *options, "-o", folder / "my program", folder / "called.c"]
     subprocess.run(command, check=True, env=mpi.environment())
-    about, rows = traced(tmp_path, name, tmp_path / "called")
-    (*reductions, barrier, gather) = sites_of(about, rows)
-    assert [operation for operation, _ in reductions] == ["allreduce"] * 3 and len(set(reductions)) == 1
-    places = [site.split()[0] for _, site in (reductions[0], barrier, gather)]
-    assert all(place.startswith("called+0x") for place in places) and len(set(places)) == 3
-    functions = [site.split()[1].removesuffix("()") for _, site in (reductions[0], barrier, gather)]
-    assert functions == ["often", "often", "once"]
+    about, rows = traced(folder, name, folder / "my program")
     # The addresses of the other rank differ, its sites do not.
     assert {row["site"] for row in rows if row["rank"] == "1"} == {row["site"] for row in rows if row["rank"] == "0"}
+    return sites_of(about, rows)
+
+
+@every_library
+def test_the_calls_of_one_place_have_one_site(tmp_path: Path, name: str) -> None:
+    once = [("barrier", "often, called.c:8"), ("allgatherv", "once, called.c:13")]
+    assert called(tmp_path, name, "-g") == [("allreduce", "often, called.c:7")] * 3 + once
+
+
+@pytest.mark.parametrize(
+    ("options", "functions"),
+    [
+        (["-x", "c++"], ["often()", "once()"]),
+        (["-no-pie"], ["often", "once"]),
+        # Only exported names are left.
+        (["-x", "c++", "-rdynamic", "-s"], ["often()", "once()"]),
+        (["-s"], ["", ""]),
+    ],
+    ids=["c++", "no-pie", "exported", "stripped"],
+)
+def test_without_debug_information_a_site_is_a_place_in_an_object(
+    tmp_path: Path, options: list[str], functions: list[str]
+) -> None:
+    *reductions, (_, barrier), (_, gather) = called(tmp_path, "openmpi", "-g0", *options)
+    assert len(set(reductions)) == 1 and len({*reductions, barrier, gather}) == 3
+    for site, function in ((reductions[0][1], functions[0]), (barrier, functions[0]), (gather, functions[1])):
+        assert re.fullmatch(rf"({re.escape(function)}, )?my program\+0x[0-9a-f]+", site), site
+        assert bool(function) == (", " in site)
 
 
 #: Calls functions of Intel MPI's Fortran bindings, without needing a Fortran compiler.
@@ -89,11 +110,11 @@ int main(void) {
 def test_the_sites_of_a_program_in_fortran_are_not_in_the_bindings(tmp_path: Path) -> None:
     mpi = mpis()["impi"]
     (tmp_path / "bound.c").write_text(FORTRAN)
-    command = [mpi.mpicc, "-w", "-O0", "-rdynamic", "-o", tmp_path / "bound", tmp_path / "bound.c", "-lmpifort"]
+    command = [mpi.mpicc, "-w", "-O0", "-o", tmp_path / "bound", tmp_path / "bound.c", "-lmpifort"]
     subprocess.run(command, check=True, env=mpi.environment())
     about, rows = traced(tmp_path, "impi", tmp_path / "bound")
     sites = [site for _, site in sites_of(about, rows)]
-    assert [site.split()[1] for site in sites] == ["often", "often", "once"] and sites[0] == sites[1]
+    assert [site.split(",")[0] for site in sites] == ["often", "often", "once"] and sites[0] == sites[1]
 
 
 def test_a_trace_of_an_earlier_version_has_no_sites(tmp_path: Path) -> None:

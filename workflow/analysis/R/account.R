@@ -258,7 +258,7 @@ tables_of_accounts <- function(results) {
 #' The call sites with most time in collectives
 #'
 #' @inheritParams read_operations
-#' @return Tibble, at most `most` rows, most time first: called_in (function, object and offset), operation, ranks,
+#' @return Tibble, at most `most` rows, most time first: called_in (see call_sites.py), operation, ranks,
 #'   communicators and operations (their numbers), size_bytes (median), time_pct, waiting_pct, transfer_pct (of the run
 #'   time, mean over all ranks), spread_us, transfer_us (medians). No rows without sites.
 #' @noRd
@@ -274,8 +274,8 @@ account_sites <- function(trace, most = 20) {
       transfer_us = median(.data$end_us - .data$start_us), .groups = "drop"
     ) |>
     slice_max(.data$time_pct, n = most, with_ties = FALSE) |>
-    mutate(called_in = sub("^(\\S+) (.*)$", "\\2, \\1", unlist(trace$about$trace$sites)[.data$site + 1])) |>
-    select("called_in", everything(), -"site")
+    mutate(called_in = unlist(trace$about$trace$sites)[.data$site + 1], .before = 1) |>
+    select(!"site")
 }
 
 tables_of_sites <- function(results) {
@@ -286,7 +286,8 @@ tables_of_sites <- function(results) {
   if (nrow(found) == 0) return(list())
   list(listed("account", "sites", found, paste(
     "Where the program calls its collectives: the 20 call sites of each program with most time in blocking",
-    "collectives, as the function, if its object names it, and the offset of the call in the object (for addr2line).",
+    "collectives: the function, if its object names it, and the line of its source; without debug information (-g) the",
+    "offset of the call in the object.",
     account_times, "Size, spread and transfer (\u00b5s): medians over the operations; see the table of collectives."
   )))
 }

@@ -17,7 +17,6 @@ collective: index in trace.json's `sites`; empty: unknown). Tables of earlier ve
 from __future__ import annotations
 
 import csv
-import ctypes
 import functools
 import gzip
 import struct
@@ -29,6 +28,7 @@ from typing import Any
 
 from collstudy.base.errors import StudyError
 from collstudy.base.paths import ROOT
+from collstudy.launch.call_sites import CallSites
 
 #: Must equal TRACE_VERSION of trace.h.
 VERSION = 3
@@ -94,7 +94,7 @@ class Call:
     #: The datatypes of a collective, separated by `;`, and the operation of a reduction (types.c).
     datatypes: str = ""
     reduction: str = ""
-    #: Where the program calls a collective (site.c: `object+offset function`); empty if it is unknown.
+    #: Where the program calls a collective (site.c); empty if it is unknown.
     site: str = ""
 
 
@@ -229,22 +229,6 @@ def unrecorded(folder: Path) -> list[str]:
     return sorted(path.name.removeprefix("unrecorded-") for path in folder.glob("unrecorded-*"))
 
 
-def demangled(site: str) -> str:
-    """Return a call site with the name of a C++ function as in its source, if the C++ library of the system is found."""
-    place, _, function = site.partition(" ")
-    if not function.startswith("_Z"):
-        return site
-    try:
-        demangle = ctypes.CDLL("libstdc++.so.6").__cxa_demangle
-    except (OSError, AttributeError):
-        return site
-    demangle.restype = ctypes.c_void_p
-    demangle.argtypes = [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
-    # The memory of the result, at most once for each site, is not freed.
-    found = demangle(function.encode(), None, None, None)
-    return f"{place} {ctypes.string_at(found).decode(errors='replace')}" if found else site
-
-
 def collect(folder: Path, ranks: int, target: Path) -> dict[str, Any]:
     """Write the table of all calls to *target* and return the content of trace.json.
 
@@ -257,7 +241,7 @@ def collect(folder: Path, ranks: int, target: Path) -> dict[str, Any]:
     hosts = sorted({file.host for file in files})
     communicators = Communicators(ranks)
     order: dict[int, dict[int, int]] = {}
-    sites: dict[str, int] = {}
+    sites = CallSites()
     calls, longest, problems = 0, 0, []
     # Compression level 4: half a second per million calls slower than the fastest level, but a third smaller.
     with gzip.open(target, "wt", encoding="ascii", compresslevel=4, newline="") as stream:
@@ -279,7 +263,7 @@ def collect(folder: Path, ranks: int, target: Path) -> dict[str, Any]:
         "calls": calls,
         "seconds": round(longest / 1e9, 6),
         "communicators": communicators.members,
-        "sites": list(map(demangled, sites)),
+        "sites": sites.described(),
         "hosts": hosts,
         "nodes": [hosts.index(file.host) for file in files],
         "unrecorded": unrecorded(folder),
@@ -289,7 +273,7 @@ def collect(folder: Path, ranks: int, target: Path) -> dict[str, Any]:
 
 
 def _lines(
-    file: RankFile, communicators: Communicators, sites: dict[str, int], order: dict[int, dict[int, int]]
+    file: RankFile, communicators: Communicators, sites: CallSites, order: dict[int, dict[int, int]]
 ) -> tuple[list[str], int]:
     """Return the rows of a rank's calls, and the end of the last call (ns). Numbers the call sites in *sites*, and adds a checksum of
     its collective calls to *order*.
@@ -306,7 +290,7 @@ def _lines(
         compute = 0 if before is None else max(0, call.cpu_start - before)
         before = call.cpu_end
         longest = max(longest, call.end)
-        site = sites.setdefault(call.site, len(sites)) if call.site else ""
+        site = sites.number(call.site) if call.site else ""
         lines.append(
             f"{file.rank},{call.operation},{call.start / 1000:.3f},{call.end / 1000:.3f},"
             f"{(call.cpu_end - call.cpu_start) / 1000:.3f},{compute / 1000:.3f},{at},{call.root},{call.to},{call.source},"

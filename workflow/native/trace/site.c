@@ -4,8 +4,11 @@
 #include "trace.h"
 
 #include <dlfcn.h>
+#include <limits.h>
+#include <link.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 #include <unwind.h>
 
 /* The addresses that were looked up before. */
@@ -26,19 +29,21 @@ static Kept *look_up(const void *address) {
         return found;
     *found = (Kept){.address = address};
     Dl_info place;
-    /* The address after a call that does not return may be that of the next function. */
-    if (!address || !dladdr((const char *)address - 1, &place) || !place.dli_fname)
+    struct link_map *object;
+    /* The return address of a call that ends its function is that of the next function. */
+    uintptr_t call = (uintptr_t)address - 1;
+    if (!address || !dladdr1((const void *)call, &place, (void **)&object, RTLD_DL_LINKMAP) || !place.dli_fname)
         return found;
     found->bindings = has_bindings(place.dli_fname);
     if (found->bindings)
         return found;
-    char text[TEXT_BYTES];
-    const char *slash = strrchr(place.dli_fname, '/'), *object = slash ? slash + 1 : place.dli_fname;
-    size_t offset = (size_t)((const char *)address - (const char *)place.dli_fbase);
-    int length = snprintf(text, sizeof text, "%.255s+0x%zx", object, offset);
-    if (place.dli_sname && (size_t)length + strlen(place.dli_sname) + 2 <= sizeof text)
-        snprintf(text + length, sizeof text - (size_t)length, " %s", place.dli_sname);
-    found->number = text_number(text);
+    /* The name of the program itself may be relative to another folder. */
+    char program[PATH_MAX] = "", text[TEXT_BYTES];
+    bool is_program = object->l_name[0] == '\0' && readlink("/proc/self/exe", program, sizeof program - 1) > 0;
+    int length = snprintf(text, sizeof text, "%#zx %s %s", (size_t)(call - object->l_addr),
+                          place.dli_sname && strlen(place.dli_sname) < sizeof text / 2 ? place.dli_sname : "-",
+                          is_program ? program : place.dli_fname);
+    found->number = length < (int)sizeof text ? text_number(text) : 0;
     return found;
 }
 

@@ -99,8 +99,8 @@ uint16_t reduction_number(MPI_Op op);
 
 /* site.c */
 /* Returns the number of the text that says where the program calls, from the return address of a recorded function and
- * from its frame: `liblammps.so.0+0x53f2a1 _ZN9LAMMPS_NS6Thermo7computeEi`, object and offset, and the function where
- * it is known; 0: unknown. */
+ * from its frame: `0x53f2a1 _ZN9LAMMPS_NS6Thermo7computeEi /usr/lib/liblammps.so.0`, the offset in an object, the
+ * exported function (or `-`) and the object; 0: unknown. */
 uint16_t site_number(const void *address, const void *frame);
 #define SITE_NUMBER() site_number(__builtin_return_address(0), __builtin_dwarf_cfa())
 
