@@ -73,8 +73,10 @@ tables_of_answer <- function(results) {
   )), listed("answer", "collectives", summarise_by_collective(results), paste(
     "Regret of the default by collective, in cells of more than two processes. Slower: the share of the cells in which",
     "the default is more than 5 % slower than the best algorithm.", slowdown_note
-  )), listed("answer", "mappings", summarise_by_mapping(results),
-    "Regret of the default by collective and mapping: geometric mean over the cells of more than two processes."))
+  )), listed(
+    "answer", "mappings", summarise_by_mapping(results),
+    "Regret of the default by collective and mapping: geometric mean over the cells of more than two processes."
+  ))
 }
 
 #' Regret of the default by collective over all mappings, computed as in the chapter on all machines
@@ -84,8 +86,8 @@ tables_of_answer <- function(results) {
 #'   among those measured in most cells) with best_other_geometric_mean_pct. No rows for an [own_chapter()].
 #' @noRd
 summarise_by_collective <- function(results) {
-  none <- mutate(summarise_atlas(atlas_rows(list(rows = results$rows[0, ]))),
-    best_other = character(), best_other_geometric_mean_pct = numeric())
+  none <- summarise_atlas(atlas_rows(list(rows = results$rows[0, ]))) |>
+    mutate(best_other = character(), best_other_geometric_mean_pct = numeric())
   if (!is.null(own_chapter(results))) return(none)
   rows <- atlas_rows_alone(results)
   if (nrow(rows) == 0) return(none)
@@ -98,9 +100,10 @@ summarise_by_collective <- function(results) {
   others$label <- map2_chr(others$algorithm, others$collective, function(algorithm, collective) {
     label_algorithm(algorithm, results$study, collective)
   })
-  left_join(summarise_atlas(rows), transmute(others,
-    .data$collective, best_other = .data$label, best_other_geometric_mean_pct = 100 * (.data$mean - 1)
-  ), by = "collective")
+  others <- transmute(
+    others, .data$collective, best_other = .data$label, best_other_geometric_mean_pct = 100 * (.data$mean - 1)
+  )
+  left_join(summarise_atlas(rows), others, by = "collective")
 }
 
 #' Regret of the default by collective and mapping, over the cells of [summarise_by_collective()]

@@ -24,18 +24,19 @@ tables_of_applications <- function(results) {
   tables <- c(tables, tables_of_accounts(results), tables_of_gain(results))
   if (nrow(replays) == 0) return(tables)
   machines <- filter(replays, .data$replay == "default")
+  alternatives <- filter(replays, .data$machine == replays$machine[1]) |>
+    select(
+      "application", "replay", "mapping", "makespan_us", "makespan_change_pct", "communication_us",
+      "communication_change_pct", "peak_load_pct", "peak_change_pct", "held_us", "held_change_pct"
+    )
   c(tables, list(
     listed("replays", "machines", select(machines, !c("replay", "mapping", ends_with("change_pct"))), paste0(
       "Replays on different networks (simulated). ", replay_columns()
     )),
-    listed("replays", "alternatives", filter(replays, .data$machine == replays$machine[1]) |>
-      select(
-        "application", "replay", "mapping", "makespan_us", "makespan_change_pct", "communication_us",
-        "communication_change_pct", "peak_load_pct", "peak_change_pct", "held_us", "held_change_pct"
-      ), paste0(
-        "Effect of another algorithm or mapping, on ", replay_machine(results, replays$machine[1]), " (simulated). ",
-        replay_columns()
-      ))
+    listed("replays", "alternatives", alternatives, paste0(
+      "Effect of another algorithm or mapping, on ", replay_machine(results, replays$machine[1]), " (simulated). ",
+      replay_columns()
+    ))
   ))
 }
 

@@ -104,8 +104,8 @@ judge_published_claims <- function(results, collective) {
     statement = character(), counted = character(), cells = integer(), holds_pct = numeric(), verdict = character()
   )
   claims <- published_claims[[collective]]
-  wanted <- c("default", "linear", "binomial", if (collective == "bcast") c("pipeline", "chain") else
-    c("binary", "rabenseifner"))
+  further <- if (collective == "bcast") c("pipeline", "chain") else c("binary", "rabenseifner")
+  wanted <- c("default", "linear", "binomial", further)
   if (!identical(results$study$machine$name, "orfeo-epyc") || is.null(claims)) return(none)
   d <- rows_to_fit(results, collective) |>
     filter(.data$mapping == "core", .data$algorithm %in% wanted) |>

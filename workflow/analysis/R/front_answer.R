@@ -84,8 +84,8 @@ front_dominant <- function(rows, studies) {
     if (is.null(found)) return(NULL)
     found <- found[found$collective == rows$collective[i], ]
     mapped <- if (nrow(found) > 1) paste0(" mapped ", label_mapping(found$mapping, study$about)) else ""
-    tibble(what = paste0(collective_word(found$collective), mapped), cells = found$cells,
-      pct = found$geometric_mean_pct)
+    what <- paste0(collective_word(found$collective), mapped)
+    tibble(what, cells = found$cells, pct = found$geometric_mean_pct)
   })
   if (nrow(parts) < 2) return("")
   # The mean is that of the logarithms.

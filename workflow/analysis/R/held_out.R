@@ -12,8 +12,11 @@ predict_held_out <- function(results, collective, costs = message_costs(results)
   rows <- rows_to_model(results, collective)
   if (nrow(rows) == 0) return(tibble())
   sized <- !anyNA(rows$size_bytes)
-  statistical <- if (sized) models_sized[c("plane", "interpolation", "hops", "blend")]
-                 else models_unsized[c("linear", "interpolation", "hops")]
+  statistical <- if (sized) {
+    models_sized[c("plane", "interpolation", "hops", "blend")]
+  } else {
+    models_unsized[c("linear", "interpolation", "hops")]
+  }
   models <- c(statistical, if (sized) models_of_messages)
   groups <- split(rows, list(rows$algorithm, rows$mapping), drop = TRUE)
   map_dfr(groups, function(data) predict_group(data, results$study, collective, costs, models)) |>

@@ -97,8 +97,8 @@ figures_of_ladder <- function(results) {
   published <- read_published_pingpong(results)
   c(
     list(figure(
-      ladder_collective(results), "ladder", plot_ladder(results, timed, "latency_us", "Latency (\u00b5s)",
-        "Point-to-point latency of each level"), paste0(
+      ladder_collective(results), "ladder",
+      plot_ladder(results, timed, "latency_us", "Latency (\u00b5s)", "Point-to-point latency of each level"), paste0(
         "One-way time of a message (\u00b5s) against its size, by the outermost level that separates the two cores; ",
         "logarithmic axes.", note
       ), 9, 4.6
@@ -111,8 +111,10 @@ figures_of_ladder <- function(results) {
     )),
     figures_of_pairs(results),
     if (any(!is.na(ladder$bandwidth_mb_s))) list(figure(
-      "bw", "ladder", plot_ladder(results, filter(ladder, !is.na(.data$bandwidth_mb_s)), "bandwidth_mb_s",
-        "Bandwidth (MB/s)", "Point-to-point bandwidth of each level"),
+      "bw", "ladder", plot_ladder(
+        results, filter(ladder, !is.na(.data$bandwidth_mb_s)), "bandwidth_mb_s", "Bandwidth (MB/s)",
+        "Point-to-point bandwidth of each level"
+      ),
       paste0("Bandwidth (MB/s) of a window of messages against their size; logarithmic axes.", note), 9, 4.6
     ))
   )

@@ -22,11 +22,12 @@ models_of_study <- function(results, models) {
     )),
     listed(
       "selection", NULL, summarise_selection(predictions, results$medians, results$study$analysis$tie_pct), paste0(
-      "Algorithm selection by models in held-out cells", simulated_note(results$study), ", among the algorithms that ",
-      "they cover (without the default): share of correct selections (within ", results$study$analysis$tie_pct,
-      " % of the fastest of these), and regret: slow-down (%) of the selected algorithm, or of the default, against ",
-      "the fastest of these. Algorithms: most that a model covers in a cell."
-    ))
+        "Algorithm selection by models in held-out cells", simulated_note(results$study), ", among the algorithms ",
+        "that they cover (without the default): share of correct selections (within ", results$study$analysis$tie_pct,
+        " % of the fastest of these), and regret: slow-down (%) of the selected algorithm, or of the default, ",
+        "against the fastest of these. Algorithms: most that a model covers in a cell."
+      )
+    )
   )
 }
 
@@ -68,14 +69,16 @@ figures_of_messages_in <- function(results, collective, costs) {
     note <- if (collective == "reduce") reduce_note(unique(here$algorithm_name[here$algorithm %in% known])) else ""
     list(
       figure(collective, paste0("model-latency-", slug(mapping)), plot_models(
-        results, collective, filter(here, .data$size_bytes == small), "processes", costs), paste0(
+        results, collective, filter(here, .data$size_bytes == small), "processes", costs
+      ), paste0(
         "Latency (\u00b5s) of ", label_bytes(small), " messages against processes: ", found, " (points) and models ",
         "based on point-to-point costs; the lower bound holds for any algorithm whose ranks start together.",
         boundary_words(results, collective, mapping, most), " Logarithmic axes.", note,
         bound_note(results, filter(here, .data$size_bytes == small), costs)
       ), 9.5, height, part = "models"),
       figure(collective, paste0("model-bound-", slug(mapping)), plot_models(
-        results, collective, filter(here, .data$processes == most), "size_bytes", costs), paste0(
+        results, collective, filter(here, .data$processes == most), "size_bytes", costs
+      ), paste0(
         "Latency (\u00b5s) with ", label_processes(most), " against message size: ", found, " (points), models, ",
         "and the lower bound by latency and bandwidth for algorithms whose ranks start together. Logarithmic axes.",
         bound_note(results, filter(here, .data$processes == most), costs)

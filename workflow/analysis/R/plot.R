@@ -57,11 +57,15 @@ plot_mappings <- function(results, collective) {
     ),
     size = if (sized) size_factor(.data$size_bytes)
   )
+  panels <- if (sized) {
+    columns <- n_distinct(rows$size)
+    facet_wrap(vars(.data$panel, .data$size), scales = "free_y", ncol = columns, labeller = single_line)
+  } else {
+    facet_wrap(vars(.data$panel), scales = "free_y", ncol = 2)
+  }
   ggplot(rows, aes(.data$processes, .data$latency_us, colour = .data$mapping, shape = .data$mapping)) +
     layer_points(rows) +
-    (if (sized) facet_wrap(vars(.data$panel, .data$size), scales = "free_y", ncol = n_distinct(rows$size),
-      labeller = single_line)
-     else facet_wrap(vars(.data$panel), scales = "free_y", ncol = 2)) +
+    panels +
     scale_mapping(results$study, rows$mapping) +
     scale_x_processes(rows$processes) +
     (if (sized) scale_y_latency_log() else scale_y_continuous("Latency (\u00b5s)", limits = c(0, NA))) +
@@ -267,7 +271,8 @@ plot_model_errors <- function(results, collective, errors) {
     if (any(rows$mape > most)) paste0("; errors above ", format_number(most), " % are drawn there")
   )
   rows <- mutate(rows, mape = pmin(pmax(.data$mape, .env$least), .env$most))
-  best <- rows |> group_by(.data$kind, .data$mapping, .data$algorithm) |>
+  best <- rows |>
+    group_by(.data$kind, .data$mapping, .data$algorithm) |>
     slice_min(.data$mape, n = 1, with_ties = FALSE)
   colours <- c(
     plane = "#999999", linear = "#999999", spline = "#777777", log_linear = "#BBBBBB", smooth = "#E69F00",

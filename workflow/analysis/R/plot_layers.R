@@ -69,7 +69,7 @@ find_boundaries <- function(results, collective, mappings, most) {
   # Where the lines of a level would touch, none of that level is drawn: drawing a few would look like all.
   found <- bind_rows(none, found) |>
     group_by(.data$mapping, .data$level) |>
-    filter(n() <= 1 || min(diff(sort(.data$processes))) >= most / 20) |>
+    filter(all(diff(sort(.data$processes)) >= most / 20)) |>
     ungroup() |>
     filter(.data$processes > most / 10)
   distinct(arrange(found, match(.data$level, names)), .data$mapping, .data$processes, .keep_all = TRUE) |>

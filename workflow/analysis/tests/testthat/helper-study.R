@@ -73,8 +73,8 @@ lawful <- function(algorithms = c(default = 1.1, linear = 1, chain = 1.3), count
   )
   grid <- expand.grid(algorithm = names(algorithms), processes = counts, stringsAsFactors = FALSE)
   dplyr::bind_rows(
-    bcast, toy_rows("barrier", grid$algorithm, grid$processes, NA,
-      algorithms[grid$algorithm] * (1 + grid$processes / 8))
+    bcast,
+    toy_rows("barrier", grid$algorithm, grid$processes, NA, algorithms[grid$algorithm] * (1 + grid$processes / 8))
   )
 }
 

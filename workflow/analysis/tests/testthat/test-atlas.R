@@ -7,8 +7,8 @@ machines <- function() {
   factor <- with(grid, ifelse(algorithm == "linear", 2, ifelse(
     algorithm == "chain" & machine != "c" & processes == 64, 0.5, ifelse(algorithm == "chain", 1.25, 1)
   )))
-  dplyr::mutate(toy_rows("bcast", grid$algorithm, grid$processes, grid$size_bytes, factor * grid$processes),
-    machine = grid$machine, simulated = FALSE, nodes = 2)
+  toy_rows("bcast", grid$algorithm, grid$processes, grid$size_bytes, factor * grid$processes) |>
+    dplyr::mutate(machine = grid$machine, simulated = FALSE, nodes = 2)
 }
 
 atlas_of <- function(rows) {

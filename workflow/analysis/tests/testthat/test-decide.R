@@ -20,8 +20,8 @@ launches_of_two <- function(linear, chain, ...) {
 
 test_that("what drifts from round to round hides no difference within the rounds", {
   drift <- c(1, 2, 1.5, 3, 1.2, 2.5)
-  apart <- decide_winners(read_results(make_study(launches_of_two(drift, drift * c(1.2, 1.21, 1.19, 1.2, 1.22, 1.18)))),
-    "bcast")
+  slower <- drift * c(1.2, 1.21, 1.19, 1.2, 1.22, 1.18)
+  apart <- decide_winners(read_results(make_study(launches_of_two(drift, slower))), "bcast")
   expect_equal(apart[c("winner", "tied", "tested")], tibble::tibble(winner = "linear", tied = "", tested = "rounds"))
   tied <- decide_winners(read_results(make_study(launches_of_two(drift, rev(drift)))), "bcast")
   expect_equal(tied$tied, "chain")
@@ -38,8 +38,8 @@ test_that("launches of different blocks are no pairs", {
 test_that("one launch has a tolerance: the tie width, or what the sources differ by", {
   sizes <- 2^(0:11)
   of <- function(source, factor) {
-    toy_rows("bcast", rep(c("default", "linear"), each = 12), 2, rep(sizes, 2), rep(c(1, 1), each = 12) * factor,
-      source = source)
+    times <- rep(c(1, 1), each = 12) * factor
+    toy_rows("bcast", rep(c("default", "linear"), each = 12), 2, rep(sizes, 2), times, source = source)
   }
   single <- toy_rows("bcast", c("default", "linear"), 4, 1, c(1.03, 1), source = "one")
   alone <- decide_winners(read_results(make_study(single)), "bcast")

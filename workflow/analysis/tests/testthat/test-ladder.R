@@ -69,8 +69,10 @@ test_that("latency and bandwidth come back from a straight line", {
 
 test_that("empty messages have no place on the axes of a ladder", {
   sizes <- rep(c(0, 2^(0:20)), 2)
-  rows <- toy_rows("multi_lat", "default", rep(c(2, 4), each = 22), sizes, 0.2 + sizes / 5000,
-    mapping = "level-core", bandwidth_mb_s = NA_real_)
+  rows <- toy_rows(
+    "multi_lat", "default", rep(c(2, 4), each = 22), sizes, 0.2 + sizes / 5000, mapping = "level-core",
+    bandwidth_mb_s = NA_real_
+  )
   figures <- function(rows) figures_of_ladder(read_results(make_study(rows, levels = thin_levels)))
   for (figure in figures(rows)) {
     expect_no_warning(built <- ggplot2::ggplot_build(figure$plot))

@@ -102,8 +102,10 @@ test_that("the default is the model of what its table chooses, NA without one", 
     model_messages(decided, "bcast", "default", "core", processes, size, costs, "loggp")
   }
   expect_equal(default(3, c(8, 1000)), of("bcast", "linear", 3, c(8, 1000), "loggp"))
-  knomial <- time_tree(place_ranks(flat, "bcast", "core", 8), "bcast", plain("knomial"), tree("bcast", "knomial", 8), 8,
-    costs, "loggp", rowMeans)
+  knomial <- time_tree(
+    place_ranks(flat, "bcast", "core", 8), "bcast", plain("knomial"), tree("bcast", "knomial", 8), 8, costs, "loggp",
+    rowMeans
+  )
   expect_equal(default(8, c(8, 64)), c(knomial, NA))
   expect_null(of("bcast", "default", 8, 8, "loggp"))
 })

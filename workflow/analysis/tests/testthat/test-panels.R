@@ -45,8 +45,8 @@ test_that("captions say what the bars are", {
   rows$launches <- c(6, 9)
   expect_match(interval_note(rows), "bars the 95 % intervals of the medians;", fixed = TRUE)
   rows$launches <- c(3, 9)
-  expect_match(interval_note(rows), "bars the 95 % intervals of the medians (of fewer than six launches, their range);",
-    fixed = TRUE)
+  few <- "bars the 95 % intervals of the medians (of fewer than six launches, their range);"
+  expect_match(interval_note(rows), few, fixed = TRUE)
 })
 
 test_that("a map without the default has the height of its panels and a title without one", {

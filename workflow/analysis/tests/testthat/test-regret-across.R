@@ -39,8 +39,8 @@ test_that("with three sources, rules are also decided on all but the judging one
 test_that("sizes and process counts beyond those of the deciding source keep the default", {
   rows <- two_sources(c(default = 1, linear = 1, chain = 1))
   rows <- rows[rows$source == "two" | (rows$size_bytes <= 64 & rows$processes <= 16), ]
-  cells <- across_sources(rows_in_place(read_results(make_study(rows))$rows), read_results(make_study(rows))$study,
-    "bcast", "one", "two")
+  results <- read_results(make_study(rows))
+  cells <- across_sources(rows_in_place(results$rows), results$study, "bcast", "one", "two")
   tuned <- cells[cells$policy == "tuned", ]
   inside <- tuned$size_bytes < 128 & tuned$processes <= 16
   expect_true(any(inside) && any(tuned$size_bytes >= 128) && any(tuned$processes > 16))

@@ -8,17 +8,20 @@ runs <- function(counts = c(1, 2, 4), sizes = c(24, 48), extra = 0) {
   grid <- expand.grid(processes = counts, n = sizes)
   flops <- 1e3 * grid$n^3
   seconds <- flops / 4e9 / grid$processes + extra * (grid$processes > 1)
-  rows <- toy_rows("svd", "default", grid$processes, NA, 1e6 * seconds,
-    comm_us = 1e6 * extra * (grid$processes > 1), sweeps = 8, flops = flops, residual = 1e-14,
-    bandwidth_mb_s = NA_real_)
+  rows <- toy_rows(
+    "svd", "default", grid$processes, NA, 1e6 * seconds, comm_us = 1e6 * extra * (grid$processes > 1), sweeps = 8,
+    flops = flops, residual = 1e-14, bandwidth_mb_s = NA_real_
+  )
   dplyr::mutate(rows, parameters = paste0("n=", grid$n))
 }
 
 ladder <- function(levels = c(core = 0.2, node = 3)) {
   grid <- expand.grid(level = names(levels), size_bytes = 2^(0:20), stringsAsFactors = FALSE)
-  toy_rows("latency", "default", 2, grid$size_bytes, levels[grid$level] + grid$size_bytes / 5000,
+  toy_rows(
+    "latency", "default", 2, grid$size_bytes, levels[grid$level] + grid$size_bytes / 5000,
     mapping = paste0("level-", grid$level), comm_us = NA, sweeps = NA, flops = NA, residual = NA,
-    bandwidth_mb_s = NA_real_)
+    bandwidth_mb_s = NA_real_
+  )
 }
 
 study_of <- function(rows) read_results(make_study(rows, levels = flat))
