@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,8 +12,13 @@ from collstudy.project.studies import Project
 from collstudy.sources.account import node_of_rank, sweeps_of, worth_measuring
 from collstudy.sources.program import ProgramSource
 from collstudy.store.records import Record
+from collstudy.study.cells import selected_by
+from collstudy.study.document import Place
 from collstudy.study.machines import Machine
+from collstudy.study.sweeps import read_sweeps
 from conftest import ROOT
+
+CATALOGUE = Project(config=ROOT / "config").configuration.catalogue
 
 
 def account_row(ranks: str, typical: str, operation: str = "bcast", **more: str) -> dict[str, str]:
@@ -23,16 +29,57 @@ def account_row(ranks: str, typical: str, operation: str = "bcast", **more: str)
 
 def test_the_cells_of_an_account_are_its_sizes_and_ranks() -> None:
     rows = [account_row(*row) for row in (("4", "8"), ("4", "24"), ("4", "70000"), ("4", "140000"), ("2", "65536"))]
-    entries = sweeps_of("bcast", ["default", "chain", "two_proc"], rows)
+    entries = sweeps_of("bcast", ["default", "chain"], rows, CATALOGUE)
     assert not any("spread_us" in entry for entry in entries)
     found = [(entry["processes"], entry["algorithms"], entry["sizes"]) for entry in entries]
-    chain = {"name": "chain", "segment_bytes": 8192}
+    # Of four ranks, a chain with the default's fan-out of 4 is linear.
+    chain = {"name": "chain", "fanout": 2}
     assert found == [
-        ([2], ["default", "chain", "two_proc"], [65536]),
+        ([2], ["default", "chain"], [65536]),
         ([4], ["default", "chain"], [8, 24, 70000, 140000]),
-        ([4], [chain], [70000, 140000]),
-        ([4], [{**chain, "segment_bytes": 65536}], [140000]),
+        ([4], [chain], [8, 24, 70000, 140000]),
+        ([4], [{"name": "chain", "segment_bytes": 8192}, {**chain, "segment_bytes": 8192}], [70000, 140000]),
+        ([4], [{"name": "chain", "segment_bytes": 65536}, {**chain, "segment_bytes": 65536}], [140000]),
     ]
+    rows = [account_row("4", "8", "allgather"), account_row("2", "8", "allgather")]
+    entries = sweeps_of("allgather", ["default", "two_proc"], rows, CATALOGUE)
+    assert [entry["algorithms"] for entry in entries] == [["default", "two_proc"], ["default"]]
+
+
+@pytest.mark.parametrize(
+    ("mpi", "collective", "segmented", "fanned"),
+    [
+        (
+            "openmpi",
+            "bcast",
+            {"chain", "pipeline", "binary_tree", "split_binary_tree", "binomial", "knomial"},
+            {"chain"},
+        ),
+        ("openmpi", "reduce", {"chain", "pipeline", "binary", "binomial", "in_order_binary"}, {"chain"}),
+        ("openmpi", "allreduce", {"segmented_ring"}, set()),
+        ("smpi-openmpi", "reduce", {"chain", "pipeline", "binary", "binomial", "in_order_binary"}, {"chain"}),
+        ("mpich", "bcast", {"pipeline", "binary_tree"}, set()),
+        ("impi", "bcast", set(), set()),
+    ],
+)
+def test_the_algorithms_that_take_segments_and_fan_outs(
+    mpi: str, collective: str, segmented: set[str], fanned: set[str]
+) -> None:
+    rows = [account_row("24", "1048576", collective, size_bytes="1048576")]
+    machine = Project(config=ROOT / "config").configuration.machine("thin") if mpi == "smpi-openmpi" else None
+    ((_, _, algorithms, _),) = worth_measuring(rows, CATALOGUE, mpi)
+    entries = sweeps_of(collective, algorithms, rows, CATALOGUE, mpi, machine)
+    variants = [way for entry in entries[1:] for way in entry["algorithms"]]
+    assert {way["name"] for way in variants if "segment_bytes" in way} == segmented
+    assert {(way["name"], way["fanout"]) for way in variants if "fanout" in way} == {
+        (name, fanout) for name in fanned for fanout in (2, 8)
+    }
+    own = machine or Project(config=ROOT / "config").configuration.machine("this-machine")
+    own = replace(own, oversubscribe=True)
+    for entry in entries:
+        asked = entry if machine else entry | {"mpi": [mpi]}
+        for sweep in read_sweeps(asked, own, CATALOGUE, Place(Path("cells.csv"), {})):
+            assert all(selected_by(CATALOGUE, collective, choice, mpi, "0") for choice in sweep.algorithms)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +96,7 @@ def test_simulated_cells_are_on_as_many_nodes_as_the_communicators_of_the_replay
 ) -> None:
     machine = Project(config=ROOT / "config").configuration.machine("thin")
     row = account_row("6", "8", "alltoall", placements=placements)
-    (entry,) = sweeps_of("alltoall", ["default", "node"], [row], machine)
+    (entry,) = sweeps_of("alltoall", ["default", "node"], [row], CATALOGUE, machine.mpi, machine)
     assert {key: entry[key] for key in entry if key in ("nodes", "processes", "processes_per_node")} == placed
     assert entry["algorithms"] == algorithms
 
@@ -95,7 +142,7 @@ def test_cells_have_the_spread_of_arrivals_where_it_is_longer_than_the_transfer(
         rows = [account_row("3", "8", operation, spread_us=spread), account_row("3", "16", operation, spread_us="1000")]
         # The same size, of another program with less to gain.
         rows.append(account_row("3", "8", operation, gain_pct="0.5", spread_us="300"))
-        found = sweeps_of(operation, ["default"], rows, machine)
+        found = sweeps_of(operation, ["default"], rows, CATALOGUE, machine=machine)
         return {size: entry.get("spread_us") for entry in found for size in entry["sizes"]}
 
     # Three ranks that arrive uniformly over 80 us are 40 us apart in the median; 64 is the nearest power of two.
@@ -122,7 +169,7 @@ def test_cells_have_the_spread_of_arrivals_where_it_is_longer_than_the_transfer(
     ],
 )
 def test_cells_have_the_spreads_of_call_sites_in_proportion_to_their_calls(spreads: str, turns: object) -> None:
-    (entry,) = sweeps_of("allreduce", ["default"], [account_row("3", "8", "allreduce", spreads=spreads)])
+    (entry,) = sweeps_of("allreduce", ["default"], [account_row("3", "8", "allreduce", spreads=spreads)], CATALOGUE)
     assert entry.get("spread_us") == turns
     assert not isinstance(turns, list) or entry["iterations"] % len(turns) == 0
 

@@ -11,7 +11,7 @@ from collstudy.cli.main import main
 from collstudy.project.studies import Project
 from collstudy.study import machines
 from collstudy.study.machines import Level
-from collstudy.study.sweeps import expand_ranks
+from collstudy.study.sweeps import Choice, expand_ranks
 from conftest import ROOT
 
 
@@ -76,9 +76,10 @@ def test_new_drafts_the_cells_of_an_application_most_to_gain_first(traced):
     study = Project().configuration.study("drafted")
     # No benchmark calls scatterv, and gather takes too little time to matter.
     assert [(sweep.collective, sweep.processes) for sweep in study.sweeps] == [
-        ("allreduce", (2,)), ("allreduce", (4,)), ("bcast", (4,)), ("barrier", (4,)),
+        ("allreduce", (2,)), ("allreduce", (4,)), ("bcast", (4,)), ("bcast", (4,)), ("barrier", (4,)),
     ]  # fmt: skip
-    assert [sweep.sizes for sweep in study.sweeps] == [(64, 64), (8, 8), (5000, 5000), None]
+    assert [sweep.sizes for sweep in study.sweeps] == [(64, 64), (8, 8), (5000, 5000), (5000, 5000), None]
+    assert study.sweeps[3].algorithms == (Choice("chain", (("fanout", 2),)),)
     assert {"default", "recursive_doubling", "ring"} <= {choice.name for choice in study.sweeps[0].algorithms}
     assert "tuning" in study.analysis and study.source.sampling.budget_node_minutes == 2.5
 

@@ -234,7 +234,8 @@ figures_accuracy <- function(results) {
   each <- map(unique(compared$collective), function(collective) {
     here <- filter(compared, .data$collective == .env$collective)
     height <- 2.5 + 0.8 * n_distinct(here$algorithm)
-    list(
+    ordered <- any(!is.na(choose_by_simulation(here)$rank_correlation))
+    figures <- list(
       figure(
         "accuracy", paste0("ratio-", collective), plot_ratio(here, results$study),
         "Line: median over the numbers of processes; band: middle 80 %. 1 is exact; dotted: a factor of 2.", 9, height
@@ -242,14 +243,15 @@ figures_accuracy <- function(results) {
       figure(
         "accuracy", paste0("processes-", collective), plot_ratio_processes(here, results$study),
         "Median over the message sizes of each class.", 9, height
-      ),
-      figure(
-        "accuracy", paste0("ranks-", collective), plot_rank_correlation(here, results$study), paste(
-          "Spearman rank correlation between simulated and measured latencies of a cell's algorithms: 1 is the same",
-          "order."
-        )
       )
     )
+    # A single algorithm has no order.
+    c(figures, if (ordered) list(figure(
+      "accuracy", paste0("ranks-", collective), plot_rank_correlation(here, results$study), paste(
+        "Spearman rank correlation between simulated and measured latencies of a cell's algorithms: 1 is the same",
+        "order."
+      )
+    )))
   })
   c(figures_of_extrapolated(results, measured), unlist(each, recursive = FALSE))
 }

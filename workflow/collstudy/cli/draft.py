@@ -163,11 +163,11 @@ def _study_of_cells(
     if not worth:
         raise StudyError(f"{path}: {label} calls no collective that can be measured and has algorithms to choose from")
     simulated = machine if machine.kind == "simulated" else None
-    sweeps = [
-        f"  # {collective}: at most {gain:.2g} % of the run time\n"
-        + _yaml([_calls(sweep) if simulated else sweep for sweep in sweeps_of(collective, algorithms, mine, simulated)])
-        for collective, gain, algorithms, mine in worth
-    ]
+    sweeps = []
+    for collective, gain, algorithms, mine in worth:
+        found = sweeps_of(collective, algorithms, mine, project.configuration.catalogue, machine.mpi, simulated)
+        sweeps.append(f"  # {collective}: at most {gain:.2g} % of the run time\n")
+        sweeps.append(_yaml([_calls(sweep) if simulated else sweep for sweep in found]))
     sampling = (
         f"sampling: {{rounds: 8, first_pct: 10, round_pct: 10, budget_node_minutes: {budget:g}}}\n" if budget else ""
     )

@@ -13,14 +13,16 @@ from collstudy.launch.hydra import host_file
 from collstudy.study.catalogue import Catalogue
 from collstudy.study.machines import Machine
 from collstudy.study.names import IMPORTED_ONLY, ROOTED, SIZED
+from collstudy.study.openmpi_numbers import parameters_of
 
 #: Collectives with less than this percentage of the total possible gain are omitted, as are classes of sizes that together have less
 #: than this percentage of their collective's gain.
 LITTLE_PCT = 1
 #: The most bytes of a buffer of the benchmark (its option -M), and the collectives whose buffers have a block for each rank.
 BUFFER_BYTES, IN_BLOCKS = 512 << 20, ("allgather", "alltoall", "alltoallv", "gather", "scatter")
-#: Algorithms that forward messages in segments (useful for more than two ranks only), and the segment sizes (bytes) to try.
-SEGMENTED, SEGMENTS = ("pipeline", "chain", "binary_tree", "split_binary_tree"), (8192, 65536)
+#: Segment sizes (bytes) to try, of messages of at least two segments, and fan-outs besides the default's; both for algorithms that take
+#: them, with more than two ranks.
+SEGMENTS, FANOUTS = (8192, 65536), (2, 8)
 #: Algorithm that exists for two ranks only.
 FOR_TWO = "two_proc"
 #: Algorithms of the collectives library to try, each with the level of which it needs several units.
@@ -154,11 +156,13 @@ def _turns(calls: Counter[float]) -> dict[float, int]:
 
 
 def sweeps_of(
-    collective: str, algorithms: list[str], rows: Iterable[dict[str, str]], machine: Machine | None = None
-) -> list[dict[str, Any]]:
+    collective: str, algorithms: list[str], rows: Iterable[dict[str, str]], catalogue: Catalogue, mpi: str = "openmpi",
+    machine: Machine | None = None,
+) -> list[dict[str, Any]]:  # fmt: skip
     """Return the sweeps of one collective, as in a study's YAML: for each number of ranks and, in a simulation, of nodes, and each spread
-    of the program's arrivals, the typical sizes of the classes; long messages also in segments. *machine*: that of a simulation.
+    of the program's arrivals, the typical sizes of the classes, also with other fan-outs and in segments. *machine*: of a simulation.
     """
+    takes = {name: _parameters(catalogue.algorithms[collective][name], collective, mpi) for name in algorithms}
     # A size of several classes has the spreads of the one with most to gain.
     spreads = {
         (int(row["ranks"]), _nodes_of(row, machine), typical(row)): spreads_of_sites(row, machine is not None)
@@ -181,11 +185,24 @@ def sweeps_of(
             found.append(entry)
             continue
         found.append({**entry, "sizes": sizes})
-        for segment in SEGMENTS if ranks > 2 else ():
-            variants = [{"name": name, "segment_bytes": segment} for name in names if name in SEGMENTED]
+        if ranks == 2:
+            continue
+        fans = [fanout for fanout in FANOUTS if fanout < ranks - 1]
+        fanned = [{"name": name, "fanout": fanout} for name in names if "fanout" in takes[name] for fanout in fans]
+        found += [{**entry, "algorithms": fanned, "sizes": sizes}] if fanned else []
+        in_segments = [{"name": name} for name in names if "segment_bytes" in takes[name]]
+        for segment in SEGMENTS:
+            variants = [{**way, "segment_bytes": segment} for way in (*in_segments, *fanned)]
             long = [size for size in sizes if size >= 2 * segment]
             found += [{**entry, "algorithms": variants, "sizes": long}] if variants and long else []
     return found
+
+
+def _parameters(entry: dict[str, Any], collective: str, mpi: str) -> list[str]:
+    """Return the parameters of an algorithm in the catalogue that are varied: its fan-out and its segment size."""
+    if mpi in ("openmpi", "smpi-openmpi"):
+        return parameters_of(collective, entry.get("openmpi", {}))
+    return ["segment_bytes"] if "segment_bytes" in entry.get(mpi, {}) else []
 
 
 def is_too_long(row: dict[str, str]) -> bool:

@@ -239,7 +239,7 @@ class ProgramSource(SampledSource):
         # The same number for all, because a tuning file is for one.
         nodes = max([nodes_of(self.trace), *(1 + max(each) for each in placed.values() if each)])
         for collective, _, algorithms, rows in worth_measuring(used, self.context.catalogue, self.launcher.mpi):
-            for entry in sweeps_of(collective, algorithms, rows):
+            for entry in sweeps_of(collective, algorithms, rows, self.context.catalogue, mpi):
                 entry |= {"mpi": [self.launcher.mpi], "nodes": [nodes]}
                 if can_share_start(self.study.machine, (self.launcher.mpi,)):
                     entry["start"] = "shared"

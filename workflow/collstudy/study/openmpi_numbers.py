@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import functools
 import re
+from typing import Any
 
 from collstudy.base.errors import StudyError, allowed
-from collstudy.study.catalogue import Catalogue
+from collstudy.study.catalogue import Catalogue, names_of
 
 #: Open MPI 5.0: algorithms in the order of their numbers, which start at 1.
 _NAMES = {
@@ -48,6 +49,12 @@ USES: dict[str, dict[str, tuple[str, ...]]] = {
     "max_requests": {"alltoall": ("linear_sync",), "reduce": _IN_SEGMENTS["reduce"]},
     "radix": {"bcast": ("knomial",)},
 }
+
+
+def parameters_of(collective: str, settings: dict[str, Any]) -> list[str]:
+    """Return the parameters that an algorithm of coll/tuned takes, from its settings in the catalogue."""
+    return [key for key, users in USES.items() if set(users.get(collective, ())) & set(names_of(settings))]
+
 
 #: Numbers of Open MPI 5.0: those of 4.1 and two more.
 NUMBERS = {name: {word: i for i, word in enumerate(words.split(), 1)} for name, words in _NAMES.items()}

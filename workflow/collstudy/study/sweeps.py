@@ -9,11 +9,11 @@ from typing import Any
 
 from collstudy.base.errors import StudyError, allowed
 from collstudy.study.allocations import Allocations, read_allocations
-from collstudy.study.catalogue import Catalogue, names_of
+from collstudy.study.catalogue import Catalogue
 from collstudy.study.document import Place
 from collstudy.study.machines import Machine
 from collstudy.study.names import APPLICATIONS, IMPORTED_ONLY, MPIS, NON_BLOCKING, POINT_TO_POINT, SIZED
-from collstudy.study.openmpi_numbers import USES
+from collstudy.study.openmpi_numbers import parameters_of
 
 #: Value of `to` that stands for the number of cores.
 ALL_CORES = "cores"
@@ -269,8 +269,7 @@ def _choices(
     values = {key: value if isinstance(value, list) else [value] for key, value in given.items()}
     entry = catalogue.algorithms[raw["collective"]][name].get("openmpi", {})
     if machine.kind != "simulated" and "openmpi" in raw.get("mpi", [machine.mpi]) and entry:
-        words = names_of(entry)
-        taken = [key for key, users in USES.items() if set(users.get(raw["collective"], ())) & set(words)]
+        taken = parameters_of(raw["collective"], entry)
         for key in (key for key, several in values.items() if len(several) > 1 and key not in taken):
             raise StudyError(f"{where}: Open MPI's {raw['collective']} {name} ignores {key}" + allowed(taken))
     for combination in itertools.product(*values.values()):

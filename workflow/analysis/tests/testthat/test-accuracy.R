@@ -119,8 +119,14 @@ test_that("studies with sizes outside the classes, many mappings or the default 
   expect_setequal(as.character(figures_accuracy(results)[[2]]$plot$data$class), c("medium", "other"))
   many <- purrr::map_dfr(paste0("m", 1:9), function(name) dplyr::mutate(rows, mapping = name))
   expect_no_error(draw(compared(many)))
-  expect_no_warning(only <- draw(compared(dplyr::filter(rows, .data$algorithm == "default"))))
+  alone <- compared(dplyr::filter(rows, .data$algorithm == "default"))
+  expect_no_warning(only <- draw(alone))
   expect_no_match(only, "nothing")
+  # Three algorithms have an order.
+  third <- dplyr::mutate(dplyr::filter(rows, .data$algorithm == "linear"), algorithm = "binomial")
+  third$latency_us <- 3 * third$latency_us
+  ids <- function(results) purrr::map_chr(figures_accuracy(results), "id")
+  expect_equal(setdiff(ids(compared(dplyr::bind_rows(rows, third))), ids(alone)), "accuracy-ranks-bcast")
 })
 
 test_that("a tenth of the cells is stated for ten cells or more", {
