@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from collstudy.project import made
 from collstudy.project.status import run_summary
-from conftest import IMPORTED, TINY, Checkout, local_study
+from conftest import IMPORTED, TINY, Checkout, local_study, must
 from made_runs import MEASURED, measured, run
 
 
@@ -70,9 +70,11 @@ DAMAGE = {
     "results/tiny/tuning/check.csv": "is a folder",
     "results/tiny/tuning/check-emitted.csv": "was changed",
     "results/tiny/tuning/decisions.csv": "was changed",
+    "results/tiny/tuning/cells.csv": "is a folder",
     "results/tiny/tuning/sentences.csv": "is missing",
     "results/tiny/tables/tuning-verification.csv": "was changed",
     "results/tiny/tables/tuning-regret.csv": "is a folder",
+    "results/tiny/tables/tuning-failed.csv": "is a folder",
     "results/front/text.csv": "was changed",
     "results/report/index.html": "was changed",
     "results/report/sec-tiny.html": "is a folder",
@@ -239,6 +241,44 @@ def test_damage_of_the_store_ends_in_no_traceback(checkout: Checkout) -> None:
     assert "Traceback" not in printed + verified.stderr
     assert printed.count("damaged cell file set aside") == 4
     assert (checkout.folder / MEASURED).read_bytes() == first
+
+
+def test_launches_that_verify_tuning_files_are_checked_and_made_again(checkout: Checkout) -> None:
+    checkout.write("config/studies/tiny.yaml", TUNED)
+    target = "results/tiny/tuning/sentences.csv"
+    run(checkout, "--cores", "2", target)
+    verification = "results/tiny/tables/tuning-verification.csv"
+    first = (checkout.folder / verification).read_bytes()
+    cells = checkout.folder / "results" / "cells" / "bcast"
+    verifying = [path for path in sorted(cells.glob("*.json")) if '"verification": 1' in path.read_text()]
+    ordinary = len(list(cells.glob("*.json"))) - len(verifying)
+    done = checkout.collstudy("verify")
+    assert f"tiny: {ordinary + len(verifying)} stored files expected" in must(done).stdout
+    changed, gone = (next(path for path in verifying if f"_{word}_" in path.name) for word in ("tuned", "default"))
+    document = json.loads(changed.read_text())
+    document["launches"][0]["samples"][0]["latency_us"] += 1
+    changed.write_text(json.dumps(document))
+    gone.unlink()
+    done = checkout.collstudy("verify")
+    assert done.returncode == 1 and f"tiny: damaged: results/cells/bcast/{changed.name}: " in done.stdout
+    assert (
+        f"{ordinary + len(verifying) - 2} intact, with a digest of the measurements, 1 missing, 1 damaged"
+        in done.stdout
+    )
+    assert "tiny: 2 cells that verify the tuning files failed or are damaged" in checkout.collstudy("next").stdout
+    assert "damaged cell file set aside" in run(checkout, "--cores", "2", target)
+    assert (checkout.folder / verification).read_bytes() == first
+    assert gone.exists() and checkout.collstudy("verify").returncode == 0
+    assert "Nothing to be done" in run(checkout, "--cores", "2", target)
+    # As in results of a version that did not list them.
+    listed = checkout.folder / "results" / "tiny" / "tuning" / "cells.csv"
+    text = listed.read_text()
+    listed.unlink()
+    notes = json.loads((checkout.folder / "results" / "tiny" / made.NAME).read_text())
+    del notes["keep"]["tuning/cells.csv"]
+    checkout.write(f"results/tiny/{made.NAME}", json.dumps(notes))
+    run(checkout, "--cores", "2", target)
+    assert listed.read_text() == text and "Nothing to be done" in run(checkout, "--cores", "2", target)
 
 
 def test_a_folder_where_a_lock_should_be_is_one_sentence(checkout: Checkout) -> None:

@@ -74,8 +74,10 @@ def test_a_package_has_the_studies_that_nobody_committed(
 def test_a_package_has_traces_replays_and_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The analysis of an application reads its trace, and its runs are measurements as well."""
     _, results = small(tmp_path, monkeypatch)
-    (results / "mine" / "cells.csv").write_text("cell\naaaaaaaaaaaaaaaa\nbbbbbbbbbbbbbbbb\n")
-    (results / "mine" / "program.json").write_text(json.dumps({"trace": "traces/app-v1.2_here_p4-cccccccccccccccc"}))
+    listed = {"cells.csv": "abc", "tuning/cells.csv": "e", "sampling/synchronised.csv": "0"}
+    for name, digits in listed.items():
+        (results / "mine" / name).parent.mkdir(exist_ok=True)
+        (results / "mine" / name).write_text("\n".join(["cell", *(16 * digit for digit in digits)]) + "\n")
     mine = [
         "traces/app.x_here_p4-aaaaaaaaaaaaaaaa", "replays/app.x_there_core_p8-bbbbbbbbbbbbbbbb",
         "traces/app-v1.2_here_p4-cccccccccccccccc",
@@ -89,10 +91,11 @@ def test_a_package_has_traces_replays_and_runs(tmp_path: Path, monkeypatch: pyte
         (results / folder / "log" / "calls.csv.gz").write_text("calls")
     run = {"launches": [{"provenance": {"seconds": 30}}]}
     (results / "runs").mkdir()
-    for name in ("app-v1.2_here_p4_plain-eeeeeeeeeeeeeeee", "app_here_p4_plain-ffffffffffffffff"):
+    for name in ("app-v1.2_here_p4_tuned-eeeeeeeeeeeeeeee", "app_here_p4_tuned-ffffffffffffffff"):
         (results / "runs" / f"{name}.json").write_text(json.dumps(run))
+    (results / "cells" / "bcast" / "linear_p2-0000000000000000.json").write_text(json.dumps({"launches": []}))
     found = packed(results, tmp_path / "publish")
-    stored = {"runs/app-v1.2_here_p4_plain-eeeeeeeeeeeeeeee.json"}
+    stored = {"runs/app-v1.2_here_p4_tuned-eeeeeeeeeeeeeeee.json", "cells/bcast/linear_p2-0000000000000000.json"}
     stored |= {f"{folder}/{file}" for folder in mine for file in ("about.json", "log/calls.csv.gz")}
     kinds = ("traces/", "replays/", "runs/", "cells/")
     assert {name for name in found if name.startswith(tuple(f"results/{kind}" for kind in kinds))} == {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import platform
 import shlex
@@ -110,6 +111,24 @@ def test_a_program_with_a_wrong_default_gets_a_file(user: Checkout, folder: Path
     subprocess.run(["bash", "-c", script], check=True, env=environment, cwd=user.folder, stdin=subprocess.DEVNULL)
     (row,) = csv_rows(target)
     assert (row["component"], row["algorithm"]) == (ran["tuned"]["component"], ran["tuned"]["algorithm"])
+
+
+@pytest.mark.timed
+def test_runs_that_judge_the_file_are_checked(user: Checkout, gained: str) -> None:
+    environment = {**mpi_environment(), **WRONG, "PYTHONPATH": str(user.folder / "workflow")}
+    verify = functools.partial(
+        finish, [sys.executable, "-m", "collstudy", "verify", "tune-gained"], cwd=user.folder, env=environment
+    )
+    assert "missing" not in must(verify()).stdout
+    names = [row["file"] for row in table(user, "gained", "tuning/cells.csv")]
+    assert len(names) == 6 and all(name.startswith("runs/tune-gained_") for name in names)
+    (path,) = (user.folder / "results" / name for name in names if "_tuned-traced-" in name)
+    text = path.read_text()
+    path.write_text(text.replace('"latency_us": ', '"latency_us": 1', 1))
+    damaged = verify()
+    path.write_text(text)
+    assert damaged.returncode == 1
+    assert f"tune-gained: damaged: results/runs/{path.name}: its content was changed" in damaged.stdout
 
 
 @pytest.mark.timed

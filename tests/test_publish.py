@@ -109,6 +109,24 @@ def test_package(checkout: Checkout) -> None:
     assert again.returncode == 0 and "to simulate" not in again.stderr + again.stdout
 
 
+def test_a_package_has_the_launches_that_verify_tuning_files(checkout: Checkout) -> None:
+    """A run in the package measures nothing, and judges the files alike."""
+    checkout.write("config/studies/tiny.yaml", TINY + "analysis: {tuning: {}}\n")
+    target = "results/tiny/tuning/sentences.csv"
+    run(checkout, target)
+    stored = {path.name for path in (checkout.folder / "results" / "cells" / "bcast").iterdir()}
+    package = published(checkout, target, cells=len(stored))
+    assert {path.name for path in (package / "results" / "cells" / "bcast").iterdir()} == stored
+    (package / ".study").symlink_to(checkout.folder / ".study")
+    environment = {**os.environ, "PYTHONPATH": str(package / "workflow")}
+    verification = package / "results" / "tiny" / "tables" / "tuning-verification.csv"
+    before = verification.read_bytes()
+    must(finish(["python", "-m", "collstudy", "verify"], cwd=package, env=environment))
+    done = must(finish(["snakemake", target], cwd=package, env=environment))
+    assert "cells verified" in done.stdout and verification.read_bytes() == before
+    assert not list((package / "results" / "blocks").glob("*.done"))
+
+
 def test_companions_are_published_with_their_study(checkout: Checkout) -> None:
     """The report has a chapter of each companion."""
     run(checkout, MEASURED)

@@ -38,6 +38,7 @@ from collstudy.project.status import (
     note_start,
 )
 from collstudy.project.studies import Project, opened, split_names
+from collstudy.sources.source import VERIFYING
 from collstudy.store.store import Store
 from collstudy.study.document import read_yaml
 from snakemake_logger_plugin_collstudy import SlurmErrors
@@ -220,17 +221,19 @@ class Plan:
                 "\n".join(problems).encode() + b"\n",
             )
             self.changed[name, part] = [STAGE.make_newest(path, RESULTS / (name or part))]
-        # Snakemake does not make a deleted file again if the targets are newer than what it was made from.
-        if name and not (RESULTS / name / "measurements.csv").exists():
-            path = STAGE.trigger(f"{name}/changed-collect.txt", b"missing\n")
-            self.changed[name, "collect"] = [path]
+        # Snakemake does not make a deleted file again if the targets are newer than what it was made from; earlier versions wrote
+        # no list of the launches that verify the tuning files.
+        for part, file in {"collect": "measurements.csv", "keep": VERIFYING}.items():
+            if name and not (RESULTS / name / file).exists():
+                path = STAGE.trigger(f"{name}/changed-{part}.txt", b"missing\n")
+                self.changed[name, part] = [path]
         # reanalyse and publish write the front page of their own studies.
         page = RESULTS / "front" / "studies.csv"
         if not name and page.is_file():
             if {row.get("study") for row in read_csv(page)} != set(self.sources):
                 path = STAGE.trigger("changed-front.txt", b"other studies\n")
                 self.changed[name, "front"] = [STAGE.make_newest(path, page.parent)]
-        # Launches that failed to verify the tuning files are requested again with these files.
+        # Launches that failed to verify the tuning files, or are lost, are requested again with these files.
         if name and self.sources[name].unverified():
             path = STAGE.trigger(f"{name}/changed-emit.txt", b"not verified\n")
             self.changed[name, "emit"] = [STAGE.make_newest(path, RESULTS / name)]

@@ -88,6 +88,7 @@ rule keep_tuning:
         verification=RESULTS / "{study}" / "tables" / "tuning-verification.csv",
         withdrawn=RESULTS / "{study}" / "tables" / "tuning-withdrawn.csv",
         failed=RESULTS / "{study}" / "tables" / "tuning-failed.csv",
+        cells=RESULTS / "{study}" / "tuning" / "cells.csv",
     log:
         "logs/tune/{study}-keep.log",
     localrule: True

@@ -110,9 +110,9 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def read_csv(path: Path) -> list[dict[str, str]]:
-    """Return the rows of a CSV file with a header, or [] if the file does not exist."""
+    """Return the rows of a CSV file with a header, or [] if there is no such file (a folder in its place is set aside by a run)."""
     try:
         with open(path, newline="", encoding="utf-8") as stream:
             return list(csv.DictReader(stream))
-    except FileNotFoundError:
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
         return []

@@ -69,9 +69,11 @@ def _describe_missing(state: StudyState) -> str:
 
 
 def _describe_unverified(name: str, count: int) -> str:
-    """Describe the failed launches that should have verified the tuning files of a study."""
-    what = f"{count} cell{'s' * (count != 1)} that verif{'y' if count != 1 else 'ies'} the tuning files failed"
-    return f"{name}: {what} (why: results/{name}/tables/tuning-failed.csv); the next run retries them"
+    """Describe the cells that should have verified the tuning files of a study, but failed or are damaged."""
+    what = f"{count} cell{'s' * (count != 1)} that verif{'y' if count != 1 else 'ies'} the tuning files failed or "
+    what += "are damaged" if count != 1 else "is damaged"
+    why = f"results/{name}/tables/tuning-failed.csv, ./study verify {name}"
+    return f"{name}: {what} (why: {why}); the next run retries them"
 
 
 def _report_is_current(project: Project, state: StudyState) -> bool:

@@ -26,7 +26,7 @@ def add_commands(commands: Any) -> None:
     """Add the commands of this module to the parser."""
     for name, run, help_ in (
         ("check", check, "check whether studies can run: configuration, placement, required software"),
-        ("verify", verify, "check cells, traces, replays and derived files against their digests"),
+        ("verify", verify, "check cells, traces, replays, runs and derived files against their digests"),
         ("verdict", verdict, "list failed cells"),
     ):
         add(commands, name, run, help_).add_argument(
@@ -93,7 +93,7 @@ def say_next(arguments: argparse.Namespace) -> None:
 
 
 def verify(arguments: argparse.Namespace) -> int:
-    """Check cells, traces, replays and derived files of studies against their digests; exit status 1 if one differs."""
+    """Check what is stored of studies, and their derived files, against their digests; exit status 1 if one differs."""
     project, sources, left_out = _sources(arguments)
     for line in left_out:
         print(line)

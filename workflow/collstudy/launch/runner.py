@@ -295,7 +295,7 @@ def together(tasks: Sequence[Task]) -> list[list[Task]]:
 def check_launches(record: Record, cell: Cell | Run) -> None:
     """Raise LaunchFailed if the record has values that the store would reject."""
     try:
-        check_record(record, cell)
+        check_record(record, cell.row_sizes)
     except ValueError as problem:
         raise LaunchFailed(f"output: {problem}") from None
 

@@ -1,51 +1,56 @@
-"""Check the work of a study and its derived files against their digests, without using cached summaries. The launches that verify
-tuning files are not among them.
-"""
+"""Check what is stored of a study, and its derived files, against their digests, without using cached summaries."""
 
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 from collstudy.project import made
 from collstudy.sources.source import Source
 from collstudy.store.records import Damaged
+from collstudy.store.store import Store
+from collstudy.study.work import Work
 
 
 def of_study(source: Source) -> tuple[list[str], list[str]]:
     """Check the files of a study; return a summary and the problems, one line each."""
     name, store = source.study.name, source.context.store
     problems, found = [], Counter()
-    work = source.work()
-    for item in work:
+    checks = [partial(_check, store, item) for item in source.work()]
+    checks += [partial(store.check, store.results / row["file"]) for row in source.verifying()]
+    for check in checks:
         try:
-            content = store.file(item).read_bytes()
+            sealed = check()
         except FileNotFoundError:
             found["missing"] += 1
-            continue
         except OSError as error:
-            problems.append(f"{name}: damaged: {store.file(item)}: {error.strerror}")
-            continue
-        try:
-            _, sealed = store.checked(content, item)
-            if item.in_folder:
-                store.check_files(item, content)
+            problems.append(f"{name}: damaged: {error.filename}: {error.strerror}")
         except Damaged as damage:
             problems.append(f"{name}: damaged: {damage}")
-            continue
-        found[
-            "intact, with a digest of the measurements"
-            if sealed
-            else "intact, written by an earlier version without a digest"
-        ] += 1
+        else:
+            found[
+                "intact, with a digest of the measurements"
+                if sealed
+                else "intact, written by an earlier version without a digest"
+            ] += 1
     parts = [f"{count} {what}" for what, count in found.items()] + ([f"{len(problems)} damaged"] if problems else [])
     lines = (
-        [f"{name}: {len(work)} stored files expected: " + ", ".join(parts)]
-        if work
+        [f"{name}: {len(checks)} stored files expected: " + ", ".join(parts)]
+        if checks
         else [f"{name}: no stored files expected"]
     )
     count, changes = of_derived(name, source.folder)
     return [*lines, *count], problems + changes
+
+
+def _check(store: Store, item: Work) -> bool:
+    """Check what is stored of a piece of work; return whether it has a digest. Raises Damaged and OSError."""
+    content = store.file(item).read_bytes()
+    _, sealed = store.checked(content, item)
+    if item.in_folder:
+        store.check_files(item, content)
+    return sealed
 
 
 def of_derived(name: str, folder: Path) -> tuple[list[str], list[str]]:

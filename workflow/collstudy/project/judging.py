@@ -36,6 +36,7 @@ def keep(project: Project, name: str, latency_s: float = 0) -> None:
     verifier = verifier_of(tuner.source, found)
     if verifier:
         project.await_files(verifier, latency_s)
+    tuner.write_verifying(verifier)
     if tuner.source.judged_by_runs:
         trial.keep(tuner, verifier, found[0] if found else None)
         return

@@ -11,6 +11,7 @@ from collstudy.launch import openmpi
 from collstudy.launch.toolchain import mpis
 from collstudy.project import made
 from collstudy.project.studies import Project
+from collstudy.sources.source import CELL_COLUMNS, VERIFYING, Source
 from collstudy.sources.verifying import FAILED_COLUMNS, WITHDRAWN_COLUMNS, Verified
 from collstudy.store.described import read_study
 from collstudy.store.measurements import read_measurements
@@ -143,6 +144,14 @@ class Tuner:
             key = (row.collective, row.mapping, row.nodes, row.processes, row.size)
             values.setdefault(key, {}).setdefault(row.name, []).append(row.value)
         return {key: min((median(v), name) for name, v in found.items()) for key, found in values.items()}
+
+    def write_verifying(self, verifier: Source | None) -> None:
+        """Write tuning/cells.csv: the cells, or runs of a program, that verify the files."""
+        rows: list[dict[str, Any]] = []
+        if verifier:
+            cells = zip(verifier.rows().cells, verifier.work(), strict=True)
+            rows = [{**row, "file": work.path_text} for row, work in cells]
+        write_atomically(self.folder / VERIFYING, to_csv([*CELL_COLUMNS, "file"], rows))
 
     def write_verification(self, rows: list[Verified], failures: list[dict[str, Any]]) -> None:
         """Write tables/tuning-verification.csv, and the failed launches to tables/tuning-failed.csv."""

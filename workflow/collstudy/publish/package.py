@@ -41,6 +41,9 @@ OWN = ("config", "data", "report", "workflow")
 REPLACED = ("sec-*.html", SINGLE_FILE, "figures/**/*", "imported.csv", METADATA)
 #: Files of the data package that are beside it as well.
 SHOWN = ("ARTIFACT.md", "LICENSE", "CITATION.cff", "codemeta.json", ".zenodo.json", "imported.csv")
+#: Tables of a study that name what is stored of it: its cells, those that verified its tuning files, and those of a program whose
+#: ranks arrive together although they do not in the program.
+TABLES = ("cells.csv", "tuning/cells.csv", "sampling/synchronised.csv")
 PAGES = """\
 # Puts this folder on GitHub Pages: push it as a repository of its own, and choose "GitHub Actions" in Settings, Pages.
 name: pages
@@ -211,17 +214,13 @@ def _copy_study(results: Path, name: str, target: Path) -> list[Path]:
 
 
 def _stored(results: Path, study: str) -> list[Path]:
-    """Return the files of a study's cells, traces, replays and runs."""
-    trace = read_json(results / study / "program.json").get("trace", "").rpartition("/")[2]
-    names = [row["cell"] for row in read_csv(results / study / "cells.csv") if row.get("cell")] + [trace] * bool(trace)
-    wanted = {_digest(name) for name in names}
+    """Return the files of a study's cells, traces, replays and runs, and of those that verified its tuning files."""
+    rows = (row for name in TABLES for row in read_csv(results / study / name))
+    wanted = {row["cell"] for row in rows if row.get("cell")}
     patterns = ("cells/*/*.json", "runs/*.json", "traces/*", "replays/*") if wanted else ()
     found = [path for pattern in patterns for path in results.glob(pattern) if _digest(path.name) in wanted]
     # An interrupted trace or replay leaves its hidden folder.
     found = [path for path in found if not path.name.startswith(".")]
-    if trace:
-        # The tables of a program do not list its runs.
-        found += results.glob(f"runs/{trace.rpartition('-')[0]}_*.json")
     return [file for path in found for file in (path.rglob("*") if path.is_dir() else [path]) if file.is_file()]
 
 

@@ -39,6 +39,8 @@ FURTHER_COLUMNS = [
 ]  # fmt: skip
 #: Launches that failed to verify the tuning files, in the folder of a study.
 FAILED = "tables/tuning-failed.csv"
+#: The cells, and runs of a program, that verified the tuning files: the columns of cells.csv, and the file of each in the store.
+VERIFYING = "tuning/cells.csv"
 #: Columns of the findings of import checks (import-checks.csv).
 CHECK_COLUMNS = ["check", "where", "found", "confidence", "action"]
 #: Columns of the agreement between sources of one machine (agreement.csv).
@@ -303,15 +305,26 @@ class Source(ABC):
             "tables/tuning-withdrawn.csv",
             FAILED,
             "tuning/check.csv",
+            VERIFYING,
         ]
         found = judged if "tuning" in self.study.analysis else []
         return found + (
             ["tables/sampling.csv", "tuning/sampling.svg"] if "replay_sampling" in self.study.analysis else []
         )
 
+    def verifying(self) -> list[dict[str, str]]:
+        """Return the cells, and runs of a program, that verified the tuning files (tuning/cells.csv)."""
+        return read_csv(self.folder / VERIFYING) if VERIFYING in self.judged() else []
+
     def unverified(self) -> list[dict[str, str]]:
-        """Return the failed launches that should have verified the tuning files (tables/tuning-failed.csv)."""
-        return read_csv(self.folder / FAILED) if FAILED in self.judged() else []
+        """Return those that the next run repeats, with the reason: they failed, or their file is damaged or missing."""
+        found = read_csv(self.folder / FAILED) if FAILED in self.judged() else []
+        for row in self.verifying():
+            try:
+                self.context.store.check(self.context.results / row["file"])
+            except (OSError, Damaged) as error:
+                found.append({**row, "reason": str(error)})
+        return found
 
     def check(self) -> None:
         """Raise StudyError for any problem that would stop a run."""

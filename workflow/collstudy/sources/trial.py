@@ -9,8 +9,8 @@ from typing import Any
 
 from collstudy.launch import mpich
 from collstudy.launch.rulesfile import exported, rules_arguments, rules_file
-from collstudy.sources.program import ProgramSource, seconds
-from collstudy.sources.source import Context
+from collstudy.sources.program import ProgramSource, seconds, statuses
+from collstudy.sources.source import Context, Rows
 from collstudy.sources.verifying import texts_of
 from collstudy.store.described import read_study
 from collstudy.study.description import Study
@@ -67,6 +67,10 @@ class TrialSource(ProgramSource):
     def rounds(self) -> dict[int, list[Work]]:
         """Return all runs as round 0."""
         return {0: self.work()}
+
+    def rows(self) -> Rows:
+        """Return the status of the runs."""
+        return Rows(statuses(self.study, self.work(), self.context))
 
     def pairs(self, traced: bool, column: str = "latency_us") -> tuple[list[float], list[float]]:
         """Return the times (s) of the default and of the tuned runs in launch order; the two were launched in turn."""

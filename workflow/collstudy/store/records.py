@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from collstudy.base.statistics import interval_width_pct
-from collstudy.study.cells import Cell
 from collstudy.study.description import Policy
-from collstudy.study.traces import Run
 from collstudy.study.work import Work
 
 
@@ -109,16 +108,16 @@ class Record:
         )
 
 
-def check_record(record: Record, cell: Cell | Run) -> None:
-    """Raise ValueError, with the problem, if the launches cannot be measurements of *cell*."""
+def check_record(record: Record, row_sizes: Sequence[int | None]) -> None:
+    """Raise ValueError, with the problem, if the launches cannot be those of a cell or run with these `row_sizes`."""
     numbers = [launch["launch"] for launch in record.launches]
     if numbers != list(range(1, len(numbers) + 1)):
         raise ValueError(f"its launches are numbered {numbers}, not from 1 on")
     for launch in record.launches:
         where = f"launch {launch['launch']}"
         sizes = [sample.get("size_bytes") for sample in launch["samples"]]
-        if sizes != cell.row_sizes:
-            raise ValueError(f"{where} has the message sizes {_short(sizes)}, not {_short(cell.row_sizes)}")
+        if sizes != row_sizes:
+            raise ValueError(f"{where} has the message sizes {_short(sizes)}, not {_short(row_sizes)}")
         for sample in launch["samples"]:
             if "latency_us" not in sample and "bandwidth_mb_s" not in sample:
                 raise ValueError(f"{where} has neither a latency nor a bandwidth at size {sample.get('size_bytes')}")

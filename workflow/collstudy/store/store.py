@@ -11,14 +11,14 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from collstudy.base.digests import file_digest
 from collstudy.base.files import locked, read_json, set_aside, write_atomically
 from collstudy.store.records import Damaged, Record, Summary, check_record
-from collstudy.study.cells import Cell
+from collstudy.study.cells import Cell, cell_from
 from collstudy.study.traces import Replay, Run
 from collstudy.study.work import Work, canonical, content_digest
 
@@ -35,6 +35,34 @@ def _files_of(folder: Path) -> dict[str, dict[str, Any]]:
         path.relative_to(folder).as_posix(): {"bytes": path.stat().st_size, "sha256": file_digest(path)}
         for path in paths
     }
+
+
+#: What is wrong with a file that was renamed, or whose identity was changed.
+_OF_ANOTHER = "{path}: its content belongs to another {kind} than its name"
+
+
+@contextlib.contextmanager
+def _named_damage(path: Path, kind: str) -> Iterator[None]:
+    """Raise Damaged for what the content of a file that is not valid leads to."""
+    try:
+        yield
+    except RecursionError:
+        raise Damaged(f"{path}: nested too deeply") from None
+    except ValueError as error:
+        raise Damaged(f"{path}: {error}") from None
+    except (AttributeError, KeyError, TypeError) as error:
+        raise Damaged(f"{path}: it is not a valid {kind} file: {type(error).__name__}: {error}") from None
+
+
+def _record_in(document: dict[str, Any], path: Path, row_sizes: Sequence[int | None]) -> tuple[Record, bool]:
+    """Return the record in the file of a cell or run, and whether the file has a digest. Raises Damaged and ValueError."""
+    record = Record(tuple(document["launches"]), document["proof"], document["failure"])
+    # Files of earlier versions have no digest; they get one the next time they are written.
+    sealed = "content" in document
+    if sealed and document["content"] != content_digest(record.content()):
+        raise Damaged(f"{path}: its content was changed after it was written (the digest differs)")
+    check_record(record, row_sizes)
+    return record, sealed
 
 
 #: Types of a cell's entry in `.summaries.json`: size, mtime, inode and ctime of its file, then the fields of its Summary.
@@ -77,30 +105,30 @@ class Store:
 
     def checked(self, content: bytes, work: Work) -> tuple[Record, bool]:
         """Check the content of a stored file; return its record and whether the file has a digest. Raises Damaged."""
-        path = self.file(work)
-        try:
+        path, kind = self.file(work), type(work).__name__.lower()
+        with _named_damage(path, kind):
             document = json.loads(content)
             identity = document["identity" if work.in_folder else "cell"]
             if document["digest"] != work.digest or canonical(identity) != canonical(work.identity()):
-                raise Damaged(f"{path}: its content belongs to another {type(work).__name__.lower()} than its name")
+                raise Damaged(_OF_ANOTHER.format(path=path, kind=kind))
             if work.in_folder:
                 sealed = self._check_folder(path, document)
                 return self._record_of(work, document), sealed
             assert isinstance(work, Cell | Run)
-            record = Record(tuple(document["launches"]), document["proof"], document["failure"])
-            # Files of earlier versions have no digest; they get one the next time they are written.
-            sealed = "content" in document
-            if sealed and document["content"] != content_digest(record.content()):
-                raise Damaged(f"{path}: its content was changed after it was written (the digest differs)")
-            check_record(record, work)
-            return record, sealed
-        except RecursionError:
-            raise Damaged(f"{path}: nested too deeply") from None
-        except ValueError as error:
-            raise Damaged(f"{path}: {error}") from None
-        except (AttributeError, KeyError, TypeError) as error:
-            kind = type(work).__name__.lower()
-            raise Damaged(f"{path}: it is not a valid {kind} file: {type(error).__name__}: {error}") from None
+            return _record_in(document, path, work.row_sizes)
+
+    def check(self, path: Path) -> bool:
+        """Check the file of a cell or run whose identity is known from the file alone; return whether it has a digest. Raises Damaged,
+        and OSError if it cannot be read.
+        """
+        content, kind = path.read_bytes(), "run" if path.parent.name == "runs" else "cell"
+        with _named_damage(path, kind):
+            document = json.loads(content)
+            digest = content_digest(document["cell"])
+            if document["digest"] != digest or not path.stem.endswith(f"-{digest[:16]}"):
+                raise Damaged(_OF_ANOTHER.format(path=path, kind=kind))
+            row_sizes = [None] if kind == "run" else cell_from(document["cell"]).row_sizes
+            return _record_in(document, path, row_sizes)[1]
 
     def _record_of(self, work: Work, about: dict[str, Any]) -> Record:
         """Build the record of a trace or replay: one launch or a failure; empty if a required part is missing or has changed."""
@@ -219,7 +247,7 @@ class Store:
 
     def write(self, cell: Cell | Run, record: Record, stop: str | None) -> None:
         """Store a record; the caller must hold the cell's lock. Raise ValueError if the record would be rejected when read."""
-        check_record(record, cell)
+        check_record(record, cell.row_sizes)
         document = {
             "digest": cell.digest,
             "cell": cell.identity(),
