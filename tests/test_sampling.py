@@ -108,6 +108,8 @@ def test_a_cell_that_fails_is_named_and_tried_again(sampled: Checkout) -> None:
     after = cell_files(sampled)
     assert {row["status"] for row in rows(sampled, "results/tiny/cells.csv")} == {"measured"}
     assert {name for name in before if after[name] != before[name]} == set(failed)
+    # A cell of a round has some of the sizes of a cell of the grid; that is not a change of settings.
+    assert sampled.project.source("tiny").remarks() == []
 
 
 def test_where_nothing_can_be_decided_nothing_is_measured_and_the_default_stays(sampled: Checkout) -> None:

@@ -66,10 +66,11 @@ class SweptSource(Source):
         for row in read_csv(self.folder / "cells.csv"):
             if row.get("status") == "measured":
                 before.setdefault(tuple(row.get(name, "") for name in _SHOWN), set()).add(row.get("cell", ""))
-        present = {cell.digest[:16] for cell in self.grid} if before else set()
+        cells = self.cells() if before else []
+        present = {cell.digest[:16] for cell in cells}
         names: set[str] = set()
         count = 0
-        for cell in self.grid if before else []:
+        for cell in cells:
             texts = (cell.collective, cell.algorithm, _parameters(cell), cell.mapping, cell.nodes, cell.processes)
             earlier = before.get(tuple(map(str, texts)), set())
             # A cell beside one that the study still has is a further one.
