@@ -247,6 +247,12 @@ def test_why_slurm_refuses_a_job_is_printed(
     )
     assert len(failed) == 2, done.stderr
     assert "sbatch call" not in done.stderr and "Traceback" not in done.stderr
+    # The same command would be refused again.
+    (last,) = re.findall("^.*the same command again.*$", done.stderr, re.MULTILINE)
+    assert (
+        last.startswith("Slurm refused a job (above)")
+        and "change config/machines/theirs.yaml (under `slurm:` partition" in last
+    )
 
 
 def run_on_fake_slurm(checkout: Checkout, squeue: str, min_job_age_s: int, *options: str) -> str:

@@ -41,7 +41,7 @@ from collstudy.project.studies import Project, opened, split_names
 from collstudy.sources.source import VERIFYING
 from collstudy.store.store import Store
 from collstudy.study.document import read_yaml
-from snakemake_logger_plugin_collstudy import SlurmErrors
+from snakemake_logger_plugin_collstudy import JOB_REFUSED, SlurmErrors
 
 correct_executors(workflow)
 
@@ -281,7 +281,7 @@ onerror:
     if PLAN.progress:
         PLAN.progress.end()
     print(
-        "\n".join(run_summary(PLAN.sources.values(), succeeded=False)),
+        "\n".join(run_summary(PLAN.sources.values(), succeeded=False, refused=JOB_REFUSED.is_set())),
         file=sys.stderr,
     )
 

@@ -59,6 +59,8 @@ REFUSED = ("SLURM sbatch failed", "Job submission failed")
 
 #: Set when Snakemake reports that there is nothing to do.
 NOTHING_TO_DO = threading.Event()
+#: Set when Slurm refuses a job: with the same settings it probably does so again.
+JOB_REFUSED = threading.Event()
 #: Set when the user ends the run (Ctrl-C): jobs that end because of it have not failed.
 INTERRUPTED = threading.Event()
 
@@ -213,10 +215,12 @@ class SlurmErrors(logging.Handler):
 
 
 def said_by_slurm(record: logging.LogRecord) -> str:
-    """Return why a Slurm job failed, without its command; "" for other records and jobs."""
+    """Return why a Slurm job failed, without its command; "" for other records and jobs. Sets JOB_REFUSED."""
     if getattr(record, "event", None) != LogEvent.JOB_ERROR:
         return ""
     text = record.__dict__.get("rule_msg") or ""
+    if text.startswith(REFUSED):
+        JOB_REFUSED.set()
     text = re.split("    sbatch call:|Failed nodes will|Detailed failure reason|For further error details", text)[0]
     return " ".join(text.split()) if text.startswith(("SLURM", *REFUSED)) else ""
 

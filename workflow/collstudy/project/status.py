@@ -259,11 +259,16 @@ def again(state: StudyState, store: Store) -> StudyState:
     return replace(state, tasks={0: tuple(rest)}, failed=failed)
 
 
-def run_summary(sources: Iterable[Source], succeeded: bool) -> list[str]:
-    """Return the summary at the end of a run: state of each study in the store, failures, and the next step."""
-    lines = []
+def run_summary(sources: Iterable[Source], succeeded: bool, refused: bool = False) -> list[str]:
+    """Return the summary at the end of a run: state of each study in the store, failures, and the next step. *refused*: Slurm refused
+    a job.
+    """
+    lines, machines = [], list[str]()
     failed = missing = 0
     for source in sources:
+        if source.study.machine.kind == "slurm":
+            folder = os.path.relpath(source.context.configuration.folder)
+            machines.append(f"{folder}/machines/{source.study.machine.name}.yaml")
         # Some work is known only after a program's trace, or after the decisions to be replayed exist.
         late = source.known_after_trace or source.decided_by
         anew = source_of(source.study, source.context) if late else source
@@ -286,10 +291,17 @@ def run_summary(sources: Iterable[Source], succeeded: bool) -> list[str]:
         return lines
     if failed and not missing:
         lines.append(f"{failed} failed (listed above; output in logs/measure/); all else is complete.")
-        lines.append("Run the same command again to retry only what failed.")
+        command = "the same command again to retry only what failed."
     else:
         lines.append("The run did not complete. Measurements so far are stored; the reason is above and in logs/.")
-        lines.append("Run the same command again: it does only what is missing (./study status shows how much).")
+        command = "the same command again: it does only what is missing (./study status shows how much)."
+    if refused and machines:
+        lines.append(
+            f"Slurm refused a job (above). Unless that was temporary, change {' or '.join(dict.fromkeys(machines))} (under `slurm:` "
+            f"partition, account, qos and others; for the time limit `block_minutes`) or the nodes of the study, then run {command}"
+        )
+    else:
+        lines.append(f"Run {command}")
     return lines
 
 
