@@ -102,6 +102,15 @@ def test_without_a_command_it_says_what_is_next(checkout: Checkout, tmp_path: Pa
     failed.unlink()
     checkout.write("config/studies/tiny.yaml", TINY.replace("[2, 4]", "[2, 4, 6]"))
     assert "tiny: 2 of 6 cells are not simulated" in study(checkout.folder).stdout
+    # Studies that are run by name, such as those of ./study tune, whose study.json is known after the trace only.
+    for name, file in (("mine", "study.json"), ("tune-mine", "program.json"), ("gone", "study.json")):
+        checkout.write(f"results/{name}/{file}", "{}")
+        checkout.write(f"config/studies/{name}.yaml", TINY)
+    (checkout.folder / "config" / "studies" / "gone.yaml").unlink()
+    line = "with results, but not in config/config.yaml: mine, tune-mine (./study status mine)"
+    for command in ((), ("status",)):
+        assert study(checkout.folder, *command).stdout.splitlines().count(line) == 1
+    assert line not in study(checkout.folder, "status", "tiny").stdout
     checkout.write("config/studies/tiny.yaml", TINY.replace("iterations: 3", "iterations: 4"))
     assert "tiny: 4 of 4 cells are not simulated (new, changed or interrupted)" in study(checkout.folder).stdout
     checkout.write("config/studies/tiny.yaml", TINY.replace("linear", "linaer"))

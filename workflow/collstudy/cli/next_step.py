@@ -16,6 +16,7 @@ REPORT = Path("report") / "index.html"
 def describe(project: Project, folder: Path) -> list[str]:
     """Return lines for users: what is running, failed, missing or changed, and the command to continue with. Raises StudyError."""
     sources, left_out = project.available(project.default_studies, explicit=False)
+    left_out += project.also_run()
     if stale_lock(folder):
         return [*left_out, "A run is in progress in this folder.", "", _command("status --watch", "its progress")]
     states = [project.state(source) for source in sources]

@@ -67,6 +67,7 @@ def status(arguments: argparse.Namespace) -> None:
     asked, jobs = -math.inf, list[str]()
     while True:
         project, sources, lines = _sources(arguments)
+        lines += [] if arguments.studies else project.also_run()
         left = 0
         for source in sources:
             state = project.state(source)

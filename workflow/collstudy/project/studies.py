@@ -143,6 +143,17 @@ class Project:
         names = split_names(text)
         return self.available(names or self.default_studies, bool(names), whatever_is_here)
 
+    def also_run(self) -> list[str]:
+        """Return a line about the studies that have results but are not in config.yaml, such as those of ./study tune; [] if none has."""
+        folder, known = self.configuration.folder, set(self.with_companions(self.default_studies))
+        # A program's study.json is known after its trace.
+        found = {path.parent.name for name in ("study.json", "program.json") for path in self.results.glob(f"*/{name}")}
+        names = sorted(name for name in found - known if (folder / "studies" / f"{name}.yaml").exists())
+        if not names:
+            return []
+        where = os.path.relpath(folder / "config.yaml")
+        return [f"with results, but not in {where}: {', '.join(names)} (./study status {names[0]})"]
+
     def with_companions(self, names: list[str]) -> list[str]:
         """Return the names, each followed by the companions of its study."""
         found: list[str] = []
