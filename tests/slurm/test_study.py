@@ -323,12 +323,12 @@ def test_with_accounting_by_sacct(tmp_path) -> None:
         assert states == ["COMPLETED"]
 
 
-#: A machine that four ranks fill (two nodes).
+#: A machine that four ranks do not fill.
 SMALL = """
 kind: slurm
 label: Two small test nodes
 mpi: openmpi
-levels: [{name: node, count: 2}, {name: core, count: 2}]
+levels: [{name: node, count: 2}, {name: core, count: 4}]
 slurm: {partition: THIN, exclusive: true, setup_minutes: 1}
 launch_time_limit_s: 60
 """
@@ -342,7 +342,9 @@ def test_a_program_is_tuned_on_two_nodes(two, cluster, tmp_path: Path) -> None:
     compiled("tuned", tmp_path)
     study.environment |= WRONG
     command = ["tune", "--name", "far", "--runs", "5", "--budget", "0.5", "--machine", "small"]
-    command += ["--folder", str(tmp_path), "--", str(library().mpirun), "-n", "4", "./tuned", "across", "65536", "300"]
+    # A single node would have cores for all ranks.
+    command += ["--folder", str(tmp_path), "--", str(library().mpirun), "-n", "4", "-N", "2"]
+    command += ["./tuned", "across", "65536", "300"]
     written = study.collstudy(*command)
     assert written.returncode == 0, written.stderr
     name, *profile = written.stdout.split()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import itertools
-import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +14,7 @@ from collstudy.base.paths import ROOT
 from collstudy.study import checks
 from collstudy.study.catalogue import Catalogue, own_settings
 from collstudy.study.chapters import check_chapter
+from collstudy.study.command import nodes_in, ranks_in
 from collstudy.study.description import (
     Application,
     Gathered,
@@ -31,7 +30,7 @@ from collstudy.study.description import (
 )
 from collstudy.study.document import Place, read_document, read_yaml, shown
 from collstudy.study.machines import Machine, read_machine
-from collstudy.study.names import APPLICATIONS, LAUNCHERS, POINT_TO_POINT, check_name
+from collstudy.study.names import APPLICATIONS, POINT_TO_POINT, check_name
 from collstudy.study.repeated import check_repeated
 from collstudy.study.sweeps import Sweep, component_of, read_sweeps, swept
 
@@ -363,6 +362,11 @@ def _tuned(raw: dict[str, Any], name: str, machine: Machine, policy: Policy, sam
             f"{where / 'program' / 'command'}: {ranks} ranks are more than the {cores} cores of machine {machine.name}: "
             "ranks that share a core distort the times of collectives"
         )
+    nodes = nodes_in(words, ranks, Path(entry["folder"])) if machine.kind == "slurm" else None
+    if nodes and nodes > machine.nodes:
+        raise StudyError(
+            f"{where / 'program' / 'command'}: it uses {nodes} nodes, machine {machine.name} has {machine.nodes}"
+        )
     application = Application(
         name,
         name.removeprefix("tune-"),
@@ -370,15 +374,6 @@ def _tuned(raw: dict[str, Any], name: str, machine: Machine, policy: Policy, sam
         ranks,
         folder=entry["folder"],
         limit_s=entry.get("limit_s", PROGRAM_LIMIT_S),
+        nodes=nodes,
     )
     return Tuned((), policy, sampling, application, entry.get("runs", RUNS), float(entry.get("worth_pct", WORTH_PCT)))
-
-
-def ranks_in(words: list[str]) -> int | None:
-    """Return the number of ranks from the options of a launcher's command; None if it is missing."""
-    # A command before the launcher has options of its own.
-    words = list(itertools.dropwhile(lambda word: Path(word).name not in LAUNCHERS, words))
-    for option, value in itertools.pairwise(words):
-        if option in ("-n", "-np", "--np", "--ntasks") and value.isdecimal():
-            return int(value)
-    return next((int(word.partition("=")[2]) for word in words if re.fullmatch(r"--(ntasks|np)=\d+", word)), None)

@@ -47,7 +47,8 @@ class Application:
     """A program to be traced: `mpirun -n ranks command`, in its own folder after `prepare` (a shell command).
 
     An `optional` program is skipped if it is not installed. If `folder` is set, the command includes its launcher
-    (`mpirun -n ...`) and runs in that folder; `limit_s` (s) then replaces the machine's time limit.
+    (`mpirun -n ...`) and runs in that folder; `limit_s` (s) then replaces the machine's time limit, and `nodes` is the number of
+    nodes that the command asks for, if it does.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Application:
     optional: bool = False
     folder: str = ""
     limit_s: float | None = None
+    nodes: int | None = None
 
 
 @dataclass(frozen=True)

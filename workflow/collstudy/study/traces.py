@@ -78,7 +78,7 @@ class _Launched(_OfApplication):
 
     @property
     def nodes(self) -> int:
-        """Return the smallest sufficient number of nodes."""
+        """Return the number of nodes."""
         return nodes_of(self)
 
 
@@ -187,8 +187,8 @@ class Run(_Launched):
 
 
 def nodes_of(work: Trace | Run) -> int:
-    """Return the smallest number of nodes that has a core for each rank."""
-    return min(work.machine.nodes, math.ceil(work.processes / work.machine.cores_per_node))
+    """Return the number of nodes that the command asks for, otherwise the smallest one that has a core for each rank."""
+    return work.application.nodes or min(work.machine.nodes, math.ceil(work.processes / work.machine.cores_per_node))
 
 
 def run_from(raw: dict[str, Any]) -> Run:
