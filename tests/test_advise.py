@@ -93,6 +93,9 @@ def test_the_interval_of_one_launch_says_where_its_noise_is_from(folder):
         interval("10,same messages") == "[9.65, 14.4] us (one launch; noise from algorithms that were measured twice)"
     )
     assert interval(",unknown") == "one launch: no interval"
+    # The decision may expect another latency, that of the default and of the algorithm that it runs together.
+    decide(folder, "bcast,core,2,2,10,1024,chain,,better,measured,13,14,17,10,neighbours")
+    assert "expected latency: 12 us, [9.65, 14.4] us" in answered(folder, processes=10)[1]
 
 
 def test_a_study_without_the_default(folder):

@@ -79,6 +79,20 @@ def test_the_default_and_the_algorithm_that_it_runs_are_one_in_the_atlas():
     assert "2 algorithms in this cell; at least 1 launch each" in lines[2]
 
 
+def test_launches_that_overlap_do_not_tell_algorithms_apart_in_the_atlas():
+    """On a busy computer the medians of a few launches may differ by a factor of two by chance."""
+    question = Question("bcast", "core", 2, 32, 1024)
+
+    def used(default, chain):
+        cells = [cell for a, b in zip(default, chain, strict=True) for cell in pair(a, b)]
+        return atlas_answer(atlas_of(*cells), question)[1][1]
+
+    assert used((1.2, 1.3, 1.5), (0.5, 0.6, 1.3)) == "  use: default (its launches overlap with those of chain)"
+    assert used((1.2, 1.3, 1.5), (0.5, 0.6, 0.7)).startswith("  use: chain, 0.6 us; the default takes 1.3 us")
+    # The range of two launches says little.
+    assert used((1.2, 1.5), (0.5, 1.3)).startswith("  use: chain, 0.9 us")
+
+
 @pytest.mark.parametrize(
     "cells",
     [
@@ -99,6 +113,17 @@ def test_measurements_that_two_studies_share_answer_once(tmp_path):
     assert [line for line in lines if line.startswith("Atlas")] == [
         "Atlas: A machine, Open MPI, measured (study there):", "Atlas: Another machine, measured (study other):",
     ]  # fmt: skip
+
+
+def test_measurements_of_a_study_that_decides_are_not_told_again(tmp_path, monkeypatch):
+    """Nor those of another study that imports the same files."""
+    atlas = [replace(atlas_of(*pair(3, 2)), study=name) for name in ("again", "decides", "once-more")]
+    path = tmp_path / "decides" / "tuning" / "decisions.csv"
+    path.parent.mkdir(parents=True)
+    path.touch()
+    monkeypatch.setattr(advise, "answer", lambda *_: (True, ["Study decides:"]))
+    _, lines = advise.advise(tmp_path, Question("bcast", "core", 2, 32, 1024), None, CATALOGUE, None, atlas)
+    assert lines[1:] == ["Study decides:"]
 
 
 def test_a_fresh_checkout_answers_from_the_measured_machines_that_come_with_it(checkout: Checkout):

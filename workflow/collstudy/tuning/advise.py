@@ -191,7 +191,7 @@ def _expectation(
         elif kind == "simulated":
             text = "the simulation is deterministic: no interval"
         else:
-            text = _noise_interval(float(row["expected_us"]), row)
+            text = _noise_interval(median(values), row)
         lines.append(f"  expected latency: {median(values):.4g} us, {text}")
         basis = [question.processes]
     else:
@@ -294,13 +294,15 @@ def advise(
             lines.insert(1, f"  {words}")
         answers.append((known, distance, lines))
     decided = {folder.name for folder, (known, *_) in zip(folders, answers, strict=True) if known}
+    # Two studies may import the same measurements: those of a study that decides come first.
     told = set()
-    for measured in atlas:
+    for measured in sorted(atlas, key=lambda one: one.study not in decided):
         known, lines = atlas_answer(measured, question)
-        # Two studies may import the same measurements.
         same = (measured.label, *lines[1:])
-        if known and measured.study not in decided and same not in told:
+        if known and same not in told:
             told.add(same)
+            if measured.study in decided:
+                continue
             distance, words = likeness(shape_of(asker), shape_of(measured.levels)) if asker is not None else (0.0, "")
             answers.append((True, distance, [lines[0], *([f"  {words}"] if words else []), *lines[1:]]))
     ordered = sorted(answers, key=lambda one: (not one[0], one[1]))

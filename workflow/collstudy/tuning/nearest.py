@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+from collstudy.base.statistics import median_interval
 from collstudy.store.measurements import Measurement, measurement
 from collstudy.tuning.question import Question, count_of_nodes
 
@@ -54,6 +55,8 @@ def levels_of(document: dict[str, Any]) -> list[tuple[str, int]]:
 #: A default that is slower than the fastest by at most this factor counts as equal: measurements of one machine by different people
 #: differ by more.
 AS_GOOD = 1.05
+#: Least number of launches whose interval shows the noise: the range of two covers the median in half of the cells only.
+LEAST_LAUNCHES = 3
 #: Maximum distance of a cell that answers a question: doublings of processes, and half-doublings of size.
 FARTHEST = 2.0
 
@@ -87,7 +90,7 @@ def atlas_answer(measured: Measured, question: Question) -> tuple[bool, list[str
 
     The distance of a cell depends on its numbers of processes and nodes and on its size; another mapping counts like a doubling of
     processes, unless it places these alike. A single node does not answer for several nodes, nor vice versa. The default and the
-    algorithm that it runs are one.
+    algorithm that it runs are one; where the intervals of its launches and of those of the fastest overlap, it is kept.
     """
     per_node = math.prod(count for name, count in measured.levels if name not in ("group", "node"))
     cells: dict[tuple, dict[str, list[float]]] = {}
@@ -121,6 +124,8 @@ def atlas_answer(measured: Measured, question: Question) -> tuple[bool, list[str
         use = "default (the fastest there)"
     elif slower <= AS_GOOD:
         use = f"default (within {100 * (slower - 1):.1f} % of the fastest, {best})"
+    elif _overlap(cells[key][messages[key]["default"]], cells[key][best]):
+        use = f"default (its launches overlap with those of {best})"
     else:
         use = f"{best}, {latency[best]:.4g} us; the default takes {default:.4g} us ({100 * (slower - 1):.0f} % more)"
     least = min(launches[key, name] for name in messages[key])
@@ -130,6 +135,14 @@ def atlas_answer(measured: Measured, question: Question) -> tuple[bool, list[str
         f"  based on: {len(messages[key])} algorithms {'in this cell' if exact else 'in the nearest measured cell: ' + where}; "
         f"at least {least} launch{'es' * (least != 1)} each",
     ]
+
+
+def _overlap(slower: list[float], faster: list[float]) -> bool:
+    """Return whether the intervals of two medians overlap; False with few launches."""
+    if min(len(slower), len(faster)) < LEAST_LAUNCHES:
+        return False
+    low, high = median_interval(slower), median_interval(faster)
+    return low is not None and high is not None and low[0] <= high[1]
 
 
 def _used(row: Measurement, per_node: int) -> int:
