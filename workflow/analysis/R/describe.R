@@ -85,7 +85,7 @@ describe_decision <- function(results, collective) {
     describe_absent(results, collective, winners),
     describe_flagged(results$study, collective),
     paste0(
-      "The best single algorithm (of those with most cells) and its slow-down against the fastest (geometric mean): ",
+      "The best single algorithm (", widely_measured, ") and its slow-down against the fastest (geometric mean): ",
       and_list(paste0(
         label_mapping(answer$mapping, results$study), " ", answer$best_single, " (",
         format_pct(answer$best_single_geometric_mean_pct), ")"

@@ -63,15 +63,13 @@ describe_front <- function(folders, label = "results") {
 #' Read what the front page needs from a study
 #' @noRd
 read_front_study <- function(folder) {
-  about <- read_study(folder)
+  about <- read_labelled(folder)
   read <- function(file) {
     path <- file.path(folder, file)
     if (!file.exists(path) || file.size(path) == 0) return(NULL)
     table <- readr::read_csv(path, show_col_types = FALSE, progress = FALSE)
     if (nrow(table) > 0) table
   }
-  libraries <- c(NA, strsplit(about$provenance$mpi %||% "", ", ")[[1]])
-  about <- with_labels(about, tidyr::expand_grid(read_cells(folder), mpi = libraries))
   answers <- read("sentences.csv")
   tables <- c(
     by_collective = "answer-collectives", by_mapping = "answer-mappings", regret = "tuning-regret",
@@ -141,8 +139,8 @@ front_facts <- function(study) {
 front_caption <- function(left_out) {
   others <- front_left_out(left_out)
   paste0(
-    "Slow-down (geometric mean) against the fastest algorithm of each cell. Best single algorithm: of those ",
-    "measured in most cells, the one that loses least in place of the default. Collectives with few cells come last. ",
+    "Slow-down (geometric mean) against the fastest algorithm of each cell. Best single algorithm: ", widely_measured,
+    ", the one that loses least in place of the default. Collectives with few cells come last. ",
     "Cells of two processes are excluded: between two ranks most algorithms send the same messages.",
     if (length(others) > 0) paste0(" Not in this table: ", and_list(others), ".")
   )

@@ -194,7 +194,7 @@ with_slowdown <- function(medians, collective, counts) {
   mutate(rows, slowdown = .data$latency_us / best[cell])[(several & with_default)[cell], ]
 }
 
-#' The best single algorithm other than the default: of those with the most cells, the one with the smallest geometric
+#' The best single algorithm other than the default: of those of [stands_for_all()], the one with the smallest geometric
 #' mean of slow-downs; NA without one
 #'
 #' @param cells Tibble from [with_slowdown()].
@@ -203,7 +203,7 @@ with_slowdown <- function(medians, collective, counts) {
 best_single <- function(cells, use = TRUE) {
   use <- use & cells$algorithm != "default"
   slowdowns <- split(cells$slowdown[use], cells$algorithm[use])
-  slowdowns <- slowdowns[lengths(slowdowns) == max(0L, lengths(slowdowns))]
+  slowdowns <- slowdowns[stands_for_all(lengths(slowdowns))]
   if (length(slowdowns) == 0) NA_character_ else names(which.min(vapply(slowdowns, geometric_mean, 0)))
 }
 

@@ -157,12 +157,12 @@ no_verification <- function() {
 }
 
 describe_regret <- function(folder) {
-  rows <- read_tuning(folder, "tables/tuning-regret.csv")
-  if (is.null(rows)) return(character())
-  rows <- rows[rows$mapping == "all" & rows$split != both_halves, ]
+  regret <- read_tuning(folder, "tables/tuning-regret.csv")
+  if (is.null(regret)) return(character())
+  rows <- regret[regret$mapping == "all" & regret$split != both_halves, ]
   first <- distinct(rows, .data$collective, .data$split)
-  study <- read_study(folder)
-  map_chr(seq_len(nrow(first)), function(i) {
+  study <- read_labelled(folder)
+  decided <- map_chr(seq_len(nrow(first)), function(i) {
     here <- rows[rows$collective == first$collective[i] & rows$split == first$split[i], ]
     single <- strsplit(here$algorithm[here$policy == "best-single"], ";", fixed = TRUE)[[1]]
     mean <- setNames(format_pct(here$geometric_mean_pct), here$policy)
@@ -179,6 +179,37 @@ describe_regret <- function(folder) {
       " slower than the best measured algorithm (geometric mean; ", worst, "), the default ", mean[["default"]],
       ", the best single algorithm other than the default (",
       paste(label_algorithm(single, study, first$collective[i]), collapse = ", "), ") ", mean[["best-single"]], "."
+    )
+  })
+  c(decided, describe_better_single(regret[regret$split == both_halves & regret$mapping != "all", ], study))
+}
+
+#' Sentences on the mappings in which a single algorithm has less regret than the rules, by more than 1 %
+#'
+#' @param rows Rows of `tables/tuning-regret.csv`: of both halves, by mapping.
+#' @param study Study with labels.
+#' @noRd
+describe_better_single <- function(rows, study) {
+  wide <- rows |>
+    group_by(.data$collective, .data$mapping) |>
+    mutate(single = .data$algorithm[.data$policy == "best-single"][1]) |>
+    ungroup() |>
+    select("collective", "mapping", "single", "policy", "geometric_mean_pct") |>
+    pivot_wider(names_from = "policy", values_from = "geometric_mean_pct")
+  if (nrow(wide) == 0) return(character())
+  wide <- add_count(wide, .data$collective, name = "mappings") |>
+    filter((100 + .data$tuned) / (100 + .data[["best-single"]]) > 1.01)
+  map_chr(unname(split(wide, factor(wide$collective, unique(wide$collective)))), function(own) {
+    name <- map_chr(strsplit(own$single, ";", fixed = TRUE), function(single) {
+      paste(label_algorithm(single, study, own$collective[1]), collapse = " or ")
+    })
+    paste0(
+      collective_title(own$collective[1]), ": on process counts that did not decide, a single algorithm is better ",
+      "than the tuned rules: ", and_list(paste0(
+        name, ifelse(own$mappings > 1, paste0(" ", label_mapping(own$mapping, study)), ""), " (slow-down ",
+        format_pct(own[["best-single"]]), ", of the rules ", format_pct(own$tuned), ", of the default ",
+        format_pct(own$default), ")"
+      )), "; geometric means."
     )
   })
 }

@@ -61,6 +61,14 @@ with_labels <- function(study, cells) {
   study
 }
 
+#' [read_study()] with the labels of its mappings, from its cells instead of its measurements
+#' @noRd
+read_labelled <- function(folder) {
+  study <- read_study(folder)
+  libraries <- c(NA, strsplit(study$provenance$mpi %||% "", ", ")[[1]])
+  with_labels(study, tidyr::expand_grid(read_cells(folder), mpi = libraries))
+}
+
 label_mapping <- function(mapping, study) coalesce(unname(study$labels[as.character(mapping)]), as.character(mapping))
 
 mapping_labels <- function(study) function(mapping) label_mapping(mapping, study)

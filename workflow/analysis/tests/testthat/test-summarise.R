@@ -53,6 +53,20 @@ test_that("the answer has regret by hand", {
   expect_equal(answer$best_single_geometric_mean_pct, 0)
 })
 
+test_that("the best single algorithm may lack some of the cells", {
+  # The default and linear in all of 20 cells, chain in 19, tree in half of them.
+  row <- function(algorithm, sizes, us) toy_rows("bcast", algorithm, 4, 2^seq_len(sizes), us)
+  rows <- dplyr::bind_rows(row("default", 20, 3), row("linear", 20, 4), row("chain", 19, 2), row("tree", 10, 1))
+  results <- read_results(make_study(rows))
+  expect_equal(summarise_answer(results)$best_single, "CHAIN")
+  found <- summarise_by_collective(results)
+  expect_equal(found$best_other, "CHAIN")
+  # Twice as slow as the tree in ten cells, the fastest in nine.
+  expect_equal(found$best_other_geometric_mean_pct, 100 * (2^(10 / 19) - 1))
+  cells <- with_slowdown(results$judged$medians, "bcast", 4)
+  expect_equal(best_single(cells), "chain")
+})
+
 test_that("a collective without its default has no number of cells in which that is slower", {
   rows <- toy_rows("bcast", rep(c("chain", "linear"), each = 2), 4, rep(c(1, 1024), 2), c(2, 10, 1, 10))
   expect_true(is.na(summarise_answer(read_results(make_study(rows)))$slower))

@@ -56,6 +56,32 @@ test_that("a check without findings does not claim a cause that is not known", {
   expect_match(checked(), "^Open MPI 5.0.11 was asked at 2 sizes")
 })
 
+test_that("a single algorithm that is better than the rules is named", {
+  folder <- make_study(lawful()[1:4, ])
+  dir.create(file.path(folder, "tables"))
+  rows <- expand.grid(
+    policy = c("default", "best-single", "tuned"), mapping = c("all", "core", "node", "socket"), collective = "bcast",
+    stringsAsFactors = FALSE
+  )
+  rows$geometric_mean_pct <- c(30, 9, 8, 20, 10, 5, 40, 6, 18, 20, 7.5, 8)
+  rows <- dplyr::mutate(rows,
+    algorithm = ifelse(policy == "best-single", "linear", ""), split = "both halves", p99_pct = 1, max_pct = 1,
+    cells = 9
+  )
+  path <- file.path(folder, "tables", "tuning-regret.csv")
+  readr::write_csv(rows, path)
+  # By socket, the difference is within 1 %.
+  expect_equal(describe_regret(folder), paste(
+    "Broadcast: on process counts that did not decide, a single algorithm is better than the tuned rules: LINEAR by",
+    "node (slow-down 6.0 %, of the rules 18 %, of the default 40 %); geometric means."
+  ))
+  # A study of one mapping has the same rows twice.
+  readr::write_csv(rows[c(7:9, 7:9), ] |> dplyr::mutate(mapping = rep(c("all", "node"), each = 3)), path)
+  expect_match(describe_regret(folder), "LINEAR (slow-down 6.0 %", fixed = TRUE)
+  readr::write_csv(rows[1:6, ], path)
+  expect_length(describe_regret(folder), 0)
+})
+
 test_that("sentences on regret and verification claim only what few cells, or none, can show", {
   folder <- make_study(lawful()[1:4, ])
   dir.create(file.path(folder, "tables"))
