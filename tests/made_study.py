@@ -43,7 +43,7 @@ SECTIONS = {
 BY_COLLECTIVE = {
     "machine": "m", "simulated": "FALSE", "collective": "bcast", "slower_pct": 25, "geometric_mean_pct": 12.5, "mean_pct": 14,
     "median_pct": 3, "p90_pct": 40, "p99_pct": 80, "max_pct": 90, "cells": 40, "best_other": "Binary tree",
-    "best_other_geometric_mean_pct": 4,
+    "best_other_geometric_mean_pct": 4, "slowest_cells": "", "mean_there_pct": "", "slowest_pct": "",
 }  # fmt: skip
 #: A rule that was decided with half of the process counts: on the other half, the default takes 20 % longer.
 REGRET = {

@@ -94,11 +94,17 @@ tables_of_answer <- function(results) {
 #'
 #' @param results List from [read_results()].
 #' @return Columns of [summarise_atlas()], and best_other (the algorithm other than the default with the smallest regret
-#'   among those of [stands_for_all()]) with best_other_geometric_mean_pct. No rows for an [own_chapter()].
+#'   among those of [stands_for_all()]) with best_other_geometric_mean_pct, and the columns of [summarise_by_slowest()].
+#'   No rows for an [own_chapter()].
 #' @noRd
 summarise_by_collective <- function(results) {
-  none <- summarise_atlas(atlas_rows(list(rows = results$rows[0, ]))) |>
-    mutate(best_other = character(), best_other_geometric_mean_pct = numeric())
+  remember(results, "by collective", function() find_by_collective(results))
+}
+
+find_by_collective <- function(results) {
+  none <- mutate(summarise_atlas(atlas_rows(list(rows = results$rows[0, ]))),
+    best_other = character(), best_other_geometric_mean_pct = numeric(), slowest_cells = integer(),
+    mean_there_pct = numeric(), slowest_pct = numeric())
   if (!is.null(own_chapter(results))) return(none)
   rows <- atlas_rows_alone(results)
   if (nrow(rows) == 0) return(none)
@@ -111,10 +117,51 @@ summarise_by_collective <- function(results) {
   others$label <- map2_chr(others$algorithm, others$collective, function(algorithm, collective) {
     label_algorithm(algorithm, results$study, collective)
   })
-  others <- transmute(
-    others, .data$collective, best_other = .data$label, best_other_geometric_mean_pct = 100 * (.data$mean - 1)
+  left_join(summarise_atlas(rows), transmute(others,
+    .data$collective, best_other = .data$label, best_other_geometric_mean_pct = 100 * (.data$mean - 1)
+  ), by = "collective") |>
+    left_join(summarise_by_slowest(results), by = "collective")
+}
+
+#' Slow-down of the default by the time of the slowest rank, where latencies are means over the ranks
+#'
+#' From a reduce or a broadcast many ranks return early, more of them with some algorithms than with others.
+#'
+#' @param results List from [read_results()].
+#' @return Tibble: collective, slowest_cells (in which the time of the slowest rank is known), mean_there_pct and
+#'   slowest_pct (geometric means of the default's slow-down in these cells, by the mean over the ranks and by the
+#'   slowest rank).
+#' @noRd
+summarise_by_slowest <- function(results) {
+  rows <- results$rows
+  of_mean <- is.null(rows$statistic) | !startsWith(coalesce(rows[["statistic"]], ""), "slowest_rank")
+  rows <- keep_rows(rows, !is.na(rows$max_latency_us) & of_mean)
+  slowdown <- function(rows) {
+    results$rows <- rows
+    filter(atlas_rows_alone(results), .data$algorithm == "default") |>
+      group_by(.data$collective) |>
+      summarise(cells = n(), pct = 100 * (geometric_mean(.data$slowdown) - 1))
+  }
+  inner_join(
+    slowdown(rows), slowdown(mutate(rows, latency_us = .data$max_latency_us)), "collective", suffix = c("", "_slowest")
+  ) |>
+    transmute(.data$collective, slowest_cells = .data$cells, mean_there_pct = .data$pct, slowest_pct = .data$pct_slowest)
+}
+
+#' TRUE where the time of the slowest rank and the mean over the ranks lead to slow-downs that differ by more than 10 %
+#' @noRd
+slowest_differs <- function(rows) {
+  coalesce(abs(log((100 + rows$slowest_pct) / (100 + rows$mean_there_pct))) > log(1.1), FALSE)
+}
+
+slowest_words <- function(results, collective) {
+  row <- filter(summarise_by_collective(results), .data$collective == .env$collective)
+  if (!any(slowest_differs(row))) return("")
+  paste0(
+    " By the time of the slowest rank instead of the mean over the ranks, the default is ", format_pct(row$slowest_pct),
+    " instead of ", format_pct(row$mean_there_pct), " slower than the fastest algorithm (geometric means over all ",
+    count_of(row$slowest_cells, "cell"), " of more than two processes, and the algorithms, for which it is known)."
   )
-  left_join(summarise_atlas(rows), others, by = "collective")
 }
 
 #' Regret of the default by collective and mapping, over the cells of [summarise_by_collective()]
@@ -168,7 +215,7 @@ describe_answer <- function(results) {
           per_mapping(rows, format_pct(rows$default_best_pct), results$study), " of the cells", measured, "."
         )
       },
-      slower_words(results, rows$collective[1], never)
+      slower_words(results, rows$collective[1], never), slowest_words(results, rows$collective[1])
     )
   }, "", USE.NAMES = FALSE)
 }

@@ -96,7 +96,8 @@ no_front_rows <- function() {
   tibble(
     machine = character(), study = character(), simulated = logical(), numbers = character(), collective = character(),
     cells = integer(), slower_pct = numeric(), geometric_mean_pct = numeric(), p90_pct = numeric(),
-    median_pct = numeric(), best_other = character(), best_other_geometric_mean_pct = numeric()
+    median_pct = numeric(), best_other = character(), best_other_geometric_mean_pct = numeric(),
+    slowest_cells = integer(), mean_there_pct = numeric(), slowest_pct = numeric()
   )
 }
 
@@ -108,7 +109,8 @@ front_rows <- function(study) {
   transmute(found,
     machine = front_machine(.env$study), study = .env$study$name, simulated = .env$study$simulated,
     numbers = front_numbers(.env$study), .data$collective, .data$cells, .data$slower_pct, .data$geometric_mean_pct,
-    .data$p90_pct, .data$median_pct, best_other = as.character(.data$best_other), .data$best_other_geometric_mean_pct
+    .data$p90_pct, .data$median_pct, best_other = as.character(.data$best_other), .data$best_other_geometric_mean_pct,
+    .data$slowest_cells, .data$mean_there_pct, .data$slowest_pct
   )
 }
 

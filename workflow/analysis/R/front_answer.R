@@ -15,7 +15,7 @@ front_answer <- function(rows, studies) {
   sentences <- c(
     if (nrow(measured) > 0) c(
       front_overall(measured, studies), front_machines(measured, studies), front_extremes(measured, studies),
-      front_dominant_parts(measured, studies)
+      front_dominant_parts(measured, studies), front_slowest(measured)
     ),
     front_rules(studies, measured),
     if (nrow(simulated) > 0) paste0(
@@ -63,6 +63,20 @@ front_overall <- function(rows, studies, alone = TRUE) {
 front_dominant_parts <- function(rows, studies) {
   parts <- map_chr(split_machines(rows), front_dominant, studies)
   unname(parts[parts != ""])
+}
+
+#' Sentence on the collectives whose slow-down is another one by the time of the slowest rank; NULL without any
+#' @noRd
+front_slowest <- function(rows) {
+  rows <- rows[slowest_differs(rows), ]
+  if (nrow(rows) == 0) return(NULL)
+  each <- paste0(format_pct(rows$slowest_pct), " instead of ", format_pct(rows$mean_there_pct))
+  paste0(
+    "By the time of the slowest rank instead of the mean over the ranks, the default takes ", and_list(paste0(
+      each, c(" longer than the fastest algorithm", rep("", nrow(rows) - 1)), " for ", name_cells(rows)
+    )), " (geometric means over the ", and_list(format_count(rows$slowest_cells)), " cells, and the algorithms, for which ",
+    "it is known)."
+  )
 }
 
 #' "12 to 18 %", or "12 %" if both ends are the same

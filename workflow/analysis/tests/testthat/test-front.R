@@ -19,6 +19,22 @@ test_that("the front page counts what the tables say", {
   expect_match(front$trust, "^Grid cells .* without a usable number at some or all sizes: 1 of 2 on real;", all = FALSE)
 })
 
+test_that("the front page says what the slowest rank changes", {
+  rows <- lawful(c(default = 2, linear = 1), counts = c(4, 8), sizes = c(1, 4))
+  rows$max_latency_us <- ifelse(rows$algorithm == "default" & rows$collective == "bcast", 1, 2) * rows$latency_us
+  folder <- make_study(rows, folder = file.path(new_folder(), "s"))
+  write_analysis(read_results(folder), folder)
+  expect_match(describe_front(folder)$answer, all = FALSE, paste(
+    "^By the time of the slowest rank instead of the mean over the ranks, the default takes 0.0 % instead of 100 %",
+    "longer than the fastest algorithm for broadcast on M \\(geometric means over the 4 cells, and the algorithms, for",
+    "which it is known\\)\\.$"
+  ))
+  rows$max_latency_us <- NA
+  folder <- make_study(rows, folder = file.path(new_folder(), "s"))
+  write_analysis(read_results(folder), folder)
+  expect_no_match(describe_front(folder)$answer, "slowest rank")
+})
+
 test_that("slow-downs by mapping are of the cells of the slow-down over all mappings, without two ranks", {
   rows <- lawful(c(default = 1.5, linear = 1), counts = c(4, 8), sizes = c(1, 4))
   # Between two ranks all algorithms take the same time.
@@ -165,7 +181,8 @@ test_that("mappings of the worst collective, and what rules were not tested for,
   ), file.path(folder, "tables", "answer-mappings.csv"))
   write_table(tibble::tibble(
     collective = c("bcast", "barrier"), slower_pct = c(90, 10), geometric_mean_pct = c(15, 2), p90_pct = 20,
-    median_pct = 1, cells = c(100, 50), best_other = "Linear", best_other_geometric_mean_pct = 5
+    median_pct = 1, cells = c(100, 50), best_other = "Linear", best_other_geometric_mean_pct = 5, slowest_cells = 10,
+    mean_there_pct = 6, slowest_pct = 7
   ), file.path(folder, "tables", "answer-collectives.csv"))
   front <- describe_front(folder)
   expect_match(

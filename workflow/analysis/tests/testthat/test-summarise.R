@@ -67,6 +67,29 @@ test_that("the best single algorithm may lack some of the cells", {
   expect_equal(best_single(cells), "chain")
 })
 
+test_that("the default is also judged by the slowest rank where its time is known", {
+  rows <- dplyr::mutate(
+    toy_rows("reduce", rep(c("default", "linear"), each = 3), 4, rep(c(1, 8, 64), 2), c(4, 8, 9, 1, 2, 3)),
+    max_latency_us = c(6, 6, NA, 3, 4, NA)
+  )
+  results <- read_results(make_study(rows))
+  found <- summarise_by_collective(results)
+  expect_equal(found$slowest_cells, 2)
+  expect_equal(found$geometric_mean_pct, 100 * (48^(1 / 3) - 1))
+  expect_equal(found$mean_there_pct, 300)
+  expect_equal(found$slowest_pct, 100 * (sqrt(2 * 1.5) - 1))
+  expect_match(describe_answer(results), paste(
+    "By the time of the slowest rank instead of the mean over the ranks, the default is 73 % instead of 300 % slower",
+    "than the fastest algorithm \\(geometric means over all 2 cells of more than two processes, and the algorithms,",
+    "for which it is known\\)\\.$"
+  ))
+  # A latency that is the slowest rank's already has no other one; a difference of a tenth is not told.
+  results <- read_results(make_study(dplyr::mutate(rows, statistic = "slowest_rank")))
+  expect_true(is.na(summarise_by_collective(results)$slowest_pct))
+  rows$max_latency_us <- 2 * rows$latency_us
+  expect_no_match(describe_answer(read_results(make_study(rows))), "slowest rank")
+})
+
 test_that("a collective without its default has no number of cells in which that is slower", {
   rows <- toy_rows("bcast", rep(c("chain", "linear"), each = 2), 4, rep(c(1, 1024), 2), c(2, 10, 1, 10))
   expect_true(is.na(summarise_answer(read_results(make_study(rows)))$slower))
