@@ -134,7 +134,7 @@ find_by_collective <- function(results) {
 #' @noRd
 summarise_by_slowest <- function(results) {
   rows <- results$rows
-  of_mean <- is.null(rows$statistic) | !startsWith(coalesce(rows[["statistic"]], ""), "slowest_rank")
+  of_mean <- !startsWith(coalesce(rows$statistic, ""), "slowest_rank")
   rows <- keep_rows(rows, !is.na(rows$max_latency_us) & of_mean)
   slowdown <- function(rows) {
     results$rows <- rows
@@ -145,7 +145,7 @@ summarise_by_slowest <- function(results) {
   inner_join(
     slowdown(rows), slowdown(mutate(rows, latency_us = .data$max_latency_us)), "collective", suffix = c("", "_slowest")
   ) |>
-    transmute(.data$collective, slowest_cells = .data$cells, mean_there_pct = .data$pct, slowest_pct = .data$pct_slowest)
+    select("collective", slowest_cells = "cells", mean_there_pct = "pct", slowest_pct = "pct_slowest")
 }
 
 #' TRUE where the time of the slowest rank and the mean over the ranks lead to slow-downs that differ by more than 10 %

@@ -253,8 +253,19 @@ figures_atlas <- function(results) {
   if (nrow(found) == 0) return(list())
   list(figure("atlas", "default", plot_atlas(results), paste(
     "A cell is one collective, mapping, process count and message size; in parentheses: number of cells. Dot:",
-    "geometric mean. Tick: median. Thick line: median to 90th percentile. Thin line: to the 99th percentile."
+    "geometric mean. Tick: median. Thick line: median to 90th percentile. Thin line: to the 99th percentile.",
+    statistic_note(results)
   ), height = 1.5 + 0.32 * nrow(found) + 0.4 * n_distinct(found$machine)))
+}
+
+#' Which machines' latencies are those of the slowest rank, for captions; NULL where all are means over the ranks
+#' @noRd
+statistic_note <- function(results) {
+  slowest <- filter(results$rows, startsWith(coalesce(.data$statistic, ""), "slowest_rank")) |>
+    label_machines(results$study$machine_labels)
+  slowest <- unique(slowest$machine)
+  if (length(slowest) == 0) return(NULL)
+  paste0("Latencies are means over the ranks, on ", and_list(within_text(slowest)), " those of the slowest rank.")
 }
 
 #' Sentences on the default's regret, one for each machine

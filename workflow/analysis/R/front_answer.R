@@ -74,8 +74,8 @@ front_slowest <- function(rows) {
   paste0(
     "By the time of the slowest rank instead of the mean over the ranks, the default takes ", and_list(paste0(
       each, c(" longer than the fastest algorithm", rep("", nrow(rows) - 1)), " for ", name_cells(rows)
-    )), " (geometric means over the ", and_list(format_count(rows$slowest_cells)), " cells, and the algorithms, for which ",
-    "it is known)."
+    )), " (geometric means over the ", and_list(format_count(rows$slowest_cells)), " cells, and the algorithms, for ",
+    "which it is known)."
   )
 }
 

@@ -46,7 +46,9 @@ front_medians <- function(table, column) {
 
 front_agreement <- function(studies) {
   found <- map_dfr(studies, function(study) {
-    if (!is.null(study$agreement)) mutate(study$agreement, label = front_machine(study))
+    if (!is.null(study$agreement)) mutate(study$agreement, label = paste0(
+      front_machine(study), front_agreement_reach(study)
+    ))
   })
   if (nrow(found) == 0) return(NULL)
   paste0(
@@ -54,6 +56,15 @@ front_agreement <- function(studies) {
     front_medians(found, "median_abs_difference_pct"),
     " in the median. A smaller difference in a single cell may be noise; means over many cells are more precise."
   )
+}
+
+#' " (only mapped by core)" where no two authors measured the other mappings
+#' @noRd
+front_agreement_reach <- function(study) {
+  mappings <- unique(unlist(map(study$about$collectives, "mappings")))
+  both <- intersect(mappings, study$agreement$mapping)
+  if (length(both) == length(mappings)) return("")
+  paste0(" (only mapped ", and_list(label_mapping(both, study$about)), ")")
 }
 
 front_imported <- function(rows) {

@@ -208,7 +208,7 @@ describe_imported <- function(import, pingpongs = FALSE) {
   c(
     paste0("Import: ", and_list(paste(format_count(counts), names(counts))), "."),
     if (length(sources) > 1) paste0(
-      "Measured by ", and_list(sources), "; the value of each author counts as one launch."
+      "Measured by ", and_list(sources), "; each of their values counts as a launch of its cell."
     ),
     if (pingpongs) {
       "A latency is half the time of a round trip, the mean over iterations."

@@ -78,9 +78,22 @@ tables_of_import <- function(results) {
     ))),
     if (nrow(import$agreement) > 0) list(listed("agreement", NULL, import$agreement, paste(
       "Difference |a / b - 1| (%) between the latencies a and b that two sources measured in the same cells of one",
-      "machine: median and 90th percentile. This is the noise floor of all results for the machine."
+      "machine: median and 90th percentile.", agreement_reach(results, import$agreement)
     ))),
     tables_of_same_messages(results)
+  )
+}
+
+#' For which mappings the agreement of sources is the noise floor
+#' @noRd
+agreement_reach <- function(results, agreement) {
+  floor <- "This is the noise floor of results for these cells"
+  rows <- results$rows
+  alone <- setdiff(rows$mapping[!rows$collective %in% point_to_point], agreement$mapping)
+  if (length(alone) == 0) return(paste0(floor, "."))
+  label <- function(mapping) and_list(label_mapping(unique(mapping), results$study))
+  paste0(
+    floor, ", mapped ", label(agreement$mapping), ". ", capitalised(label(alone)), ", no cell has two sources."
   )
 }
 

@@ -9,9 +9,10 @@ tables_of_ladder <- function(results) {
   levels <- summarise_ladder(ladder)
   c(
     list(listed(timed, "levels", levels, paste0(
-      "Fitted latency and bandwidth of each level", simulated_note(results$study), ", with 95 % intervals: latency is ",
-      "the intercept of a line through the messages of up to 64 B, bandwidth the inverse slope of a line through ",
-      "those of 64 KiB and more (1 GB = 10\u2079 B).", pairs_note(results),
+      "Fitted latency and bandwidth of each level", simulated_note(results$study), ", with the 95 % intervals of the ",
+      "fits over message sizes: latency is the intercept of a line through the messages of up to 64 B, bandwidth the ",
+      "inverse slope of a line through those of 64 KiB and more (1 GB = 10\u2079 B), with the least relative squares. ",
+      "Pairs: number of pairs that send at the same time.", pairs_note(results),
       if (any(!is.na(levels$gap_us))) " Gap: time between the smallest messages of a window (\u00b5s)."
     ), part = "levels")),
     if (any(ladder$pairs > 1)) list(listed(timed, "contention", summarise_contention(levels), paste0(

@@ -67,6 +67,14 @@ test_that("the chapter has tables, a figure and sentences that name the machines
   expect_match(drawn$title, "^Broadcast on a: the default takes on average 1.4 times as long as the fastest")
 })
 
+test_that("the caption says which latencies are those of the slowest rank", {
+  results <- atlas_of(machines())
+  results$rows$statistic <- ifelse(results$rows$machine == "b", "slowest_rank_median", NA)
+  expect_match(figures_atlas(results)[[1]]$caption, "means over the ranks, on b those of the slowest rank\\.$")
+  results$rows$statistic <- NA_character_
+  expect_null(statistic_note(results))
+})
+
 test_that("tables, figure and sentences have the labels of the machines, unless two share one", {
   results <- atlas_of(machines())
   results$study$machine_labels <- list(a = "Machine A", b = "Twin", c = "Twin")

@@ -64,6 +64,24 @@ test_that("findings are listed with the labels of algorithms, and counted in a s
   )
 })
 
+test_that("mappings that only one author measured are named beside the agreement of authors", {
+  agreement <- tibble::tibble(
+    machine = "m", collective = "bcast", algorithm = "linear", mapping = "core", sources = "one and two", cells = 9,
+    median_abs_difference_pct = 2, p90_abs_difference_pct = 3
+  )
+  caption <- function(rows) tables_of_import(imported_study(rows, nothing, agreement))[[2]]$caption
+  expect_match(caption(two_authors(1.2)), "This is the noise floor of results for these cells\\.$")
+  by_node <- dplyr::filter(dplyr::mutate(two_authors(1.2), mapping = "node"), .data$source == "one")
+  rows <- dplyr::bind_rows(two_authors(1.2), by_node)
+  expect_match(caption(rows), "for these cells, mapped by core\\. By node, no cell has two sources\\.$")
+  folder <- imported_study(rows, nothing, agreement)$study$folder
+  dir.create(file.path(folder, "tables"))
+  write_table(agreement, file.path(folder, "tables", "agreement.csv"))
+  expect_match(
+    front_agreement(list(read_front_study(folder))), "differ by 2.0 % on M \\(only mapped by core\\) in the median"
+  )
+})
+
 test_that("agreement of sources: table, sentence and the figure by cell", {
   agreement <- tibble::tibble(
     machine = "m", collective = "bcast", algorithm = c("default", "chain"), mapping = "core",

@@ -195,5 +195,8 @@ test_that("a single pair of a level is not in the plural", {
     "pairs", "default", 8, rep(c(1, 2, 4, 64), each = 4), rep(c(0.2, 0.2, 0.2, 2), 4), from_rank = 0,
     to_rank = rep(1:4, 4), bandwidth_mb_s = NA_real_
   )
+  # The column of that name is 1 in all rows.
+  caption <- tables_of_ladder(read_results(make_study(rows, levels = levels)))[[1]]$caption
+  expect_match(caption, "Pairs: number of pairs that send at the same time. Latencies are medians over", fixed = TRUE)
   expect_match(pairs_note(read_results(make_study(rows, levels = levels))), "1 pair of level node and 3 pairs of level")
 })
