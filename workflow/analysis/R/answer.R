@@ -102,9 +102,11 @@ summarise_by_collective <- function(results) {
 }
 
 find_by_collective <- function(results) {
-  none <- mutate(summarise_atlas(atlas_rows(list(rows = results$rows[0, ]))),
-    best_other = character(), best_other_geometric_mean_pct = numeric(), slowest_cells = integer(),
-    mean_there_pct = numeric(), slowest_pct = numeric())
+  none <- summarise_atlas(atlas_rows(list(rows = results$rows[0, ]))) |>
+    mutate(
+      best_other = character(), best_other_geometric_mean_pct = numeric(), slowest_cells = integer(),
+      mean_there_pct = numeric(), slowest_pct = numeric()
+    )
   if (!is.null(own_chapter(results))) return(none)
   rows <- atlas_rows_alone(results)
   if (nrow(rows) == 0) return(none)
@@ -117,9 +119,10 @@ find_by_collective <- function(results) {
   others$label <- map2_chr(others$algorithm, others$collective, function(algorithm, collective) {
     label_algorithm(algorithm, results$study, collective)
   })
-  left_join(summarise_atlas(rows), transmute(others,
-    .data$collective, best_other = .data$label, best_other_geometric_mean_pct = 100 * (.data$mean - 1)
-  ), by = "collective") |>
+  others <- transmute(
+    others, .data$collective, best_other = .data$label, best_other_geometric_mean_pct = 100 * (.data$mean - 1)
+  )
+  left_join(summarise_atlas(rows), others, by = "collective") |>
     left_join(summarise_by_slowest(results), by = "collective")
 }
 
