@@ -240,7 +240,7 @@ common_counts <- function(rows, excludes = character()) {
 model_words <- c(
   plane = "Log-linear plane", linear = "Straight line", spline = "Degree-1 spline",
   log_linear = "Logarithm + line", smooth = "Smooth surface", interpolation = "Log-interpolation",
-  last_value = "Latency at the largest fitted count", hops = "Hop model", hops_anchored = "Anchored hop model",
+  last_value = "Latency at the next smaller fitted count", hops = "Hop model", hops_anchored = "Anchored hop model",
   blend = "Hop model \u00d7 interpolation"
 )
 

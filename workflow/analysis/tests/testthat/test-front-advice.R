@@ -164,8 +164,8 @@ test_that("rules of other machines are advised against unless they save time", {
       geometric_mean_pct = c(20, 50, theirs)
     )))
   }
-  expect_match(front_transfer(rules(c(21, 50))), "^Decide the rules on each machine: .* save nothing of ")
-  expect_match(front_transfer(rules(c(20, 47))), "save at most 2.0 % of the default's time")
+  expect_match(front_transfer(rules(c(21, 50))), "^Decide the rules on each machine: .* saves nothing of ")
+  expect_match(front_transfer(rules(c(20, 47))), "saves at most 2.0 % of the default's time")
   expect_match(front_transfer(rules(c(8, 20))), "^Rules carry over .* save up to 20 % .* on 2 of 2 machines")
 })
 
