@@ -163,7 +163,9 @@ describe_guidelines <- function(results) {
     ),
     if (nrow(violated) > 0) {
       "With few launches of a cell, some violations are noise, the worst ones before all others."
-    } else if (nrow(found) > 0) "No guideline that could be judged is violated by more than 5 %.",
+    } else if (nrow(found) > 0) {
+      "No guideline that could be judged is violated by more than 5 %."
+    },
     if (length(unjudged) > 0) paste0(
       "These guidelines could not be judged on any machine, because no study measured all parts with the same mapping ",
       "and ranks, including the time of the slowest rank: ", and_list(paste0("\u201c", unjudged, "\u201d")), "."
