@@ -293,6 +293,15 @@ def test_what_cannot_be_tuned_is_refused_before_anything_runs(
     assert sorted((user.folder / "config" / "studies").iterdir()) == before
 
 
+def test_more_nodes_than_the_cluster_has_are_refused(user: Checkout, folder: Path) -> None:
+    levels = "[{name: node, count: 2}, {name: core, count: 4}]"
+    user.write("config/machines/small.yaml", f"kind: slurm\nlabel: Small\nmpi: openmpi\nlevels: {levels}\n")
+    words = ["--machine", "small", "--", library().mpirun, "-n", "4", "-N", "1", "./tuned"]
+    done = write(user, folder, "--name", "refused", *words)
+    assert done.returncode == 2 and "it uses 4 nodes, machine small has 2" in done.stderr
+    assert done.stderr.count("\n") == 1, done.stderr
+
+
 def test_arguments_reach_the_program_as_they_were_typed(user: Checkout, folder: Path) -> None:
     """Also options of the program that the launcher must not have."""
     typed = [

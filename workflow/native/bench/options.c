@@ -60,8 +60,8 @@ void print_help(void) {
                "starts late are dropped and counted\n");
     if (strchr(option_letters(), 's'))
         printf("  -s, --spread US[,US...]  like -w, but each rank enters a call with a random delay of up to US "
-               "microseconds, "
-               "successive calls with those of a list in turn; the time counts from the last rank's entry\n");
+               "microseconds, successive calls with those of a list in turn; the time counts from the last rank's "
+               "entry\n");
     if (strchr(option_letters(), 't'))
         printf(
             "  -t, --turn \"[b=BENCHMARK] [m=SIZES] [s=US[,US...]] [prefer=COMPONENT] [NAME=VALUE ...]\"  measure on a "
