@@ -128,7 +128,7 @@ advise_default <- function(kept) {
   )
 }
 
-#' " Mapped by node they save 82 %, by core 4.1 %." if several mappings were judged, else empty
+#' " Mapped by node they save 82 %, by core 4.1 % (not significant)." if several mappings were judged, else empty
 #' @noRd
 front_mappings <- function(study, collective) {
   found <- filter(
@@ -137,8 +137,10 @@ front_mappings <- function(study, collective) {
   ) |>
     arrange(desc(.data$gain_pct))
   if (nrow(found) < 2) return("")
+  unclear <- (found$gain_low_pct <= 0 & found$gain_high_pct >= 0) %in% TRUE
   paste0(" Mapped ", and_list(paste0(
-    label_mapping(found$mapping, study$about), c(" they save ", rep(" ", nrow(found) - 1)), format_saved(found$gain_pct)
+    label_mapping(found$mapping, study$about), c(" they save ", rep(" ", nrow(found) - 1)),
+    format_saved(found$gain_pct), ifelse(unclear, " (not significant)", "")
   )), ".")
 }
 

@@ -106,6 +106,20 @@ test_that("intervals over clusters of very different sizes cover the mean in 95 
   expect_gt(mean(covered), 0.93)
 })
 
+test_that("gains by mapping say which are not significant", {
+  regret <- tibble::tibble(
+    collective = "reduce", policy = "tuned", split = both_halves, mapping = c("core", "node", "socket"),
+    gain_pct = c(5, 100, 25), gain_low_pct = c(-1, 50, NA), gain_high_pct = c(11, 150, NA)
+  )
+  study <- list(regret = regret, about = list(labels = c(core = "by core", node = "by node", socket = "by socket")))
+  expect_equal(
+    front_mappings(study, "reduce"),
+    " Mapped by node they save 50 %, by socket 20 % and by core 4.8 % (not significant)."
+  )
+  study$regret <- regret[1, ]
+  expect_equal(front_mappings(study, "reduce"), "")
+})
+
 test_that("significance is corrected for the number of pairs", {
   study <- function(name, low, high) {
     regret <- tibble::tibble(
