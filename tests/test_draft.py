@@ -128,9 +128,13 @@ def test_new_drafts_the_cells_of_replays_for_the_machine_of_these(traced, folder
     # The algorithms that can be simulated and exist in Open MPI, and by topology those that two nodes of one group have.
     alltoall = next(sweep for sweep in study.sweeps if sweep.collective == "alltoall")
     assert [choice.name for choice in alltoall.algorithms] == ["default", "linear", "pairwise", "bruck", "node"]
+    # Also for the study whose decisions are to be replayed.
     Project().configuration.study_path("drafted").unlink()
+    text = text.replace("ranks: 48}", "ranks: 48, decisions: drafted, traces: 2}")
+    (folder / "traced.yaml").write_text(text, encoding="utf-8")
     assert main([*traced, "--application", "one"]) == 0
     assert {sweep.collective for sweep in Project().configuration.study("drafted").sweeps} == {"allreduce", "bcast"}
+    assert Project().configuration.study("traced").source.replay.decisions == "drafted"
 
 
 @pytest.mark.parametrize("option", [("--budget", "5"), ("--application", "one")])

@@ -115,6 +115,7 @@ def new(arguments: argparse.Namespace) -> None:
         if getattr(arguments, option) is not None and not arguments.cells_of:
             raise StudyError(f"--{option} needs --cells-of")
     project = Project(results=arguments.results)
+    project.configuration.drafted = name
     folder = project.configuration.folder / "studies"
     files = {folder / f"{name}.yaml": STUDY, folder / f"{name}.qmd": TEXT}
     if arguments.cells_of:

@@ -47,6 +47,8 @@ class Configuration:
 
     #: What error messages call an entry of study_names().
     kind = "study"
+    #: A study that is being drafted; others may name it although it does not exist yet.
+    drafted = ""
 
     def __init__(self, folder: Path):
         self.folder = folder
@@ -257,10 +259,12 @@ class Configuration:
 
     def _check_decisions(self, plan: ReplayPlan, where: Place) -> None:
         """Check that the study whose decisions are replayed has tuning decisions for the machine of the replays."""
+        if plan.decisions == self.drafted:
+            return
         if plan.decisions not in self.study_names():
             raise StudyError(
-                f"{where}: no study {plan.decisions!r}{allowed(self.study_names())}. To draft it, run this study without "
-                f"'decisions', then: ./study new {plan.decisions} --cells-of STUDY"
+                f"{where}: no study {plan.decisions!r}{allowed(self.study_names())}. To draft it: ./study new {plan.decisions} "
+                "--cells-of STUDY, after a run of this study without 'decisions' (and 'traces')"
             )
         decided, _ = read_document(self.study_path(plan.decisions), "study")
         if "tuning" not in decided.get("analysis", {}):
