@@ -166,6 +166,61 @@ def test_the_first_size_must_be_0_or_the_file_is_ignored(tmp_path, capsys):
     assert "line 11" in refused(capsys, "convert", path, "--to", "openmpi-2")
 
 
+def test_the_first_entry_applies_below_and_up_to_a_smaller_second_one(tmp_path):
+    """Open MPI stops at the first communicator size above the call's, and then uses the first entry."""
+    found = read(written(tmp_path, "1\n7\n2\n16\n1\n0 6 0 0\n4\n1\n0 1 0 0\n"), known())
+    for ranks, algorithm in ((2, "binomial"), (8, "binomial"), (15, "binomial"), (16, "linear"), (48, "linear")):
+        assert [rule.algorithm for rule in found.at("bcast", ranks, 0)] == [algorithm], ranks
+
+
+@pytest.mark.parametrize(("old", "new", "line"), [
+    ("1024 2 4 8192", "1024 2 -1 8192", 12),
+    ("65536 9 0 0", "65536 -1 0 0", 13),
+    ("65536 9 0 0", "65536 9 0 -1", 13),
+])  # fmt: skip
+def test_a_negative_number_makes_open_mpi_ignore_the_file(tmp_path, capsys, old, new, line):
+    path = written(tmp_path, GOOD.replace(old, new))
+    text = explained(capsys, path, status=1)
+    assert "ignores this file" in text and f"line {line}: the number -" in text
+    assert f"line {line}: " in refused(capsys, "convert", path, "--to", "openmpi-2")
+
+
+def test_a_file_that_is_misread_is_not_said_to_be_ignored(tmp_path, capsys):
+    """After a wrong count Open MPI takes other numbers for sizes: whether it then ignores the file depends on them."""
+    path = written(tmp_path, GOOD.replace("24\n3\n", "24\n"))
+    text = explained(capsys, path, status=1)
+    assert "Open MPI misreads or ignores this file" in text and "The library ignores" not in text
+    refused(capsys, "convert", path, "--to", "openmpi-2")
+
+
+@pytest.mark.parametrize("collective", ["exscan", "scan"])
+def test_rules_for_scans_do_not_depend_on_the_size_of_the_message(tmp_path, capsys, collective):
+    """coll_tuned_decision_dynamic.c passes the size of the type times the ranks, in 4.1 to 6.0."""
+    number = {"exscan": 8, "scan": 14}[collective]
+    text = f"1\n{number}\n1\n2\n2\n0 1 0 0\n1024 2 0 0\n"
+    path = written(tmp_path, text)
+    said = explained(capsys, path, "--ranks", "48", "--size", "64KiB", status=1)
+    assert "if up to 1023 bytes of one element times the ranks: linear" in said
+    assert "if from 1024 bytes of one element times the ranks on: recursive doubling" in said
+    assert "line 7: " in said and "not the size of the message" in said
+    assert "cannot express the condition" in refused(capsys, "convert", path, "--to", "mpich-5.1")
+    path = written(tmp_path, f"1\n{number}\n1\n2\n1\n0 2 0 0\n")
+    assert "recursive doubling (in the file: 2 recursive_doubling) (line 6: always)" in explained(
+        capsys, path, "--ranks", "48", "--size", "64KiB"
+    )
+
+
+def test_json_rules_without_the_size_of_a_call(tmp_path):
+    """For alltoallv and barrier Open MPI passes size 0, so that rules from another size on never apply."""
+    sizes = '"rules": [{"msg_size_max": 7, "alg": 1}, {"msg_size_min": 8, "alg": 2}]'
+    found = read(
+        written(tmp_path, f'{{"collectives": {{"alltoallv": [{{{sizes}}}], "scan": [{{{sizes}}}]}}}}'), known()
+    )
+    assert [rule.text for rule in found.at("alltoallv", 4, 65536)] == ["linear"]
+    assert any("never applies: Open MPI does not know the size of alltoallv" in fault.text for fault in found.faults)
+    assert [rule.text for rule in found.at("scan", 4, 65536)] == ["linear", "recursive_doubling"]
+
+
 @pytest.mark.parametrize(("version", "reads"), [("4.1.4", False), ("4.1.8", True), ("5.0.6", False), ("5.0.7", True)])
 def test_version_2_is_ignored_by_releases_before_it(tmp_path, version, reads):
     path = written(tmp_path, "rule-file-version-2\n" + GOOD)

@@ -22,8 +22,8 @@ from collstudy.tuning.readers.ucc import UCC, UCC_TOTAL
 from collstudy.tuning.rules import (
     HAN,
     HAN_COMPONENTS,
+    ONE_RULE,
     TOTAL_BYTES,
-    WITHOUT_SIZE,
     Placement,
     Rule,
     Table,
@@ -150,11 +150,7 @@ def _placement(file: TuningFile, to: str, known: Known, losses: Faults) -> Place
         if any(rule.algorithm != "default" for rules in table.values() for rule in rules):
             tables[collective] = table
             losses += _other_units(own, table, to)
-            if (
-                collective in WITHOUT_SIZE
-                and to.startswith("openmpi")
-                and any(len(rules) > 1 for rules in table.values())
-            ):
+            if collective in ONE_RULE and to.startswith("openmpi") and any(len(rules) > 1 for rules in table.values()):
                 losses.add(
                     own[0].line,
                     f"{collective}: Open MPI ignores the message size of this collective; "

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from collstudy.base.errors import StudyError, allowed
 from collstudy.study.words import parameter_words
 from collstudy.tuning.readers.known import FORMATS, Known
-from collstudy.tuning.tuningfile import ALL, POWER_OF_TWO, Fault, FileRule, Span, TuningFile
+from collstudy.tuning.tuningfile import ALL, POWER_OF_TWO, Fault, FileRule, TuningFile
 
 #: Words for a decision that is left to the library.
 OWN = "the library's own decision"
@@ -29,10 +29,10 @@ def explain(
         # Only 6.0 and later read JSON rules.
         version = known.version if file.format != "openmpi-json" or known.release >= (6,) else "6.0"
         lines.append(f"as Open MPI {version} reads it")
-    if file.ignored:
+    if file.ignored and not file.misread:
         lines.append("The library ignores this file because of an error; its rules would be:")
     if file.misread:
-        lines.append("Open MPI misreads this file because of an error. Rules as intended by its lines:")
+        lines.append("Open MPI misreads or ignores this file because of an error. Rules as intended by its lines:")
     lines.append("")
     asked = [collective] if collective else list(file.collectives)
     for name in asked:
@@ -74,26 +74,15 @@ def _decides(rule: FileRule) -> str:
 
 def _where(rule: FileRule) -> str:
     of = "bytes of all ranks together" if rule.total else "bytes"
-    parts = [_words(rule.ranks, "ranks"), _words(rule.sizes, of), _placed(rule)]
+    parts = [rule.ranks.words("ranks"), rule.sizes.words(of), _placed(rule)]
     parts += [f"with {condition}" for condition in rule.conditions]
     found = ", ".join(part for part in parts if part)
     return f" {found}" if found else ""
 
 
 def _placed(rule: FileRule) -> str:
-    parts = [_words(rule.nodes, "nodes", "on "), _words(rule.ppn, "ranks per node", "with ")]
+    parts = [rule.nodes.words("nodes", "on "), rule.ppn.words("ranks per node", "with ")]
     return " ".join(part for part in parts if part)
-
-
-def _words(span: Span, unit: str, before: str = "") -> str:
-    if span == ALL:
-        return ""
-    if span.high is None:
-        return f"from {span.low} {unit} on"
-    number = f"up to {span.high}" if span.low == 0 else f"{span.low} to {span.high}"
-    number = f"{span.low}" if span.low == span.high else number
-    words = unit.split(" ", 1)
-    return " ".join([before + number, words[0].removesuffix("s") if span.high == 1 else words[0], *words[1:]])
 
 
 def _faults(faults: tuple[Fault, ...]) -> list[str]:

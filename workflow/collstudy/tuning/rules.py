@@ -32,8 +32,12 @@ COLLECTIVE_IDS = {name: number for number, name in enumerate(COLLTYPES) if name 
 #: For these, Open MPI's rules count the bytes of the whole communicator, while the benchmark counts those of one rank. For allgatherv
 #: (a rank's bytes, on average) and reduce_scatter (the whole vector) both count alike.
 TOTAL_BYTES = ("allgather", "alltoall", "gather", "scatter")
+#: For these Open MPI compares the bytes of one element times the ranks with the sizes of the rules (coll_tuned_decision_dynamic.c).
+OF_ELEMENTS = ("exscan", "scan")
 #: For these no rank knows all sizes, so Open MPI uses the rule of size 0 (coll_tuned_decision_dynamic.c).
 WITHOUT_SIZE = ("alltoallv",)
+#: Collectives for which a rules file of Open MPI can have only one rule for all message sizes.
+ONE_RULE = (*OF_ELEMENTS, *WITHOUT_SIZE)
 #: Collectives that Open MPI's coll/han can delegate to another component (coll_han_dynamic.c, 5.0).
 HAN = ("allgather", "allreduce", "barrier", "bcast", "gather", "reduce", "scatter")
 #: The components known to coll/han (ompi_coll_han_available_components, 5.0).
@@ -328,7 +332,7 @@ def as_openmpi_reads(placement: Placement, catalogue: Catalogue, version: int = 
         said = {
             count: without_repetition(sayable(collective, rule) for rule in rules) for count, rules in table.items()
         }
-        tables[collective] = {c: one_rule(own) for c, own in said.items()} if collective in WITHOUT_SIZE else said
+        tables[collective] = {c: one_rule(own) for c, own in said.items()} if collective in ONE_RULE else said
     return replace(placement, tables=tables)
 
 

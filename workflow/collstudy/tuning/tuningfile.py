@@ -39,6 +39,17 @@ class Span(NamedTuple):
         highs = [span.high for span in (self, other) if span.high is not None]
         return Span(max(self.low, other.low), min(highs, default=None))
 
+    def words(self, unit: str, before: str = "") -> str:
+        """Return the span in words, such as "up to 8 ranks"; "" for all integers. *before* precedes a number, not a beginning."""
+        if self == ALL:
+            return ""
+        if self.high is None:
+            return f"from {self.low} {unit} on"
+        number = f"up to {self.high}" if self.low == 0 else f"{self.low} to {self.high}"
+        number = f"{self.low}" if self.low == self.high else number
+        words = unit.split(" ", 1)
+        return " ".join([before + number, words[0].removesuffix("s") if self.high == 1 else words[0], *words[1:]])
+
 
 ALL = Span()
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from collstudy.base.errors import StudyError
 from collstudy.study.openmpi_numbers import USES, reads_version_2
 from collstudy.tuning.readers.known import Known
-from collstudy.tuning.rules import COLLTYPES, TOTAL_BYTES, WITHOUT_SIZE
+from collstudy.tuning.rules import COLLTYPES, OF_ELEMENTS, TOTAL_BYTES, WITHOUT_SIZE
 from collstudy.tuning.tuningfile import ALL, Faults, FileRule, Span, TuningFile
 
 #: Algorithms that also use the fan-out in 6.0 (allgather's Bruck and reduce's k-nomial tree use it as radix).
@@ -101,6 +101,9 @@ def read_classic(path: Path, text: str, known: Known) -> TuningFile:
             ) from None
         faults.add(last, f"the file ends where {cut} is expected; {ignored}")
         lost = True
+    for line, number, _ in numbers.tokens[: numbers.position]:
+        if number < 0:
+            faults.add(line, f"the number {number} is negative: {ignored}")
     if numbers.left:
         faults.add(numbers.tokens[numbers.position][0], "not read: more collectives than announced")
     lost = lost or any("ignores the whole file" in fault.text for fault in faults)
@@ -145,8 +148,6 @@ def _classic_counts(
         if not another:
             break
         at, ranks = numbers.next("a communicator size")
-        if ranks < 0:
-            faults.add(at, f"communicator size {ranks}: Open MPI {known.version} ignores the whole file")
         found.append((at, ranks, _classic_sizes(numbers, version, known, collective, faults)))
     if len(found) != announced:
         faults.add(line, f"{collective}: {announced} communicator sizes are announced, {len(found)} follow: {MISREAD}")
@@ -182,11 +183,12 @@ MISREAD = "Open MPI ignores line breaks, so it misreads everything that follows 
 
 
 def _spans(firsts: Sequence[int]) -> list[Span]:
-    """Return where entries apply if they are read up to the first that begins above (coll_tuned_dynamic_rules.c of 4.1 and 5.0)."""
-    return [
-        Span(max(firsts[: i + 1]) if i else 0, firsts[i + 1] - 1 if i + 1 < len(firsts) else None)
-        for i in range(len(firsts))
-    ]
+    """Return where entries apply if they are read up to the first that begins above (coll_tuned_dynamic_rules.c of 4.1 and 5.0).
+
+    Below its own number, too, the first entry applies.
+    """
+    ends = [max(firsts[:2]) - 1, *(first - 1 for first in firsts[2:])] if len(firsts) > 1 else []
+    return [Span(max(firsts[: i + 1]) if i else 0, end) for i, end in enumerate([*ends, None][: len(firsts)])]
 
 
 def _spans_of_6(counts: Sequence[int]) -> list[Span]:
@@ -225,13 +227,30 @@ def _classic_sizes(numbers: _Numbers, version: int, known: Known, collective: st
     rules = []
     for (at, values), span in zip(found, _spans(sizes), strict=True):
         rule = openmpi_rule(at, collective, values[1], values[2:], known, faults)
-        if span.empty or (span.low > 0 and collective in (*WITHOUT_SIZE, "barrier")):
-            why = "another rule applies first" if span.empty else f"Open MPI does not know the size of {collective}"
-            faults.add(at, f"{collective}, {values[0]} bytes: never applies: {why}")
+        if span.empty:
+            faults.add(at, f"{collective}, {values[0]} bytes: never applies: another rule applies first")
         else:
-            total = collective in TOTAL_BYTES
-            rules.append(replace(rule, sizes=ALL if collective in (*WITHOUT_SIZE, "barrier") else span, total=total))
+            rules += with_sizes(rule, span, faults)
     return rules
+
+
+def with_sizes(rule: FileRule, span: Span, faults: Faults) -> Iterator[FileRule]:
+    """Yield the rule with the sizes to which coll/tuned applies it; nothing if it never does (coll_tuned_decision_dynamic.c)."""
+    collective = rule.collective
+    if collective in OF_ELEMENTS:
+        counted = "bytes of one element times the ranks"
+        if span.low > 0:
+            faults.add(
+                rule.line, f"{collective}, {span.low} bytes: Open MPI counts {counted}, not the size of the message"
+            )
+        yield replace(rule, conditions=(span.words(counted),)) if span != ALL else rule
+    elif collective not in (*WITHOUT_SIZE, "barrier"):
+        yield replace(rule, sizes=span, total=collective in TOTAL_BYTES)
+    elif span.holds(0):
+        yield rule
+    else:
+        why = f"Open MPI does not know the size of {collective}"
+        faults.add(rule.line, f"{collective}, {span.low} bytes: never applies: {why}")
 
 
 def openmpi_rule(
@@ -243,7 +262,7 @@ def openmpi_rule(
     names = known.numbers.get(collective, {})
     word = next((name for name, its in names.items() if its == number), None)
     if word is None:
-        if names:
+        if names and number > 0:
             faults.add(
                 line,
                 f"Open MPI {known.version} has no {collective} algorithm {number}; "
@@ -266,7 +285,7 @@ def openmpi_rule(
             # Values that only the catalogue has as defaults are not set: the library has its own.
             if value or (word, name) == ("segmented_ring", "segment_bytes"):
                 parameters[name] = value
-        elif value:
+        elif value > 0:
             faults.add(
                 line, f"{name.replace('_', ' ')} {value}: Open MPI {known.version}'s {collective} {word} ignores it"
             )

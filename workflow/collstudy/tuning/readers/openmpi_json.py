@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from collstudy.base.errors import allowed
-from collstudy.tuning.readers.classic import openmpi_rule
+from collstudy.tuning.readers.classic import openmpi_rule, with_sizes
 from collstudy.tuning.readers.known import Known
 from collstudy.tuning.readers.located import Located
-from collstudy.tuning.rules import COLLTYPES, TOTAL_BYTES
+from collstudy.tuning.rules import COLLTYPES
 from collstudy.tuning.tuningfile import ALL, Fault, Faults, FileRule, Span, TuningFile, general_faults
 
 
@@ -75,10 +75,10 @@ def _json_scope(collective: str, scope: Located, known: Known, faults: Faults) -
             continue
         rule = openmpi_rule(one.line, collective, number, values, known, faults)
         spans = {"one-per-node": Span(1, 1), "single-node": ALL}
-        yield replace(
-            rule, ranks=ranks, sizes=sizes, total=collective in TOTAL_BYTES, ppn=spans.get(where, ALL),
-            nodes=Span(1, 1) if where == "single-node" else ALL,
-        )  # fmt: skip
+        rule = replace(
+            rule, ranks=ranks, ppn=spans.get(where, ALL), nodes=Span(1, 1) if where == "single-node" else ALL
+        )
+        yield from with_sizes(rule, sizes, faults)
 
 
 def _json_span(found: Located, low: str, high: str, collective: str, faults: Faults) -> Span:
