@@ -63,6 +63,13 @@ def test_intel_mpi_ignores_starts_and_leaves_no_call_to_its_default(tmp_path):
     assert spans("14:0-1999@2-2;5:2000-3999@2-2") == [("5", None, None)]
 
 
+def test_explain_says_how_intel_mpi_applies_its_variables(tmp_path, capsys):
+    path = written(tmp_path, "I_MPI_ADJUST_ALLREDUCE=2:0-1999@2-2;5:2000-3999@2-2\n")
+    text = explained(capsys, path, status=1)
+    assert "as Intel MPI 2021.18.1 applies it" in text and "starts are ignored" in text
+    assert "line 1: allreduce 2: never applies: a later rule has the same ranks" in text
+
+
 def test_the_tune_string_of_ucc(tmp_path, capsys):
     text = "UCC_TL_UCP_TUNE=allgather:0-4k:[2-8]:@ring:inf#bcast:@knomial:host#alltoall:4k-inf:@9bruck:x9!\n"
     path = written(tmp_path, text)

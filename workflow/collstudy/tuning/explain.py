@@ -29,6 +29,9 @@ def explain(
         # Only 6.0 and later read JSON rules.
         version = known.version if file.format != "openmpi-json" or known.release >= (6,) else "6.0"
         lines.append(f"as Open MPI {version} reads it")
+    if file.format == "intel":
+        ranges = "a call takes the first range whose end it does not exceed, or the last one; starts are ignored"
+        lines.append(f"as Intel MPI 2021.18.1 applies it: {ranges}, and sizes if a rule has ranks")
     if file.ignored and not file.misread:
         lines.append("The library ignores this file because of an error; its rules would be:")
     if file.misread:

@@ -30,16 +30,21 @@ def read_intel(path: Path, text: str, known: Known) -> TuningFile:
                 faults.add(line, f"I_MPI_ADJUST_{name}: unknown collective", note=name != name.upper())
                 continue
             parts = value.strip("'\"").split(";")
-            rules += _applied(
-                [rule for part in parts for rule in _intel_part(line, collective, part.strip(), known, faults)]
-            )
+            own = [rule for part in parts for rule in _intel_part(line, collective, part.strip(), known, faults)]
+            rules += _applied(own, faults)
     return TuningFile(path, "intel", tuple(rules), (*faults, *general_faults(rules)))
 
 
-def _applied(rules: list[FileRule]) -> Iterator[FileRule]:
+def _applied(rules: list[FileRule], faults: Faults) -> Iterator[FileRule]:
     """Yield the rules of one variable as they apply: by the ends of their sizes, or of their ranks if any has ranks."""
     by_ranks = any(rule.ranks != ALL for rule in rules)
-    rules = list({rule.ranks: rule for rule in rules}.values()) if by_ranks else rules
+    if by_ranks:
+        last_of = {rule.ranks: rule for rule in rules}
+        for rule in rules:
+            if rule is not last_of[rule.ranks]:
+                text = f"{rule.collective} {rule.word}: never applies: a later rule has the same ranks"
+                faults.add(rule.line, text)
+        rules = list(last_of.values())
     for rule in rules:
         last = rule is rules[-1]
         sizes = ALL if by_ranks or last else Span(0, rule.sizes.high)
