@@ -132,6 +132,9 @@ def test_a_fresh_checkout_answers_from_the_measured_machines_that_come_with_it(c
     assert "Atlas: Leonardo Booster, Open MPI, measured (study leonardo):" in done.stdout
     assert "differs from the requested machine: 32 cores per node in 1 socket; the requested one has 24" in done.stdout
     assert "in this cell" in done.stdout
+    # Its runs had four processes on each of 256 nodes of 32 cores.
+    by_core = ("--collective", "allgather", "--nodes", "256", "--ppn", "4", "--mapping", "core")
+    assert "4 algorithms in this cell" in must(checkout.collstudy("advise", *by_core, "--size", "512KiB")).stdout
     done = checkout.collstudy("advise", *asked, "--size", "1GiB", "--machine", "thin")
     assert done.returncode == 0 and "nearest measured cell: 512 processes on 512 nodes" in done.stdout
     done = checkout.collstudy("advise", *asked[:2], "--nodes", "2", *asked[4:], "--size", "8")
