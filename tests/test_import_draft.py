@@ -55,6 +55,21 @@ def test_the_draft_of_named_algorithms(tmp_path: Path) -> None:
     assert "machine: the machine of the measurements" in questions
 
 
+def test_repeated_rows_of_a_cell_are_launches_or_calls(tmp_path: Path) -> None:
+    """Calls that are taken for launches make intervals much too narrow."""
+    header = "algorithm,mapping,np,size,us"
+    asked = "rows of a cell are launches, or single calls (`rows: iterations`)"
+    write(tmp_path, {"bcast.csv": joined([row for row in GRID for _ in range(30)], header)})
+    assert f"whether the 30 {asked}" in drafted(tmp_path)[1]
+    runs = [(*row, run) for row in GRID for run in range(30)]
+    write(tmp_path, {"bcast.csv": joined(runs, f"{header},iteration")})
+    assert f"whether the 30 {asked}" in drafted(tmp_path)[1]
+    write(tmp_path, {"bcast.csv": joined(runs, f"{header},run")})
+    assert asked not in drafted(tmp_path)[1]
+    write(tmp_path, {"bcast.csv": joined(GRID, header)})
+    assert asked not in drafted(tmp_path)[1]
+
+
 def test_a_column_of_another_collective_than_the_name_says(tmp_path: Path) -> None:
     """The column takes precedence over the file name; no question is asked about a column that was understood."""
     table = joined([("MPI_Reduce", *row) for row in GRID], "Collective,algorithm,mapping,np,size,us")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,9 @@ from collstudy.sources.importing.words import (
     without_unit,
 )
 from collstudy.study.catalogue import Catalogue
+
+#: Fields by which the rows of a cell may differ.
+TIMES = {"latency_us", "min_latency_us", "max_latency_us", "iterations", "bandwidth_mb_s"}
 
 
 def columns_of(
@@ -90,12 +94,16 @@ def wide(
 
 @dataclass
 class Words:
-    """Distinct words in the columns of names, counts and times, by the word in the column of the collective ("" without such a column)."""
+    """Distinct words in the columns of names, counts and times, by the word in the column of the collective ("" without such a column).
+
+    *repeated* is the largest number of rows of a file with the same words in all columns but the times.
+    """
 
     column: str
     by_collective: dict[str, dict[str, set[str]]]
     rows: int = 0
     uneven: int = 0
+    repeated: int = 0
 
 
 def words_in(
@@ -107,7 +115,10 @@ def words_in(
     fields += [("latency_us", header.index(name)) for name in times]
     said = next((name for name in header if plain(name) in COLLECTIVE), "")
     found = Words(said, {})
+    keys = [header.index(name) for field, name in columns.items() if field not in TIMES]
+    keys += [header.index(said)] if said else []
     for path in paths if header else ():
+        cells: Counter[tuple[str, ...]] = Counter()
         for _, row in itertools.islice(csv_files.records(path), first, None):
             found.rows += 1
             if len(row) != len(header):
@@ -116,4 +127,6 @@ def words_in(
             words = found.by_collective.setdefault(row[header.index(said)].strip() if said else "", {})
             for field, at in fields:
                 words.setdefault(field, set()).add(row[at].strip())
+            cells[tuple(row[at] for at in keys)] += 1
+        found.repeated = max(found.repeated, *cells.values(), 0)
     return found

@@ -11,7 +11,7 @@ from typing import Any
 
 from collstudy.base.errors import StudyError, allowed
 from collstudy.sources.importing import bare_tables, by_row, nccl_tests, omb, pico
-from collstudy.sources.importing.columns import columns_of, words_in
+from collstudy.sources.importing.columns import TIMES, columns_of, words_in
 from collstudy.sources.importing.file_names import algorithm_in, told_by_names
 from collstudy.sources.importing.files import from_name
 from collstudy.sources.importing.grouping import Ask, Group
@@ -24,8 +24,6 @@ from collstudy.study.names import POINT_TO_POINT, SIZED
 
 #: Fields that a row needs.
 NEEDED = ("algorithm", "mapping", "processes", "size_bytes", "latency_us")
-#: Fields by which the rows of a cell may differ.
-TIMES = {"latency_us", "min_latency_us", "max_latency_us", "iterations", "bandwidth_mb_s"}
 #: A whole number with a separator of thousands other than a point.
 GROUPED = re.compile(r"\d{1,3}([,'\u2019 \u00a0\u202f]\d{3})+", re.ASCII)
 #: A number with a decimal comma, perhaps with points between thousands.
@@ -92,6 +90,8 @@ def entries_of(group: Group, catalogue: Catalogue, machine: Machine | None) -> l
         entries.append(_named(mine, values, catalogue, ask))
     missing = _missing(entries, group, columns)
     told = _count_rows(entries, missing, group, columns, machine)
+    if not missing and words.repeated > 1 and not columns.keys() <= TIMES:
+        group.ask(f"whether the {words.repeated} rows of a cell are launches, or single calls (`rows: iterations`)")
     _ask_for_fields(entries, [field for field in missing if field not in told], group)
     return entries
 
