@@ -5,7 +5,7 @@
 front_trust <- function(studies, rows) {
   compared <- map_chr(studies, "name") %in% rows$study[!rows$simulated]
   c(
-    front_agreement(studies), front_imported(rows), front_intervals(studies, rows), front_accuracy(studies),
+    front_agreement(studies), front_imported(studies, rows), front_intervals(studies, rows), front_accuracy(studies),
     front_lacking(studies),
     if (any(map_lgl(studies, function(study) length(study$about$program) > 0))) {
       "A program's time in collectives is that of a traced run; its chapter states the overhead of tracing."
@@ -67,13 +67,15 @@ front_agreement_reach <- function(study) {
   paste0(" (only mapped ", and_list(label_mapping(both, study$about)), ")")
 }
 
-front_imported <- function(rows) {
-  machines <- unique(rows$machine[rows$numbers == "measured, imported"])
-  if (length(machines) == 0) return(NULL)
+front_imported <- function(studies, rows) {
+  rows <- rows[rows$numbers == "measured, imported", ]
+  if (nrow(rows) == 0) return(NULL)
+  cells <- map_dfr(studies[map_chr(studies, "name") %in% rows$study], "cells")
+  single <- isTRUE(mean(cells$launches[cells$status == "measured"] < 2) > 0.5)
   paste0(
-    "The measurements on ", and_list(within_text(machines)), " were made by other authors, mostly with one launch ",
-    "per cell: the variation between launches is unknown there. The minimum over several noisy latencies is ",
-    "biased low, so slow-downs are somewhat overestimated."
+    "The measurements on ", and_list(within_text(unique(rows$machine))), " were imported",
+    if (single) ", mostly with one launch per cell: the variation between launches is unknown there",
+    ". The minimum over several noisy latencies is biased low, so slow-downs are somewhat overestimated."
   )
 }
 

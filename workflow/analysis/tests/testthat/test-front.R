@@ -19,6 +19,19 @@ test_that("the front page counts what the tables say", {
   expect_match(front$trust, "^Grid cells .* without a usable number at some or all sizes: 1 of 2 on real;", all = FALSE)
 })
 
+test_that("the front page says that imported cells have one launch only where they do", {
+  folder <- front_study("theirs")
+  change_study(folder, machine = list(label = "theirs", kind = "imported"))
+  trusted <- function(launches) {
+    cells <- readr::read_csv(file.path(folder, "cells.csv"), show_col_types = FALSE)
+    readr::write_csv(dplyr::mutate(cells, launches = .env$launches), file.path(folder, "cells.csv"))
+    describe_front(folder)$trust
+  }
+  said <- "^The measurements on theirs were imported"
+  expect_match(trusted(1), paste0(said, ", mostly with one launch per cell: the variation"), all = FALSE)
+  expect_match(trusted(10), paste0(said, "\\. The minimum over several noisy"), all = FALSE)
+})
+
 test_that("the front page says what the slowest rank changes", {
   rows <- lawful(c(default = 2, linear = 1), counts = c(4, 8), sizes = c(1, 4))
   rows$max_latency_us <- ifelse(rows$algorithm == "default" & rows$collective == "bcast", 1, 2) * rows$latency_us
