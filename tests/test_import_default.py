@@ -202,3 +202,15 @@ def test_a_default_with_other_times_is_that_of_another_library(launch: int) -> N
     rows = [row for row in sound() if row["processes"] == 16]
     default = [row | {"algorithm": "default"} | scaled(0.5)(row) for row in rows if row["algorithm"] == "binomial"]
     assert ran(rows + given(default, launch=launch)) == {}
+
+
+def test_a_default_with_the_times_of_another_algorithm_is_not_merged() -> None:
+    """Where the tables of 4.1 name a binary tree, it has the times of the binomial one, which differ little from those of all others."""
+    rows = [row | scaled(0.9)(row) if row["algorithm"] == "binary_tree" else row for row in sound()]
+    default = default_of(sound(seed=5))
+    assert {key[0] for key in ran(rows + default) if key[1] > 2} == {"default"}
+    names = {name for key, name in ran(rows + default).items() if key[0] == "default"}
+    assert names >= {"binomial", "binary_tree"}
+    other = exchanged(rows, "binomial", "binary_tree") + default
+    assert [finding.found for finding in found(other)["wrong algorithm"] if "another library" in finding.found]
+    assert {key[0] for key in ran(other) if key[1] > 2} == set()

@@ -9,6 +9,7 @@ from statistics import median
 from typing import Any
 
 from collstudy.sources.decisions import run_by_default
+from collstudy.sources.importing.of_default import other_defaults
 from collstudy.sources.source import Rows
 from collstudy.study.catalogue import Catalogue
 from collstudy.study.description import Imported, Study
@@ -48,7 +49,7 @@ def rows_of_import(study: Study, rows: list[dict[str, Any]], account: dict[str, 
 
 def add_what_ran(said: Imported, rows: list[dict[str, Any]]) -> None:
     """Add `runs` to the rows of Open MPI 4.1 that sent the messages of another algorithm than the one they name: to the default, by the
-    decision tables, and to broadcasts between two ranks.
+    decision tables unless its times contradict them, and to broadcasts between two ranks.
     """
     # A publication's names are not what ran.
     open_mpi = "".join(said.mpi.lower().split()) == "openmpi"
@@ -73,8 +74,10 @@ def add_what_ran(said: Imported, rows: list[dict[str, Any]]) -> None:
         same = times.get(_place(row, name))
         if same and row.get("latency_us"):
             off[row["collective"], row.get("source")].append(math.log(row["latency_us"] / same))
+    others = other_defaults(rows) if defaults else set()
     for row, _ in defaults:
-        if abs(median(off[row["collective"], row.get("source")] or [0])) > math.log(ANOTHER_LIBRARY):
+        far = abs(median(off[row["collective"], row.get("source")] or [0])) > math.log(ANOTHER_LIBRARY)
+        if far or (row.get("source") or "", row["collective"]) in others:
             row.pop("runs", None)
 
 

@@ -10,7 +10,7 @@ from collstudy.base.lazy import lazy
 from collstudy.sources.decisions import run_by_default
 from collstudy.sources.importing.findings import Finding, difference_between, percent, whole_series
 from collstudy.sources.importing.labels import FROM_RANKS, LARGE, SAME_MEDIAN, SAME_P90, SPREAD
-from collstudy.sources.importing.series import Series, Table
+from collstudy.sources.importing.series import Launches, Series, Table
 
 np = lazy("numpy")
 
@@ -53,6 +53,29 @@ def exchanged_labels(table: Table) -> Iterator[Finding]:
     """Find exchanged labels: where the default of Open MPI 4.1 runs one algorithm, its times are those of another one, which they are
     not where the default runs that one.
     """
+    found = _ran_another(table)
+    for (source, collective, said, ran), mappings in found.items():
+        sure = (source, collective, ran, said) in found or any(like for _, like in mappings)
+        yield Finding(
+            "wrong algorithm", f"{whole_series(source, collective, said)} and {ran}",
+            f"where the default of Open MPI 4.1 runs {said}, its times differ from those labelled {said} and {ran} by "
+            f"{', '.join(words for words, _ in mappings)}: the two labels are exchanged, or this is the default of another library",
+            "likely" if sure else "possible",
+        )  # fmt: skip
+
+
+def other_defaults(rows: list[dict[str, Any]]) -> set[tuple[str, str]]:
+    """Return the sources and collectives in which `exchanged_labels` finds something, so that the decision tables of Open MPI 4.1 do
+    not tell which of the named algorithms its default ran.
+    """
+    timed = Launches([row for row in rows if not row.get("flag")]).timed()
+    return {(source, collective) for source, collective, *_ in _ran_another(timed.medians())} if len(timed) else set()
+
+
+def _ran_another(table: Table) -> dict[tuple[str, str, str, str], list[tuple[str, bool]]]:
+    """Return, by source, collective, the algorithm that the tables name and the one whose times the default has there: for each
+    mapping, the differences in words, and whether the default has the times of a named algorithm elsewhere.
+    """
     found: dict[tuple[str, str, str, str], list[tuple[str, bool]]] = {}
     for default in table.series:
         source, collective, algorithm, parameters, mapping = default
@@ -65,14 +88,7 @@ def exchanged_labels(table: Table) -> Iterator[Finding]:
             if middle < LIKE < off and off > CLEARLY * middle and ran not in like:
                 words = f"{percent(off)} and {percent(middle)} (by {mapping}, {cells:,} cells)"
                 found.setdefault((source, collective, said, ran), []).append((words, bool(like)))
-    for (source, collective, said, ran), mappings in found.items():
-        sure = (source, collective, ran, said) in found or any(like for _, like in mappings)
-        yield Finding(
-            "wrong algorithm", f"{whole_series(source, collective, said)} and {ran}",
-            f"where the default of Open MPI 4.1 runs {said}, its times differ from those labelled {said} and {ran} by "
-            f"{', '.join(words for words, _ in mappings)}: the two labels are exchanged, or this is the default of another library",
-            "likely" if sure else "possible",
-        )  # fmt: skip
+    return found
 
 
 def _where_the_default_runs(table: Table, default: Series) -> Iterator[tuple[str, dict[str, tuple[int, float, float]]]]:
