@@ -1,4 +1,4 @@
-"""The filters of the report: cross-references, callouts, tabsets, content for one format."""
+"""The filters of the report: cross-references, callouts, content for one format."""
 
 from __future__ import annotations
 
@@ -115,17 +115,6 @@ def test_callouts():
     assert '<div class="callout callout-note">' in pandoc("::: {.callout-note}\n## Title\nBody\n:::\n").stdout
     typst = pandoc(CALLOUT, "typst").stdout
     assert "#callout(icon_color: callout-colours.warning, title: [" in typst
-
-
-TABSET = "::: {.panel-tabset}\n## By *core*\none\n\n## By node\ntwo\n:::\n\n# After {#sec-after}\n\n@sec-after\n"
-
-
-def test_tabsets_have_tabs_in_html_and_all_panels_in_pdf():
-    html = pandoc(TABSET).stdout
-    assert html.count('role="tab"') == 2 and html.count('role="tabpanel"') == 2
-    assert "Chapter 1" in plain(html), "a tab's title must not count as a section"
-    typst = pandoc(TABSET, "typst").stdout
-    assert "one" in typst and "two" in typst and "#strong[By" in typst
 
 
 def test_content_of_the_other_format_is_left_out():

@@ -1,5 +1,4 @@
--- For Quarto (before its own filters, which would make callouts and tabsets for its own themes) and for the fallback (before
--- crossref.lua).
+-- For Quarto (before its own filters, which would make callouts for its own theme) and for the fallback (before crossref.lua).
 
 local stringify = pandoc.utils.stringify
 local is_html, is_typst = FORMAT:match("html") ~= nil, FORMAT == "typst"
@@ -30,55 +29,6 @@ end
 local function escape_html(text)
   return (text:gsub("&", "&amp;"):gsub("<", "&lt;"):gsub(">", "&gt;"):gsub('"', "&quot;"))
 end
-
--- Tabsets -------------------------------------------------------------------------------------------------------------
-
-local tabset_count = 0
-
-local function split_tabs(blocks)
-  local tabs, level = pandoc.List(), nil
-  for _, block in ipairs(blocks) do
-    if block.t == "Header" and (level == nil or block.level == level) then
-      level = block.level
-      tabs:insert({ title = block.content, blocks = pandoc.Blocks({}) })
-    elseif #tabs > 0 then
-      tabs[#tabs].blocks:insert(block)
-    end
-  end
-  return tabs
-end
-
-local function tabset(el)
-  if not el.classes:includes("panel-tabset") then return nil end
-  local tabs, out = split_tabs(el.content), pandoc.Blocks({})
-  if not is_html then
-    for _, tab in ipairs(tabs) do
-      out:insert(pandoc.Para({ pandoc.Strong(tab.title) }))
-      out:extend(tab.blocks)
-    end
-    return out
-  end
-  tabset_count = tabset_count + 1
-  local base = "tabset-" .. tabset_count
-  out:insert(html('<div class="tabset"><div class="tabs" role="tablist">'))
-  for i, tab in ipairs(tabs) do
-    out:insert(html(string.format(
-      '<button type="button" role="tab" id="%s-tab-%d" aria-controls="%s-%d" aria-selected="%s" tabindex="%d">%s</button>',
-      base, i, base, i, i == 1 and "true" or "false", i == 1 and 0 or -1, escape_html(stringify(tab.title)))))
-  end
-  out:insert(html("</div>"))
-  for i, tab in ipairs(tabs) do
-    out:insert(html(string.format(
-      '<div class="tab-panel%s" role="tabpanel" id="%s-%d" aria-labelledby="%s-tab-%d"><p class="tab-title">%s</p>',
-      i == 1 and " active" or "", base, i, base, i, escape_html(stringify(tab.title)))))
-    out:extend(tab.blocks)
-    out:insert(html("</div>"))
-  end
-  out:insert(html("</div>"))
-  return out
-end
-
--- Callouts ------------------------------------------------------------------------------------------------------------
 
 local callout_titles = { note = "Note", tip = "Tip", warning = "Warning", caution = "Caution", important = "Important" }
 
@@ -115,6 +65,4 @@ local function callout(el)
   return out
 end
 
-local function division(el) return tabset(el) or callout(el) end
-
-return { { Table = natural_widths, Str = is_typst and hyphens or nil, Div = division } }
+return { { Table = natural_widths, Str = is_typst and hyphens or nil, Div = callout } }

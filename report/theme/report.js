@@ -1,4 +1,4 @@
-// Behaviour of the pages: contents that follow the scroll, tabs, anchors, search, large figures, light and dark.
+// Behaviour of the pages: contents that follow the scroll, anchors, search, large figures, light and dark.
 // Everything can be read without it.
 (function () {
   "use strict";
@@ -55,37 +55,6 @@
     heading.appendChild(anchor);
   });
 
-  function choose(tab) {
-    all("[role=tab]", tab.parentElement).forEach(function (other) {
-      var on = other === tab;
-      other.setAttribute("aria-selected", String(on));
-      other.tabIndex = on ? 0 : -1;
-      document.getElementById(other.getAttribute("aria-controls")).classList.toggle("active", on);
-    });
-    window.dispatchEvent(new Event("resize"));
-  }
-  all("[role=tab]").forEach(function (tab) {
-    tab.addEventListener("click", function () { choose(tab); });
-    tab.addEventListener("keydown", function (event) {
-      var step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-      if (!step) return;
-      var tabs = all("[role=tab]", tab.parentElement);
-      var next = tabs[(tabs.indexOf(tab) + step + tabs.length) % tabs.length];
-      choose(next);
-      next.focus();
-    });
-  });
-  // A reference may lead into a tab that is not shown.
-  function reveal() {
-    var target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
-    if (!target) return;
-    for (var panel = target.closest(".tab-panel"); panel; panel = panel.parentElement.closest(".tab-panel")) {
-      choose(document.getElementById(panel.getAttribute("aria-labelledby")));
-    }
-    target.scrollIntoView();
-  }
-  window.addEventListener("hashchange", reveal);
-  reveal();
   follow();
 
   // Light and dark: the system's choice until the reader makes one.
