@@ -55,7 +55,7 @@ def ladder(latencies: dict[int, float], sizes: list[int]) -> str:
 @pytest.mark.parametrize(
     ("block", "message"),
     [
-        (STUDY.replace("[core, node]", "[core, nose]"), "calibration.mappings.1: unknown mapping 'nose'; known: .*node"),
+        (STUDY.replace("[core, node]", "[core, nose]"), "calibration.mappings.1: unknown mapping 'nose' .*'node'.*; known: .*node"),
         (STUDY.replace("[4]", "[4, 9]"), "calibration.processes.1: 9 is more than the 8 cores"),
         (STUDY.replace("1048576", "8192"), "calibration.largest_bytes is 8192; it must be at least 16384, the eager limit"),
         (STUDY.replace("1048576", "8192").replace("  eager_limit_bytes: 16384\n", ""),

@@ -90,3 +90,10 @@ def test_the_draft_for_a_host_named_by_a_number(checkout: Checkout, monkeypatch:
     monkeypatch.setattr(probe.platform, "node", lambda: "123456789012")
     probe.write("container", checkout.folder / "config" / "machines")
     assert checkout.configuration.machine("container").label == "123456789012"
+
+
+@pytest.mark.parametrize("name", [".hidden", "-n", "a" * 65, "a b"])
+def test_a_name_that_no_study_can_use_is_refused(name: str, tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match="a machine cannot be called"):
+        probe.write(name, tmp_path)
+    assert not list(tmp_path.iterdir())

@@ -19,7 +19,13 @@ def allowed(names, word: str = "") -> str:
     return nearest(word, names) + "; known: " + (", ".join(sorted(str(n) for n in names)) or "none")
 
 
+def check_known(name, known, said: str) -> None:
+    """Raise StudyError if *name* is not one of *known*, with the message *said* and the known names."""
+    if name not in known:
+        raise StudyError(said + allowed(known, str(name)))
+
+
 def nearest(word: str, known) -> str:
     """Return a suggestion for a misspelt word; "" if no known one is similar."""
-    near = difflib.get_close_matches(word, map(str, known), 1)
+    near = difflib.get_close_matches(word, sorted(map(str, known)), 1)
     return f" (did you mean {near[0]!r}?)" if near else ""

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from collstudy.base.digests import file_digest
-from collstudy.base.errors import StudyError, allowed
+from collstudy.base.errors import StudyError, check_known
 from collstudy.calibration.costs import LONG
 from collstudy.calibration.exchanges import cells_of, fit_exchanges
 from collstudy.calibration.fitting import FIXED, LIMITS, NOT_IN_A_LADDER, Simulator, fit_ladder, fit_study
@@ -71,14 +71,10 @@ def _check_block(block: dict[str, Any], where: Place, configuration: Configurati
         raise StudyError(f"{where / without_effect[0]} has no effect {why}; remove it")
     mappings = configuration.catalogue.mappings
     for index, mapping in enumerate(block.get("mappings", ())):
-        if mapping not in mappings:
-            raise StudyError(f"{where / 'mappings' / index}: unknown mapping {mapping!r}{allowed(mappings)}")
+        check_known(mapping, mappings, f"{where / 'mappings' / index}: unknown mapping {mapping!r}")
     shared = [level.name for level in machine.levels if f"shared_{level.name}" in LONG]
     for index, level in enumerate(block.get("shared", ())):
-        if level not in shared:
-            raise StudyError(
-                f"{where / 'shared' / index}: {level!r} has no bandwidth that can be fitted{allowed(shared)}"
-            )
+        check_known(level, shared, f"{where / 'shared' / index}: {level!r} has no bandwidth that can be fitted")
     cores = machine.nodes * machine.cores_per_node
     for index, count in enumerate(block.get("processes", ())):
         if count > cores:

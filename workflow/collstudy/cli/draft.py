@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from collstudy.base.errors import StudyError, allowed
+from collstudy.base.errors import StudyError, allowed, check_known
 from collstudy.base.files import read_csv, write_atomically
 from collstudy.cli.commands import add
 from collstudy.project.studies import Project
@@ -137,8 +137,8 @@ def cells_of(project: Project, name: str, application: str | None, budget: float
     described = {entry.name: entry for entry in source.applications}
     if not described:
         raise StudyError(f"study {name} traces no applications")
-    if application is not None and application not in described:
-        raise StudyError(f"study {name} has no application {application!r}" + allowed(described))
+    if application is not None:
+        check_known(application, described, f"study {name} has no application {application!r}")
     machines = source.replay.machines if source.replay else ()
     timed = [machine for machine in machines if "fat_tree" not in machine.simulation]
     if timed:

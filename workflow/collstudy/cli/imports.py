@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from collstudy.base.digests import file_digest
-from collstudy.base.errors import StudyError, allowed
+from collstudy.base.errors import StudyError, check_known
 from collstudy.base.files import to_csv, write_atomically
 from collstudy.base.paths import ROOT
 from collstudy.cli.commands import add, typed_path
@@ -77,9 +77,8 @@ def fetch(arguments: argparse.Namespace) -> int:
     import urllib.request
 
     known = read_yaml(DATA / "fetch.yaml", "fetch")
-    entry = known.get(arguments.name)
-    if entry is None:
-        raise StudyError(f"data/fetch.yaml: no entry {arguments.name!r}" + allowed(known, arguments.name))
+    check_known(arguments.name, known, f"data/fetch.yaml: no entry {arguments.name!r}")
+    entry = known[arguments.name]
     folder = Path(data_folder()) / arguments.name
     for file in entry["files"]:
         path = folder / file["name"]

@@ -14,6 +14,7 @@ from collstudy.base.commands import ask
 from collstudy.base.errors import StudyError
 from collstudy.launch.execute import processor_state
 from collstudy.launch.toolchain import host, mpis
+from collstudy.study.names import check_name
 
 #: lscpu's columns that correspond to levels of a machine file, outermost first -> name of the level.
 COLUMNS = {"Socket": "socket", "Node": "numa", "L3": "ccx", "Core": "core"}
@@ -136,8 +137,7 @@ def _slurm_lines(slurm: list[Partition], levels: list[tuple[str, int]]) -> list[
 def write(name: str, folder: Path) -> Path:
     """Write the draft to `config/machines/<name>.yaml`. Raises StudyError if the file exists."""
     path = folder / f"{name}.yaml"
-    if not re.fullmatch(r"[A-Za-z0-9._-]+", name):
-        raise StudyError(f"{name!r} is not a valid machine name; allowed: letters, digits, dot, hyphen and underscore")
+    check_name(name, "a machine")
     text = draft()
     try:
         with open(path, "x", encoding="utf-8") as stream:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from collstudy.base.errors import StudyError, allowed
+from collstudy.base.errors import StudyError, check_known
 from collstudy.base.files import write_atomically
 from collstudy.calibration.calibrate import calibrate as fit
 from collstudy.cli.commands import add, typed_path
@@ -94,13 +94,10 @@ def advise(arguments: argparse.Namespace) -> int:
         None if arguments.collective == "barrier" else arguments.size,
     )  # fmt: skip
     project = Project(results=arguments.results)
-    known_collectives = project.configuration.catalogue.algorithms
-    if arguments.collective not in known_collectives:
-        known = allowed(known_collectives, arguments.collective)
-        raise StudyError(f"--collective: unknown collective {arguments.collective!r}{known}")
-    mappings = project.configuration.catalogue.mappings
-    if arguments.mapping not in mappings:
-        raise StudyError(f"--mapping: unknown mapping {arguments.mapping!r}" + allowed(mappings, arguments.mapping))
+    catalogue = project.configuration.catalogue
+    said = f"--collective: unknown collective {arguments.collective!r}"
+    check_known(arguments.collective, catalogue.algorithms, said)
+    check_known(arguments.mapping, catalogue.mappings, f"--mapping: unknown mapping {arguments.mapping!r}")
     if question.processes < 2:
         raise StudyError("a collective needs at least two processes (--nodes times --ppn)")
     if arguments.study and not (project.results / arguments.study).exists():
@@ -109,7 +106,7 @@ def advise(arguments: argparse.Namespace) -> int:
     if arguments.machine:
         asker = [(level.name, level.count) for level in project.configuration.machine(arguments.machine).levels]
     atlas = [] if arguments.study else _atlas(project, question.collective)
-    known, lines = answers(project.results, question, arguments.study, project.configuration.catalogue, asker, atlas)
+    known, lines = answers(project.results, question, arguments.study, catalogue, asker, atlas)
     print("\n".join(lines))
     return 0 if known else 1
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from collstudy.base.errors import StudyError, allowed
+from collstudy.base.errors import StudyError, allowed, check_known
 from collstudy.base.files import read_csv
 from collstudy.base.paths import ROOT, SETUP
 from collstudy.study.document import Place
@@ -32,8 +32,8 @@ def check_kind(raw: dict[str, Any], at: Callable[[str], Place]) -> None:
     for key, wanted in KEYS_OF_KIND.items():
         if key in raw and kind != wanted:
             raise StudyError(f"{at(key)}: {key} is only for machines of kind {wanted}; this one is of kind {kind}")
-    if raw.get("mpi", MPIS[kind][0]) not in MPIS[kind]:
-        raise StudyError(f"{at('mpi')}: {raw['mpi']!r} does not run on a machine of kind {kind}{allowed(MPIS[kind])}")
+    mpi = raw.get("mpi", MPIS[kind][0])
+    check_known(mpi, MPIS[kind], f"{at('mpi')}: {mpi!r} does not run on a machine of kind {kind}")
 
 
 def check_levels(names: Sequence[str], counts: Sequence[int], where: Place) -> None:
@@ -70,8 +70,7 @@ def check_simulation(simulation: dict[str, Any], levels: Sequence[str], where: P
                 )
     for key, costs in by_level.items():
         for name in costs:
-            if name not in levels:
-                raise StudyError(f"{where / key / name}: the machine has no level {name!r}{allowed(levels)}")
+            check_known(name, levels, f"{where / key / name}: the machine has no level {name!r}")
     for key in ("delay_us", "waited_us"):
         if levels[-1] not in simulation.get(key, levels):
             raise StudyError(
@@ -134,26 +133,20 @@ def check_catalogue(catalogue: dict[str, dict[str, dict[str, Any]]], where: Plac
     known = (*SIZED, *UNSIZED, *APPLICATIONS)
     own = library_algorithms()
     for collective, entries in catalogue.items():
-        if collective not in known:
-            raise StudyError(f"{where / collective}: unknown collective {collective!r}{allowed(known)}")
+        check_known(collective, known, f"{where / collective}: unknown collective {collective!r}")
         for name, entry in entries.items():
             at = where / collective / name
             pattern = entry.get("pattern", {})
             for text in [pattern] if isinstance(pattern, str) else pattern.values():
-                if text not in PATTERNS:
-                    raise StudyError(f"{at / 'pattern'}: unknown pattern {text!r}{allowed(PATTERNS)}")
+                check_known(text, PATTERNS, f"{at / 'pattern'}: unknown pattern {text!r}")
             for key in ("simulated", "library"):
                 algorithm = entry.get(key, {}).get("algorithm", "default")
-                if own and algorithm != "default" and algorithm not in own.get(collective, ()):
-                    raise StudyError(
-                        f"{at / key / 'algorithm'}: the collectives library has no {collective} algorithm {algorithm!r}"
-                        + allowed(own.get(collective, ()))
-                    )
-            inside = entry.get("inside")
-            if inside is not None and inside not in catalogue.get(f"i{collective}", {}):
-                raise StudyError(
-                    f"{at / 'inside'}: no i{collective} algorithm {inside!r}{allowed(catalogue.get(f'i{collective}', {}))}"
-                )
+                if own and algorithm != "default":
+                    said = f"the collectives library has no {collective} algorithm {algorithm!r}"
+                    check_known(algorithm, own.get(collective, ()), f"{at / key / 'algorithm'}: {said}")
+            if (inside := entry.get("inside")) is not None:
+                said = f"{at / 'inside'}: no i{collective} algorithm {inside!r}"
+                check_known(inside, catalogue.get(f"i{collective}", {}), said)
 
 
 @functools.cache
@@ -178,15 +171,12 @@ def check_analysis(analysis: dict[str, Any], catalogue: dict[str, dict[str, Any]
             raise StudyError(
                 f"{where / 'best_excludes' / index}: the default is compared with the other algorithms; name one of these"
             )
-        if name not in known:
-            raise StudyError(f"{where / 'best_excludes' / index}: no algorithm {name!r}{allowed(known)}")
+        check_known(name, known, f"{where / 'best_excludes' / index}: no algorithm {name!r}")
     for collective, names in analysis.get("compare", {}).get("fitted", {}).items():
         at = where / "compare" / "fitted" / collective
-        if collective not in catalogue:
-            raise StudyError(f"{at}: unknown collective {collective!r}{allowed(catalogue)}")
+        check_known(collective, catalogue, f"{at}: unknown collective {collective!r}")
         for name in names:
-            if name not in catalogue[collective]:
-                raise StudyError(f"{at}: no {collective} algorithm {name!r}{allowed(catalogue[collective])}")
+            check_known(name, catalogue[collective], f"{at}: no {collective} algorithm {name!r}")
 
 
 def _check_classes(classes: list[dict[str, Any]], where: Place) -> None:

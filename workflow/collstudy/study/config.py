@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from collstudy.base.errors import StudyError, allowed
+from collstudy.base.errors import StudyError, allowed, check_known
 from collstudy.base.paths import ROOT
 from collstudy.study import checks
 from collstudy.study.catalogue import Catalogue, own_settings
@@ -164,8 +164,7 @@ class Configuration:
         for other, at in companions.items():
             if other == name:
                 raise StudyError(f"{at}: {other!r} is this study itself; name another study")
-            if other not in self.study_names():
-                raise StudyError(f"{at}: no study {other!r}" + allowed(self.study_names(), other))
+            check_known(other, self.study_names(), f"{at}: no study {other!r}")
         return tuple(companions)
 
     def _source(
@@ -240,21 +239,17 @@ class Configuration:
         if decisions:
             self._check_decisions(plan, where / "decisions")
         for mapping in [plan.mapping, *(entry["mapping"] for entry in plan.alternatives if "mapping" in entry)]:
-            if mapping not in self.catalogue.mappings:
-                raise StudyError(f"{where}: unknown mapping {mapping!r}" + allowed(self.catalogue.mappings))
+            check_known(mapping, self.catalogue.mappings, f"{where}: unknown mapping {mapping!r}")
         names = {application.name for application in applications}
         for index, entry in enumerate(plan.alternatives):
             at = f"{where / 'alternatives' / index}: {entry['label']}"
             for name in entry.get("applications", ()):
-                if name not in names:
-                    raise StudyError(f"{at}: no application {name!r}" + allowed(names))
+                check_known(name, names, f"{at}: no application {name!r}")
             for collective, name in entry.get("algorithms", {}).items():
-                known = self.catalogue.algorithms.get(collective)
-                if known is None:
-                    raise StudyError(f"{at}: unknown collective {collective!r}" + allowed(self.catalogue.algorithms))
-                able = [one for one, its in known.items() if own_settings(its) is not None]
-                if name not in able:
-                    raise StudyError(f"{at}: no {collective} algorithm {name!r} that can be simulated{allowed(able)}")
+                check_known(collective, self.catalogue.algorithms, f"{at}: unknown collective {collective!r}")
+                entries = self.catalogue.algorithms[collective].items()
+                able = [one for one, its in entries if own_settings(its) is not None]
+                check_known(name, able, f"{at}: no {collective} algorithm {name!r} that can be simulated")
         return plan
 
     def _check_decisions(self, plan: ReplayPlan, where: Place) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from collstudy.base.errors import StudyError, allowed
+from collstudy.base.errors import StudyError, check_known
 from collstudy.study import checks
 from collstudy.study.document import Place, read_document, shown
 from collstudy.study.names import MPIS
@@ -194,8 +194,7 @@ def _with_fit(raw: dict[str, Any], at: Callable[[str], Place]) -> tuple[dict[str
     fit, there = read_document(file, "fitted")
     known = [level["name"] for level in raw.get("levels", ())]
     for name in fit["levels"]:
-        if name not in known:
-            raise StudyError(f"{there / 'levels' / name}: machine {machine} has no level {name!r}{allowed(known)}")
+        check_known(name, known, f"{there / 'levels' / name}: machine {machine} has no level {name!r}")
     rest["levels"] = [level | fit["levels"].get(level["name"], {}) for level in raw["levels"]]
     if "simulation" in fit:
         own = {key: value for key, value in raw.get("simulation", {}).items() if key not in REPLACED_BY_FIT}

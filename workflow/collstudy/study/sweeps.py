@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from collstudy.base.errors import StudyError, allowed
+from collstudy.base.errors import StudyError, allowed, check_known
 from collstudy.study.allocations import Allocations, read_allocations
 from collstudy.study.catalogue import Catalogue
 from collstudy.study.document import Place
@@ -116,24 +116,18 @@ def swept(sizes: tuple[int, ...]) -> Iterator[int]:
 def _check_mappings(mappings: list[str], machine: Machine, catalogue: Catalogue, where: Place) -> None:
     levels = {level.name for level in machine.levels}
     for mapping in mappings:
-        if mapping not in catalogue.mappings:
-            raise StudyError(f"{where}: unknown mapping {mapping!r}" + allowed(catalogue.mappings, mapping))
+        check_known(mapping, catalogue.mappings, f"{where}: unknown mapping {mapping!r}")
         for level in catalogue.mappings[mapping]["cycle"]:
-            if level not in levels:
-                raise StudyError(
-                    f"{where}: {mapping} needs level {level!r}, which machine {machine.name} lacks{allowed(levels)}"
-                )
+            said = f"{where}: {mapping} needs level {level!r}, which machine {machine.name} lacks"
+            check_known(level, levels, said)
 
 
 def _check_mpis(mpis: tuple[str, ...], machine: Machine, where: Place) -> None:
     for mpi in mpis:
         if machine.emulated_nodes > 1 and mpi != "openmpi":
             raise StudyError(f"{where}: {mpi!r} does not run on emulated nodes; allowed: openmpi")
-        if mpi not in MPIS[machine.kind]:
-            raise StudyError(
-                f"{where}: {mpi!r} cannot run on machine {machine.name} of kind {machine.kind}"
-                + allowed(MPIS[machine.kind])
-            )
+        said = f"{where}: {mpi!r} cannot run on machine {machine.name} of kind {machine.kind}"
+        check_known(mpi, MPIS[machine.kind], said)
 
 
 def doubling(sizes: Iterable[int]) -> list[tuple[int, int]]:
@@ -160,10 +154,7 @@ def read_sweeps(raw: dict[str, Any], machine: Machine, catalogue: Catalogue, whe
 
 def _read_sweep(raw: dict[str, Any], machine: Machine, catalogue: Catalogue, where: Place) -> Sweep:
     collective = raw["collective"]
-    if collective not in catalogue.algorithms:
-        raise StudyError(
-            f"{where / 'collective'}: unknown collective {collective!r}" + allowed(catalogue.algorithms, collective)
-        )
+    check_known(collective, catalogue.algorithms, f"{where / 'collective'}: unknown collective {collective!r}")
     if collective in IMPORTED_ONLY:
         raise StudyError(f"{where / 'collective'}: {collective} can only be imported; no benchmark measures it")
     if raw.get("levels") == "all-pairs":
@@ -179,11 +170,8 @@ def _read_sweep(raw: dict[str, Any], machine: Machine, catalogue: Catalogue, whe
     for entry in raw["algorithms"]:
         entry = {"name": entry} if isinstance(entry, str) else dict(entry)
         name = entry.pop("name")
-        if name not in catalogue.algorithms[collective]:
-            known = allowed(catalogue.algorithms[collective], name)
-            raise StudyError(
-                f"{where / 'algorithms'}: no {collective} algorithm {name!r} in config/algorithms.yaml{known}"
-            )
+        said = f"{where / 'algorithms'}: no {collective} algorithm {name!r} in config/algorithms.yaml"
+        check_known(name, catalogue.algorithms[collective], said)
         choices += _choices(raw, name, entry, machine, catalogue, where / "algorithms")
     if len(set(choices)) < len(choices):
         raise StudyError(f"{where / 'algorithms'}: an algorithm is listed twice with the same parameters")
@@ -292,10 +280,7 @@ def _barrier(raw: dict[str, Any], machine: Machine, catalogue: Catalogue, where:
         raise StudyError(
             f"{where / 'barrier'}: only simulated Open MPI (smpi-openmpi) supports barriers other than the default"
         )
-    if name not in catalogue.algorithms["barrier"]:
-        raise StudyError(
-            f"{where / 'barrier'}: no barrier algorithm {name!r}" + allowed(catalogue.algorithms["barrier"], name)
-        )
+    check_known(name, catalogue.algorithms["barrier"], f"{where / 'barrier'}: no barrier algorithm {name!r}")
     return name
 
 
@@ -344,15 +329,13 @@ def _spread(raw: dict[str, Any], where: Place) -> Spread:
 def _ladder(raw: dict[str, Any], machine: Machine, where: Place) -> dict[str, Any]:
     """Convert a sweep over levels to one over mappings and processes, with two ranks per pair."""
     collective = raw["collective"]
-    if collective not in POINT_TO_POINT:
-        raise StudyError(f"{where / 'levels'}: {collective} is not a point-to-point test" + allowed(POINT_TO_POINT))
+    check_known(collective, POINT_TO_POINT, f"{where / 'levels'}: {collective} is not a point-to-point test")
     for key in ("mappings", "processes", "processes_per_node", "nodes"):
         if key in raw:
             raise StudyError(f"{where}: levels determine the placement; remove {key}")
     known = [level.name for level in machine.levels]
     for name in raw["levels"]:
-        if name not in known:
-            raise StudyError(f"{where / 'levels'}: machine {machine.name} has no level {name!r}{allowed(known)}")
+        check_known(name, known, f"{where / 'levels'}: machine {machine.name} has no level {name!r}")
     pairs = expand_integers(raw.get("pairs", [1]), where / "pairs")
     if collective != "multi_lat" and pairs != (1,):
         raise StudyError(f"{where / 'pairs'}: {collective} uses one pair; use multi_lat for several")

@@ -15,7 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from collstudy.base.errors import StudyError, allowed
+from collstudy.base.errors import StudyError, allowed, check_known
 from collstudy.base.lazy import lazy
 from collstudy.sources.importing import compact, csv_files, imb, kept, nccl_tests, omb, pico
 from collstudy.sources.importing.convert import OWN, convert
@@ -239,10 +239,9 @@ def _check_entry(entry: dict[str, Any], path: Path, study: Study, catalogue: Cat
         if study.source.mpi != "nccl":
             raise StudyError(f"{where}: measurements of NCCL need import.mpi: nccl, not {study.source.mpi!r}")
         return
-    if kind == "csv" and collective not in {*catalogue.algorithms, *POINT_TO_POINT}:
-        raise StudyError(
-            f"{where}: collective {collective!r} is unknown{allowed([*catalogue.algorithms, *POINT_TO_POINT])}"
-        )
+    if kind == "csv":
+        said = f"{where}: collective {collective!r} is unknown"
+        check_known(collective, {*catalogue.algorithms, *POINT_TO_POINT}, said)
     given = {*entry.get("columns", {}), *entry.get("constants", {}), *entry.get("by_row", {}), *from_name(path, entry)}
     given |= {*entry.get("wide", {}), "latency_us"} if "wide" in entry else set()
     if kind == "omb" and omb.ranks_said(read_text(path), collective):
