@@ -95,15 +95,19 @@ def known(done: subprocess.CompletedProcess[str]) -> subprocess.CompletedProcess
     return done
 
 
+def agree(done: subprocess.CompletedProcess[str]) -> None:
+    """Check the result of test_order."""
+    if done.returncode == 77:
+        pytest.skip("neither Open MPI 4.1 nor 5.0")
+    agrees(done)
+
+
 def same_order(launch: Run, program: Path, ranks: int, row: dict[str, str]) -> None:
     # Which request of this algorithm ends first, and is replaced by the next, differs between calls.
     row = {collective: text for collective, text in row.items() if not text.startswith("ompi_linear_sync:max_requests")}
     variables = {f"COLL_{collective.upper()}": text for collective, text in row.items()}
     options = [option for item in row.items() for option in forced(*item)]
-    done = known(launch(ranks, variables, *TUNED, "--mca", "coll", "tuned,basic,libnbc,self", *options, program))
-    if done.returncode == 77:
-        pytest.skip("neither Open MPI 4.1 nor 5.0")
-    agrees(done)
+    agree(known(launch(ranks, variables, *TUNED, "--mca", "coll", "tuned,basic,libnbc,self", *options, program)))
 
 
 # For each collective, this library's algorithm and its number in coll/libnbc (4.1 and 5.0); ireduce_scatter has only one.
@@ -118,29 +122,14 @@ def name_libnbc(row: dict[str, tuple[str, int | None]]) -> str:
     return "+".join(f"i{collective}={name}" for collective, (name, _) in row.items())
 
 
-def same_starts(launch: Run, program: Path, ranks: int, row: dict[str, tuple[str, int | None]]) -> None:
-    """Check that non-blocking collectives start the same operations as Open MPI's, in order; when they wait depends on progress."""
+@pytest.mark.parametrize("ranks", quick(range(2, 18), 5, 16))
+@pytest.mark.parametrize("row", LIBNBC, ids=name_libnbc)
+def test_starts_as_open_mpi(launch: Run, built: Path, row: dict[str, tuple[str, int | None]], ranks: int) -> None:
+    """Non-blocking collectives start the same operations as Open MPI's, in order; when they wait depends on progress."""
     numbers = {collective: number for collective, (_, number) in row.items() if number}
     options = [part for c, number in numbers.items() for part in ("--mca", f"coll_libnbc_i{c}_algorithm", number)]
     variables = {f"COLL_{collective.upper()}": f"libnbc_{name}:segments=1" for collective, (name, _) in row.items()}
-    done = launch(ranks, variables, "--mca", "coll", "tuned,basic,libnbc,self", *options, program)
-    if done.returncode == 77:
-        pytest.skip("neither Open MPI 4.1 nor 5.0")
-    agrees(done)
-
-
-@pytest.mark.parametrize("row", LIBNBC, ids=name_libnbc)
-def test_starts_as_open_mpi(launch: Run, built: Path, row: dict[str, tuple[str, int | None]]) -> None:
-    same_starts(launch, built / "test_order", 7, row)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("ranks", range(2, 18))
-@pytest.mark.parametrize("row", LIBNBC, ids=name_libnbc)
-def test_starts_as_open_mpi_2_to_17_ranks(
-    launch: Run, built: Path, row: dict[str, tuple[str, int | None]], ranks: int
-) -> None:
-    same_starts(launch, built / "test_order", ranks, row)
+    agree(launch(ranks, variables, "--mca", "coll", "tuned,basic,libnbc,self", *options, built / "test_order"))
 
 
 def test_starts_see_a_difference(launch: Run, built: Path) -> None:

@@ -220,27 +220,27 @@ def test_agreement_of_two_sources() -> None:
     assert all(row["median_abs_difference_pct"] == pytest.approx(1.43, abs=0.25) for row in rows)
 
 
-def test_launches_that_all_had_the_same_number_of_ranks() -> None:
-    """The script passed the job's number of ranks to mpirun instead of the loop's."""
+def timed_on_48(factor: float, noise: float, kept: Callable[[dict[str, Any]], bool]) -> list[dict[str, Any]]:
+    """Return the *kept* rows with the times of the same cells on 48 ranks, times *factor* and noise."""
     rng = random.Random(5)
     all_of = {(r["algorithm"], r["mapping"], r["size_bytes"]): r for r in sound() if r["processes"] == 48}
-    faulty = [
-        row | scaled(10 * rng.gauss(1, 0.015))(all_of[row["algorithm"], row["mapping"], row["size_bytes"]])
-        for row in sound() if row["mapping"] == "core"
-    ]  # fmt: skip
+    timed = [(row, all_of[row["algorithm"], row["mapping"], row["size_bytes"]]) for row in sound() if kept(row)]
+    return [row | scaled(factor * rng.gauss(1, noise))(of_all) for row, of_all in timed]
+
+
+def test_launches_that_all_had_the_same_number_of_ranks() -> None:
+    """The script passed the job's number of ranks to mpirun instead of the loop's."""
+    faulty = timed_on_48(10, 0.015, lambda row: row["mapping"] == "core")
     assert accused(faulty, "times do not depend on ranks").keys() == series(*ALGORITHMS, mappings=("core",))
     assert "unit of the times" not in found(faulty)
 
 
 def test_few_numbers_of_ranks_beside_others_that_had_no_effect() -> None:
     """The same script measured one algorithm with two rank counts only; without the others, two counts show nothing."""
-    rng = random.Random(5)
-    all_of = {(r["algorithm"], r["mapping"], r["size_bytes"]): r for r in sound() if r["processes"] == 48}
-    faulty = [
-        row | scaled(30 * rng.gauss(1, 0.01))(all_of[row["algorithm"], row["mapping"], row["size_bytes"]])
-        for row in sound()
-        if row["mapping"] == "core" and (row["algorithm"] != "linear" or row["processes"] in (2, 4))
-    ]
+    few = {"linear": (2, 4)}
+    faulty = timed_on_48(
+        30, 0.01, lambda row: row["mapping"] == "core" and row["processes"] in few.get(row["algorithm"], range(49))
+    )
     findings = found(faulty)
     few = {finding.where: finding.confidence for finding in findings.pop("times do not depend on ranks")}
     assert few.pop("bcast linear, by core") == "likely" and set(few.values()) == {"certain"} and len(few) == 3

@@ -26,19 +26,26 @@ rule all:
 """
 
 
+def another(folder: Path, checkout: Checkout, study: str) -> Path:
+    """Write another workflow, which uses *checkout* as a module with a study of its own; return its folder."""
+    other = folder / "other"
+    for name in ("studies", "machines"):
+        (other / "config" / "mpi" / name).mkdir(parents=True)
+    (other / "Snakefile").write_text(MODULE.format(checkout=checkout.folder))
+    settings = "{studies: [mine], results: results/mpi, config_folder: config/mpi}"
+    (other / "config" / "config.yaml").write_text(f"mpi: {settings}\n")
+    (other / "config" / "mpi" / "config.yaml").write_text("studies: [mine]\n")
+    (other / "config" / "mpi" / "studies" / "mine.yaml").write_text(study)
+    return other
+
+
 def snakemake(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     return finish(["snakemake", "--cores", "2", *arguments], cwd=folder, timeout=900, env=environment)
 
 
 def test_another_workflow_uses_it_with_studies_and_results_of_its_own(checkout: Checkout, tmp_path: Path) -> None:
-    other = tmp_path / "other"
-    (other / "config" / "mpi" / "studies").mkdir(parents=True)
-    (other / "Snakefile").write_text(MODULE.format(checkout=checkout.folder))
-    settings = "{studies: [mine], results: results/mpi, config_folder: config/mpi}"
-    (other / "config" / "config.yaml").write_text(f"mpi: {settings}\n")
-    (other / "config" / "mpi" / "config.yaml").write_text("studies: [mine]\n")
-    (other / "config" / "mpi" / "studies" / "mine.yaml").write_text(TINY)
+    other = another(tmp_path, checkout, TINY)
     done = must(snakemake(other))
     assert (other / "said.txt").read_text().strip() == str(1 + 4 * 11)
     # Nothing was written to the checkout.
@@ -50,16 +57,9 @@ def test_another_workflow_uses_it_with_studies_and_results_of_its_own(checkout: 
 
 def test_another_workflow_submits_only_blocks_with_its_copy_of_the_profile(checkout: Checkout, tmp_path: Path) -> None:
     """A job that reads or writes results, or that measures on this computer, must not run on another one."""
-    other = tmp_path / "other"
-    for name in ("studies", "machines"):
-        (other / "config" / "mpi" / name).mkdir(parents=True)
+    other = another(tmp_path, checkout, TINY.replace("machine: thin", "machine: theirs"))
     machine = "kind: slurm\nlabel: Theirs\nlike: thin\nmpi: openmpi\nslurm: {}\n"
     (other / "config" / "mpi" / "machines" / "theirs.yaml").write_text(machine)
-    (other / "Snakefile").write_text(MODULE.format(checkout=checkout.folder))
-    settings = "{studies: [mine], results: results/mpi, config_folder: config/mpi}"
-    (other / "config" / "config.yaml").write_text(f"mpi: {settings}\n")
-    (other / "config" / "mpi" / "config.yaml").write_text("studies: [mine]\n")
-    (other / "config" / "mpi" / "studies" / "mine.yaml").write_text(TINY.replace("machine: thin", "machine: theirs"))
     checkout.program("sbatch", '#!/bin/sh\necho "$*" >> jobs\nwc -l < jobs\n')
     for name in ("squeue", "sacct", "sinfo", "scontrol"):
         checkout.program(name, "#!/bin/sh\n")

@@ -162,6 +162,14 @@ def test_pages_are_made_of_what_their_format_shows():
     assert pandoc(shown).stdout == pandoc(NESTED).stdout
 
 
+def marks(folder: Path, document: str) -> list[list]:
+    """Return the marked places of a typst document that uses the report's template."""
+    typst = pytest.importorskip("typst")
+    shutil.copy2(ROOT / "report" / "theme" / "typst-template.typ", folder)
+    (folder / "document.typ").write_text(document)
+    return [element["value"] for element in json.loads(typst.query(str(folder / "document.typ"), "<at>"))]
+
+
 #: A chapter with a figure at its end, then one that begins on the same page with a figure.
 FLOATING = """
 #import "typst-template.typ": chapters
@@ -193,11 +201,7 @@ FLOATING = """
 def test_figures_of_the_pdf_are_between_the_headings_of_their_chapter(
     tmp_path: Path, height: int, before: int, words: int
 ) -> None:
-    typst = pytest.importorskip("typst")
-    shutil.copy2(ROOT / "report" / "theme" / "typst-template.typ", tmp_path)
-    (tmp_path / "document.typ").write_text(FLOATING % (height, before, words))
-    found = json.loads(typst.query(str(tmp_path / "document.typ"), "<at>"))
-    place = {name: (page, y) for name, page, y in (element["value"] for element in found)}
+    place = {name: (page, y) for name, page, y in marks(tmp_path, FLOATING % (height, before, words))}
     assert place["chapter one"] < place["first"] < place["chapter two"], place
     assert place["chapter one"] < place["second"] < place["chapter two"], place
     assert place["chapter two"] < place["third"] < place["chapter three"], place
@@ -206,31 +210,26 @@ def test_figures_of_the_pdf_are_between_the_headings_of_their_chapter(
 @pytest.mark.parametrize("last", [4, 6, 8, 10])
 def test_many_figures_of_the_pdf_do_not_reach_the_next_chapter(tmp_path: Path, last: int) -> None:
     """Four figures near the end of a chapter fill more than a page; the last one is low."""
-    typst = pytest.importorskip("typst")
-    shutil.copy2(ROOT / "report" / "theme" / "typst-template.typ", tmp_path)
     figures = "\n#lorem(20)\n".join(
         f'#figure(kind: image, caption: "{name}", block(height: {height}cm, at("{name}")))'
         for name, height in (("first", 17), ("second", 17), ("third", 8), ("last", last))
     )
     setting, chapters = FLOATING.split("= One", 1)[0] % 6, '= Two #at("chapter two")\n#lorem(60)\n'
-    (tmp_path / "document.typ").write_text(f"{setting}= One\n#lorem(900)\n{figures}\n#lorem(20)\n{chapters}")
-    found = json.loads(typst.query(str(tmp_path / "document.typ"), "<at>"))
-    place = {name: (page, y) for name, page, y in (element["value"] for element in found)}
+    document = f"{setting}= One\n#lorem(900)\n{figures}\n#lorem(20)\n{chapters}"
+    place = {name: (page, y) for name, page, y in marks(tmp_path, document)}
     assert max(place, key=lambda name: place[name]) == "chapter two", place
 
 
 @pytest.mark.parametrize(("rows", "lines", "broken"), [(6, 5, True), (6, 1, False), (30, 1, True)])
 def test_a_tall_table_of_the_pdf_goes_on_over_pages(tmp_path: Path, rows: int, lines: int, broken: bool) -> None:
     """Also one of few rows; a low one is moved to the next page as a whole."""
-    typst = pytest.importorskip("typst")
-    shutil.copy2(ROOT / "report" / "theme" / "typst-template.typ", tmp_path)
     text = " \\ ".join("a" * lines)
     cells = "".join(f"[#at({row}){text}]," for row in range(rows))
-    (tmp_path / "document.typ").write_text(
+    found = marks(
+        tmp_path,
         '#import "typst-template.typ": study-report, table-block\n'
         "#let at(row) = context [#metadata((row, here().page())) <at>]\n#show: study-report.with(title: [x])\n"
-        f"#v(19.5cm)\n#figure(kind: table, caption: [y], table-block[#table(columns: 1, table.header[z], {cells})])\n"
+        f"#v(19.5cm)\n#figure(kind: table, caption: [y], table-block[#table(columns: 1, table.header[z], {cells})])\n",
     )
-    found = [element["value"] for element in json.loads(typst.query(str(tmp_path / "document.typ"), "<at>"))]
     assert [row for row, _ in found] == [*range(rows)]
     assert len({page for _, page in found}) == 1 + broken

@@ -124,14 +124,19 @@ def test_a_failure_is_that_of_one_simulation(starter: Starter, tmp_path: Path) -
     assert execute(command, 60, log, environment, tmp_path, starter.start).status == 0
 
 
+def run_with(script: str, starter: Starter, folder: Path) -> None:
+    """Simulate a barrier with *script* in the place of smpirun."""
+    other = executable(folder / "bin" / "smpirun", script)
+    command, environment = prepared(a_cell("barrier", "tree", 4), folder, "-f", "-i", "1")
+    path = f"{other.parent}:{os.environ['PATH']}"
+    assert execute(command, 60, io.StringIO(), environment | {"PATH": path}, folder, starter.start).status == 0
+
+
 def test_another_smpirun_starts_each_simulation_itself(starter: Starter, tmp_path: Path) -> None:
     """For a version of SimGrid whose script calls smpimain with an additional option."""
     script = Path(shutil.which("smpirun") or "").read_text()
     script = script.replace('SIMOPTS="--cfg', 'SIMOPTS="--cfg=smpi/reduce:default --cfg', 1)
-    other = executable(tmp_path / "bin" / "smpirun", script)
-    command, environment = prepared(a_cell("barrier", "tree", 4), tmp_path, "-f", "-i", "1")
-    path = f"{other.parent}:{os.environ['PATH']}"
-    assert execute(command, 60, io.StringIO(), environment | {"PATH": path}, tmp_path, starter.start).status == 0
+    run_with(script, starter, tmp_path)
     assert starter.shares is False
 
 
@@ -141,10 +146,7 @@ def test_the_smpirun_of_simgrid_4_shares_the_start(starter: Starter, tmp_path: P
     for old, new in (("SMPI_PRIVATIZATION:-1", "SMPI_PRIVATIZATION:-ON"), ("surf/precision", "precision/timing")):
         script = script.replace(old, new)
     assert "precision/timing:1e-9" in script and "PRIVATIZATION:-ON" in script
-    other = executable(tmp_path / "bin" / "smpirun", script)
-    command, environment = prepared(a_cell("barrier", "tree", 4), tmp_path, "-f", "-i", "1")
-    path = f"{other.parent}:{os.environ['PATH']}"
-    assert execute(command, 60, io.StringIO(), environment | {"PATH": path}, tmp_path, starter.start).status == 0
+    run_with(script, starter, tmp_path)
     assert starter.shares
 
 
