@@ -16,7 +16,6 @@ from collstudy.launch.mpich import device_file
 from collstudy.launch.toolchain import installed, mpis
 from collstudy.project import judging, made
 from collstudy.project.studies import Project
-from collstudy.study.description import Imported
 from collstudy.study.names import LIBRARIES
 from collstudy.tuning import check, trees
 from collstudy.tuning.advise import advise as answers
@@ -132,8 +131,7 @@ def _atlas(project: Project, collective: str) -> list[Measured]:
             for nodes in sweep.nodes
             for processes in sweep.processes
         )
-        if isinstance(source.study.source, Imported) and any(int(row["nodes"]) != machine.nodes for row in rows):
-            # The data state the nodes that the ranks used; otherwise these are those of the machine.
+        if source.states_nodes(rows):
             spread |= {(row["mapping"], int(row["nodes"]), int(row["processes"])) for row in rows}
         # Algorithms of the same name in different MPI libraries are different implementations.
         for mpi in dict.fromkeys(row["mpi"] for row in rows):

@@ -71,6 +71,10 @@ class ImportedSource(Source):
         """Return the rows of the files."""
         return rows_of_import(self.study, self.every[0], self.found[1])
 
+    def states_nodes(self, rows: list[dict[str, Any]]) -> bool:
+        """Return whether the files state the nodes; otherwise the nodes are all of the machine's."""
+        return any(int(row["nodes"]) != self.study.machine.nodes for row in rows)
+
     def observed(self) -> list[dict[str, Any]]:
         """Return the rows of the files; none if a publication's algorithm names differ from what ran."""
         return [] if self.imported.printed or self.absent() else super().observed() or self.rows().measurements

@@ -215,6 +215,10 @@ class Source(ABC):
     def rows(self) -> Rows:
         """Return the current rows of all work."""
 
+    def states_nodes(self, rows: list[dict[str, Any]]) -> bool:
+        """Return whether the nodes in the rows are those that the ranks used, instead of those that they could use."""
+        return False
+
     def observed(self) -> list[dict[str, Any]]:
         """Return the available rows of measurements on a real machine."""
         return [] if self.study.machine.kind == "simulated" else read_rows(self.folder / "measurements.csv")
