@@ -46,6 +46,7 @@ describe_front <- function(folders, label = "results") {
   studies <- map(folders, read_front_study)
   rows <- bind_rows(no_front_rows(), map_dfr(studies, front_rows))
   # Measurements that two studies share, such as a publication's own analysis of them, count once.
+  every <- rows
   rows <- rows |>
     arrange(desc(.data$cells)) |>
     distinct(.data$machine, .data$simulated, .data$collective, .keep_all = TRUE) |>
@@ -54,7 +55,7 @@ describe_front <- function(folders, label = "results") {
   advice <- advise_front(studies, rows)
   list(
     question = front_question(studies), answer = front_answer(rows, studies), table = front_table(shown),
-    caption = front_caption(rows[-seq_len(nrow(shown)), ]), advice = advice,
+    caption = front_caption(rows[-seq_len(nrow(shown)), ], setdiff(every$study, rows$study)), advice = advice,
     steps = front_steps(studies, rows, advice, label), trust = front_trust(studies, rows),
     studies = front_studies(studies)
   )
@@ -138,13 +139,20 @@ front_facts <- function(study) {
   paste(facts, collapse = "; ")
 }
 
-front_caption <- function(left_out) {
+#' @param left_out Rows that the table has no place for.
+#' @param hidden Studies of which another one has all pairs of machine and collective.
+#' @noRd
+front_caption <- function(left_out, hidden) {
   others <- front_left_out(left_out)
   paste0(
     "Slow-down (geometric mean) against the fastest algorithm of each cell. Best single algorithm: ", widely_measured,
     ", the one that loses least in place of the default. Collectives with few cells come last. ",
     "Cells of two processes are excluded: between two ranks most algorithms send the same messages.",
-    if (length(others) > 0) paste0(" Not in this table: ", and_list(others), ".")
+    if (length(others) > 0) paste0(" Not in this table: ", and_list(others), "."),
+    if (length(hidden) > 0) paste0(
+      " Of several studies of a collective on one machine, the one with most cells is shown; for ", and_list(hidden),
+      ", see the chapter."
+    )
   )
 }
 

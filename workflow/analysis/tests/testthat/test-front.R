@@ -117,6 +117,15 @@ test_that("the answer begins with a verdict, and says what the nodes are", {
   expect_equal(front_extent(list(study)), "up to 2 nodes and 48 processes")
 })
 
+test_that("the caption names studies of which another one has the rows", {
+  few <- front_study("few", counts = c(4, 8))
+  change_study(few, machine = list(label = "real"))
+  front <- describe_front(c(few, front_study("real")))
+  expect_equal(unique(front$table$study), "real")
+  expect_match(front$caption, "the one with most cells is shown; for few, see the chapter\\.$")
+  expect_no_match(describe_front(front_study("real"))$caption, "several studies")
+})
+
 test_that("two ranks are a sentence and no row", {
   front <- describe_front(c(front_study("pair", counts = 2), front_study("real")))
   expect_equal(unique(front$table$study), "real")
