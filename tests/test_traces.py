@@ -412,7 +412,7 @@ def test_a_fortran_library_of_another_open_mpi_is_refused(checkout: Checkout, pr
         (("ranks: 4", "ranks: 8"), "8 is more than the 4 cores of small-tree"),
         (("[small-tree]", "[this-machine]"), "replays need simulated machines; this-machine is of kind local"),
         (("bcast: linear", "bcast: fancy"), "no bcast algorithm 'fancy' that can be simulated; known: .*linear"),
-        (("bcast: linear", "cast: linear"), "unknown collective 'cast'; known: "),
+        (("bcast: linear", "cast: linear"), r"unknown collective 'cast' \(did you mean 'bcast'\?\); known: "),
         (("applications: [known]", "applications: [other]"), "no application 'other'; known: absent, dies, known"),
         (("machine: traced-here", "machine: thin"), "kind local or slurm; thin is of kind simulated"),
         (("machine: traced-here", "machine: mpich-here"), "applications are traced with openmpi; .* has mpich"),
