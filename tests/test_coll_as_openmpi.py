@@ -95,8 +95,8 @@ def known(done: subprocess.CompletedProcess[str]) -> subprocess.CompletedProcess
     return done
 
 
-def agree(done: subprocess.CompletedProcess[str]) -> None:
-    """Check the result of test_order."""
+def agrees_with_open_mpi(done: subprocess.CompletedProcess[str]) -> None:
+    """Check the result of test_order, which ends with 77 if it does not know the installed Open MPI."""
     if done.returncode == 77:
         pytest.skip("neither Open MPI 4.1 nor 5.0")
     agrees(done)
@@ -107,7 +107,9 @@ def same_order(launch: Run, program: Path, ranks: int, row: dict[str, str]) -> N
     row = {collective: text for collective, text in row.items() if not text.startswith("ompi_linear_sync:max_requests")}
     variables = {f"COLL_{collective.upper()}": text for collective, text in row.items()}
     options = [option for item in row.items() for option in forced(*item)]
-    agree(known(launch(ranks, variables, *TUNED, "--mca", "coll", "tuned,basic,libnbc,self", *options, program)))
+    agrees_with_open_mpi(
+        known(launch(ranks, variables, *TUNED, "--mca", "coll", "tuned,basic,libnbc,self", *options, program))
+    )
 
 
 # For each collective, this library's algorithm and its number in coll/libnbc (4.1 and 5.0); ireduce_scatter has only one.
@@ -129,7 +131,9 @@ def test_starts_as_open_mpi(launch: Run, built: Path, row: dict[str, tuple[str, 
     numbers = {collective: number for collective, (_, number) in row.items() if number}
     options = [part for c, number in numbers.items() for part in ("--mca", f"coll_libnbc_i{c}_algorithm", number)]
     variables = {f"COLL_{collective.upper()}": f"libnbc_{name}:segments=1" for collective, (name, _) in row.items()}
-    agree(launch(ranks, variables, "--mca", "coll", "tuned,basic,libnbc,self", *options, built / "test_order"))
+    agrees_with_open_mpi(
+        launch(ranks, variables, "--mca", "coll", "tuned,basic,libnbc,self", *options, built / "test_order")
+    )
 
 
 def test_starts_see_a_difference(launch: Run, built: Path) -> None:
