@@ -36,9 +36,10 @@ tuning_counts <- function(medians, collective) {
 #' 4. A run of sizes keeps the default unless the mean gain of the run exceeds its noise ([drop_unsure()],
 #'    [noise_of_mean()]). The noise is estimated from the launches or, with single launches, from the roughness of
 #'    latency over neighbouring sizes or process counts (the smoother of the two) and from algorithms that were measured
-#'    twice; with too few neighbours, the default is kept. A run of one or two sizes must also show a gain at a
-#'    neighbouring process count. A count without measurements needs several sizes, and measured counts on both sides or
-#'    one below it in the same range of the default ([reached()]). Neighbours are counts at which the algorithm was
+#'    twice; with too few neighbours, or if the latter differ too much ([does_not_repeat()]), the default is kept. A run
+#'    of one or two sizes must also show a gain at a neighbouring process count. A count without measurements needs
+#'    several sizes, and measured counts on both sides or one below it in the same range of the default ([reached()]).
+#'    Neighbours are counts at which the algorithm was
 #'    measured. If a run is not significant, the next best algorithm is tried ([pick_sure()]).
 #' 5. The choice of the next lower process count is kept if it is predicted to cost less than a quarter of the tie width
 #'    more.
@@ -175,8 +176,19 @@ decide_cells <- function(grid, at, study, predicted = NULL) {
 cannot_decide <- function(grid) {
   if (!"default" %in% grid$names) return("no measurements of the default: it is kept")
   if (length(grid$names) == 1) return("only the default was measured")
+  if (does_not_repeat(grid$twice$twice)) {
+    return("the default is kept: it differs from the algorithm that it runs by more than a factor of 3 in 5 % of the cells")
+  }
   NULL
 }
+
+#' TRUE if the default differs from the algorithm that it runs by more than a factor of 3 in 5 % of the cells
+#'
+#' Means of such latencies have no known noise, and their gains are not found again in other authors' data.
+#' @param twice Logarithms of [pool_same_messages()]: differences divided by the square root of 2; from 40 on, because
+#'   one outlier is 5 % of fewer.
+#' @noRd
+does_not_repeat <- function(twice) length(twice) >= 40 && unname(quantile(abs(twice), 0.95)) > log(3) / sqrt(2)
 
 #' Decisions for all collectives over the measured range of process counts
 #'

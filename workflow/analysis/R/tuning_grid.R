@@ -105,7 +105,10 @@ noise_between <- function(grid) {
   bends <- list(roughness(grid, 3), roughness(grid, 2))
   bends <- bends[lengths(bends) >= 10]
   if (length(bends) == 0) return(list(sd = NA_real_, series = 0, from = "unknown"))
-  list(sd = min(map_dbl(bends, function(bend) 1.4826 * median(abs(bend)))), series = 0, from = "neighbours")
+  sd <- min(map_dbl(bends, function(bend) 1.4826 * median(abs(bend))))
+  # Outliers do not average out where a decision has one latency (barriers): the noise is that of a wide distribution.
+  if (length(grid$sizes) == 1) sd <- max(sd, unname(quantile(abs(bends[[1]]), 0.95)) / qnorm(0.975))
+  list(sd = sd, series = 0, from = "neighbours")
 }
 
 #' Distance of each relative latency from the line between its neighbours in size (`along` 3) or process count (2),

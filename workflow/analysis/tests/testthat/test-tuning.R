@@ -189,6 +189,32 @@ test_that("jumps between sizes that are far apart are not taken for noise where 
   expect_true(all(found$algorithm[found$size_bytes == 4^5] == "chain"))
 })
 
+test_that("no rule is made where the default differs much from the algorithm that it runs", {
+  set.seed(6)
+  chosen <- function(wide) {
+    rows <- bcasts(c(default = 1.4, linear = 1.4, chain = 1), sizes = 2^(0:10))
+    rows$latency_us <- rows$latency_us * exp(rnorm(nrow(rows), 0, 0.02)) * ifelse(runif(nrow(rows)) < wide, 6, 1)
+    rows$runs <- ifelse(rows$algorithm == "default", "linear", NA)
+    decide_tuning(with_rows(rows), "bcast")
+  }
+  expect_true("chain" %in% chosen(0.01)$algorithm)
+  found <- chosen(0.08)
+  expect_equal(unique(found$algorithm), "default")
+  expect_match(unique(found$reason), "differs from the algorithm that it runs by more than a factor of 3", all = TRUE)
+})
+
+test_that("outliers among barriers hardly make a rule", {
+  set.seed(9)
+  barriers <- function(wide) {
+    rows <- lawful(c(default = 1.05, linear = 1, chain = 1.1), counts = seq(2, 128, 2))
+    rows <- rows[rows$collective == "barrier", ]
+    rows$latency_us <- rows$latency_us * exp(rnorm(nrow(rows), 0, 0.01)) * ifelse(runif(nrow(rows)) < wide, 3, 1)
+    mean(decide_tuning(with_rows(rows), "barrier")$algorithm != "default")
+  }
+  expect_gt(barriers(0), 0.5)
+  expect_lt(barriers(0.06), 0.1)
+})
+
 test_that("one odd cell does not make a rule", {
   rows <- lawful(c(default = 1, linear = 1.2, chain = 1.3), sizes = 2^(0:12))
   odd <- rows$algorithm == "linear" & rows$processes == 8 & rows$size_bytes %in% 64
