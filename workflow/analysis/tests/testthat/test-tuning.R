@@ -200,7 +200,7 @@ test_that("no rule is made where the default differs much from the algorithm tha
   expect_true("chain" %in% chosen(0.01)$algorithm)
   found <- chosen(0.08)
   expect_equal(unique(found$algorithm), "default")
-  expect_match(unique(found$reason), "differs from the algorithm that it runs by more than a factor of 3", all = TRUE)
+  expect_match(unique(found$reason), "in 5 % of the cells it differs from the algorithm that it runs", all = TRUE)
 })
 
 test_that("outliers among barriers hardly make a rule", {
