@@ -312,6 +312,20 @@ def test_the_command_says_what_is_missing(tmp_path):
         advise.advise(tmp_path, Question("bcast", "core", 2, 8, 8), "thin", CATALOGUE)
 
 
+def test_studies_without_the_collective_are_one_line(tmp_path, folder):
+    results = tmp_path / "results"
+    for name, collective in (("first", "bcast"), ("second", "reduce"), ("third", "gather")):
+        shutil.copytree(folder, results / name)
+        describe(results / name, name=name, collectives={collective: {"algorithms": [{"name": "default"}]}})
+    known, lines = advise.advise(results, Question("bcast", "core", 2, 8, 1024), None, CATALOGUE)
+    assert known and "use: chain" in lines[2] and lines[-1] == "No bcast in: second, third"
+    known, lines = advise.advise(results, Question("scan", "core", 2, 8, 1024), None, CATALOGUE)
+    assert not known and lines[1:] == [
+        "No study has a decision for this call, and no machine of the atlas was measured near it.",
+        "No scan in: first, second, third",
+    ]
+
+
 def test_the_most_similar_machine_answers_first(tmp_path, folder):
     results = tmp_path / "results"
     for name, cores in (("large", 64), ("small", 12)):

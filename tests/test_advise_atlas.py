@@ -121,6 +121,7 @@ def test_measurements_of_a_study_that_decides_are_not_told_again(tmp_path, monke
     path = tmp_path / "decides" / "tuning" / "decisions.csv"
     path.parent.mkdir(parents=True)
     path.touch()
+    (path.parents[1] / "study.json").write_text('{"collectives": {"bcast": {}}, "provenance": {}}')
     monkeypatch.setattr(advise, "answer", lambda *_: (True, ["Study decides:"]))
     _, lines = advise.advise(tmp_path, Question("bcast", "core", 2, 32, 1024), None, CATALOGUE, None, atlas)
     assert lines[1:] == ["Study decides:"]

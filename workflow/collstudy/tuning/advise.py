@@ -243,8 +243,6 @@ def _verified(folder: Path, question: Question, size: int | None) -> list[str]:
 
 def _cells_to_measure(document: dict[str, Any], question: Question, decided: list[dict[str, str]]) -> list[str]:
     """Return lines that name the cells to measure: the default and all algorithms of the study at this placement and size."""
-    if question.collective not in document["collectives"]:
-        return [f"  no decision: no {question.collective} in this study"]
     entry = document["collectives"][question.collective]
     lines = [f"  no decision: {question.label} is outside of the decided range"]
     for nodes in sorted({whole(row["nodes"]) for row in decided}):
@@ -285,6 +283,8 @@ def advise(
             else "no decisions yet: ./study run tuning, or a study of your own with `analysis: {tuning: {}}`"
         )
     answers = []
+    without = [folder for folder in folders if question.collective not in read_study(folder)["collectives"]]
+    folders = [folder for folder in folders if folder not in without]
     for folder in folders:
         known, lines = answer(folder, question, catalogue)
         distance = 0.0
@@ -306,11 +306,9 @@ def advise(
             distance, words = likeness(shape_of(asker), shape_of(measured.levels)) if asker is not None else (0.0, "")
             answers.append((True, distance, [lines[0], *([f"  {words}"] if words else []), *lines[1:]]))
     ordered = sorted(answers, key=lambda one: (not one[0], one[1]))
+    lines = [f"{question.label}:", *(line for *_, mine in ordered for line in mine)]
     if not ordered:
-        ordered = [
-            (False, 0.0, ["No study has a decision for this call, and no machine of the atlas was measured near it."])
-        ]
-    return any(known for known, _, _ in ordered), [
-        f"{question.label}:",
-        *(line for *_, mine in ordered for line in mine),
-    ]
+        lines.append("No study has a decision for this call, and no machine of the atlas was measured near it.")
+    if without:
+        lines.append(f"No {question.collective} in: {', '.join(folder.name for folder in without)}")
+    return any(known for known, _, _ in ordered), lines
