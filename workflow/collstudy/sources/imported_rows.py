@@ -69,15 +69,15 @@ def add_what_ran(said: Imported, rows: list[dict[str, Any]]) -> None:
             name = "linear"
         if name not in ("", row["algorithm"]):
             row["runs"] = name
-    off = defaultdict(list)
+    ratios = defaultdict(list)
     for row, name in defaults:
         same = times.get(_place(row, name))
         if same and row.get("latency_us"):
-            off[row["collective"], row.get("source")].append(math.log(row["latency_us"] / same))
+            ratios[row.get("source") or "", row["collective"]].append(math.log(row["latency_us"] / same))
     others = other_defaults(rows) if defaults else set()
+    others |= {place for place, of in ratios.items() if abs(median(of)) > math.log(ANOTHER_LIBRARY)}
     for row, _ in defaults:
-        far = abs(median(off[row["collective"], row.get("source")] or [0])) > math.log(ANOTHER_LIBRARY)
-        if far or (row.get("source") or "", row["collective"]) in others:
+        if (row.get("source") or "", row["collective"]) in others:
             row.pop("runs", None)
 
 
