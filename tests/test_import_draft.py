@@ -9,9 +9,10 @@ import pytest
 from collstudy.base.errors import StudyError
 from collstudy.base.paths import ROOT
 from collstudy.sources.importing import omb
+from collstudy.sources.importing.draft import draft
 from collstudy.study.config import Configuration
 from conftest import Checkout, must
-from made_imports import GRID, drafted, joined, output, read, write
+from made_imports import CONFIGURATION, GRID, drafted, joined, output, read, write
 
 
 def test_the_draft_of_numbered_files(tmp_path: Path) -> None:
@@ -140,6 +141,23 @@ def test_the_title_of_raw_output_names_the_collective(tmp_path: Path) -> None:
     assert omb.titled("# OSU MPI Bandwidth Test v7.4") == "bw"
 
 
+def test_the_version_of_the_suite_is_that_of_the_outputs(tmp_path: Path) -> None:
+    """It is asked for if the outputs have several, or other files have none."""
+    software = "the software of the measurements"
+    one = {"bcast_linear_core_np4.txt": output("Broadcast", 0.5)}
+    text, questions = draft(write(tmp_path, one), "theirs", "orfeo-thin", CONFIGURATION)
+    assert "suite_version: '7.4'" in text and questions == [f"mpi, mpi_version: {software}"]
+    other = output("Reduce", 0.5).replace("v7.4", "v5.6.2")
+    text, questions = draft(
+        write(tmp_path, {"reduce_linear_core_np4.txt": other}), "theirs", "orfeo-thin", CONFIGURATION
+    )
+    assert "suite_version" not in text.partition("import:")[2]
+    assert questions[-1] == f"mpi, mpi_version, suite_version (the outputs have 5.6.2, 7.4): {software}"
+    table = joined(GRID, "algorithm,mapping,np,size,us")
+    write(tmp_path, {"reduce_linear_core_np4.txt": output("Reduce", 0.5), "bcast.csv": table})
+    assert draft(tmp_path, "theirs", None, CONFIGURATION)[1][-1] == f"mpi, mpi_version, suite_version: {software}"
+
+
 def test_raw_output_of_another_collective_than_the_name_says(tmp_path: Path) -> None:
     """A script for reductions called osu_allreduce."""
     (entry,), questions = drafted(write(tmp_path, {"reduce_linear_core_np4.txt": output("Allreduce", 0.5, 0.6)}))
@@ -168,6 +186,39 @@ def test_digits_beside_numbers_of_ranks(tmp_path: Path, names: str, pattern: str
     assert entry["path"] == pattern
     asked = "launches of the same cells" if "*" in pattern else "whether the algorithms 0, 1, 5 are Open MPI's numbers"
     assert asked in questions and "whether 4, 8, 16 in the names are numbers of processes" in questions
+
+
+def test_two_digits_beside_numbers_of_ranks(tmp_path: Path) -> None:
+    """The number of an algorithm, and that of a run."""
+    names = [f"bcast_{a}_core_{p}_{r}.txt" for a in (1, 5) for p in (4, 8, 16) for r in (1, 2, 3)]
+    (entry,), questions = drafted(write(tmp_path, dict.fromkeys(names, output("Broadcast", 0.5))))
+    assert entry["path"] == "bcast_{algorithm}_{mapping}_{processes}_*.txt"
+    assert (
+        "whether the algorithms 1, 5 are Open MPI's numbers" in questions and "launches of the same cells" in questions
+    )
+
+
+@pytest.mark.parametrize(
+    ("names", "numbers", "paths"),
+    [
+        ("bcast_{a}_core_np4_r{r}.txt", (1, 2, 3), {"bcast_{algorithm}_{mapping}_np{processes}_r*.txt"}),
+        ("r{r}/bcast_{a}_core_np4.txt", (0, 1), {"r*/bcast_{algorithm}_{mapping}_np{processes}.txt"}),
+        # Ranks, or the numbers of reductions.
+        ("bcast_{a}_core_r{r}.txt", (1, 4), {f"bcast_{{algorithm}}_{{mapping}}_r{r}.txt" for r in (1, 4)}),
+        ("reduce_r{r}_core_np4.txt", (1, 2, 3), {"reduce_r{algorithm}_{mapping}_np{processes}.txt"}),
+    ],
+)
+def test_the_letter_r_and_the_number_of_a_run(
+    tmp_path: Path, names: str, numbers: tuple[int, ...], paths: set[str]
+) -> None:
+    """Runs are counted from 0 or 1 without gaps, and are no entries of their own."""
+    title = "Reduce" if names.startswith("reduce") else "Broadcast"
+    files = {names.format(a=a, r=r): output(title, 0.5) for a in ("linear", "chain") for r in numbers}
+    entries, questions = drafted(write(tmp_path, files))
+    assert {entry["path"] for entry in entries} == paths
+    assert ("differ only in * (a date, the number of a job or a run)" in questions) == any(
+        "*" in path for path in paths
+    )
 
 
 @pytest.mark.parametrize(

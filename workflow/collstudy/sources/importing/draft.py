@@ -11,8 +11,9 @@ from collstudy.base.lazy import lazy
 from collstudy.base.paths import ROOT
 from collstudy.sources.importing.entries import entries_of, merged, pico_entries
 from collstudy.sources.importing.file_names import machines_in
-from collstudy.sources.importing.grouping import groups_of, special
+from collstudy.sources.importing.grouping import Group, groups_of, special
 from collstudy.sources.importing.shared_cells import questions_about
+from collstudy.sources.importing.strict import read_text
 from collstudy.study.config import Configuration
 from collstudy.study.machines import Machine
 
@@ -20,6 +21,10 @@ yaml = lazy("yaml")
 
 #: The software of formats that other suites write.
 OTHERS = {"nccl-tests": {"suite": "nccl-tests", "mpi": "nccl"}, "imb": {"suite": "Intel MPI Benchmarks"}}
+#: How the suites' outputs give their version.
+VERSIONS = re.compile(
+    r"# OSU MPI.* Test v([\d.]+)|Intel ?\(R\) MPI Benchmarks ([\d.]+)|# nccl-tests version ([\d.]+)", re.ASCII
+)
 
 
 def draft(folder: Path, name: str, machine: str | None, configuration: Configuration) -> tuple[str, list[str]]:
@@ -33,10 +38,8 @@ def draft(folder: Path, name: str, machine: str | None, configuration: Configura
     imported = [kind for kind in _machines(configuration) if _is_imported(kind, configuration)]
     known = _known_machine(machine, imported, configuration, questions)
     catalogue = configuration.catalogue
-    found = [
-        entry for group in groups_of(folder, catalogue, questions) for entry in entries_of(group, catalogue, known)
-    ]
-    entries = [*pico_entries(folder), *merged(found)]
+    runs, groups = pico_entries(folder), groups_of(folder, catalogue, questions)
+    entries = [*runs, *merged([entry for group in groups for entry in entries_of(group, catalogue, known)])]
     if not entries:
         unread = [question for question in questions if not question.startswith("machine: ")]
         raise StudyError(
@@ -53,7 +56,13 @@ def draft(folder: Path, name: str, machine: str | None, configuration: Configura
         software |= OTHERS[other]
         if len(formats) > 1:
             questions.append(f"files: output of {software['suite']} and other files; give each a study of its own")
-    questions.append("mpi, mpi_version, suite_version: the software of the measurements")
+    versions = {""} if runs else _suite_versions(groups)
+    if len(versions) == 1 and "" not in versions:
+        software["suite_version"] = versions.pop()
+        questions.append("mpi, mpi_version: the software of the measurements")
+    else:
+        several = f" (the outputs have {', '.join(sorted(versions))})" * ("" not in versions)
+        questions.append(f"mpi, mpi_version, suite_version{several}: the software of the measurements")
     # YAML and terminals do not take the control characters of damaged files.
     questions = [re.sub(r"[^ -~\u00a1-\ud7ff]", "?", question) for question in _by_text(questions, folder)]
     for entry in entries:
@@ -65,6 +74,15 @@ def draft(folder: Path, name: str, machine: str | None, configuration: Configura
     head = [f"# Drafted by ./study import from {folder}. Check every line; not determined:"]
     head += [f"# - {question}" for question in questions]
     return "\n".join(head) + "\n" + yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=120), questions
+
+
+def _suite_versions(groups: list[Group]) -> set[str]:
+    """Return the versions that the files say; "" for a file that says none."""
+    return {
+        version
+        for path in {path for group in groups for path in group.paths}
+        for version in map("".join, VERSIONS.findall(read_text(path)) or [""])
+    }
 
 
 def _of_imb(entry: dict[str, Any]) -> bool:

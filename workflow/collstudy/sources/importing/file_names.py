@@ -52,23 +52,36 @@ def numbers_of(folder: Path, paths: list[Path]) -> dict[Path, dict[Place, str]]:
     `processes`, if one is always the same multiple of the other, `run`, `fixed`, `digit` (`algorithm` beside numbers of ranks), or
     another one that `varies`.
     """
-    found: dict[Path, dict[Place, str]] = {path: {} for path in paths}
-    alike: dict[tuple, list[tuple[Path, dict[Place, int]]]] = defaultdict(list)
+    found: dict[Path, dict[Place, str]] = {}
+    alike: dict[tuple, dict[Path, list[list[str]]]] = defaultdict(dict)
     for path in paths:
         words = [_parts(name) for name in _names_of(folder, path)[0]]
-        key = tuple(re.sub(r"\d+", "#", text) for parts in words for text in [*parts, "/"])
-        alike[key].append((path, {
-            (depth, at): int(parts[at]) for depth, parts in enumerate(words) for at in range(0, len(parts), 2)
-            if parts[at].isdecimal() and not _labelled(parts[at], parts[at - 2] if at else "")
-        }))  # fmt: skip
+        alike[tuple(re.sub(r"\d+", "#", text) for parts in words for text in [*parts, "/"])][path] = words
     for files in alike.values():
-        places = set.intersection(*(set(numbers) for _, numbers in files))
-        roles = _roles({place: [numbers[place] for _, numbers in files] for place in sorted(places)})
-        for path, _ in files:
-            found[path] = roles
+        runs = {place: "run" for place, of in _numbers_in([*files.values()], "r").items() if _are_runs(of)}
+        found |= dict.fromkeys(files, _roles(_numbers_in([*files.values()])) | runs)
     for path, places in _ranks_by_node(folder, paths).items():
         found[path] = found[path] | dict.fromkeys(places, "processes")
     return found
+
+
+def _numbers_in(files: list[list[list[str]]], letter: str = "") -> dict[Place, list[int]]:
+    """Return the numbers that no word labels, behind a *letter*, at each place that all files have; a file is the parts of its names."""
+    numbers = [
+        {
+            (depth, at): int(parts[at][len(letter) :])
+            for depth, parts in enumerate(words)
+            for at in range(0, len(parts), 2)
+            if re.fullmatch(rf"{letter}\d+", parts[at], re.IGNORECASE) and not _labelled(parts[at], parts[at - 2] if at else "")
+        }
+        for words in files
+    ]  # fmt: skip
+    return {place: [of[place] for of in numbers] for place in sorted(set.intersection(*map(set, numbers)))}
+
+
+def _are_runs(numbers: list[int]) -> bool:
+    """Return whether numbers are counted from 0 or 1 without gaps, as those of runs."""
+    return min(numbers) < 2 <= len(set(numbers)) == max(numbers) - min(numbers) + 1
 
 
 def _ranks_by_node(folder: Path, paths: list[Path]) -> dict[Path, list[Place]]:
@@ -95,8 +108,7 @@ def _roles(values: dict[Place, list[int]]) -> dict[Place, str]:
     varying = {place: of for place, of in values.items() if len(set(of)) > 1}
     roles = {place: "varies" if max(of) >= LAST_RUN else "digit" for place, of in varying.items()}
     for place, of in varying.items():
-        every = sorted(set(of))
-        if every[0] < 2 and every == [*range(every[0], every[-1] + 1)] and every[-1] >= LAST_RUN and len(varying) > 1:
+        if _are_runs(of) and max(of) >= LAST_RUN and len(varying) > 1:
             roles[place] = "run"
     for nodes, processes in itertools.permutations((place for place in varying if roles[place] != "run"), 2):
         ratios = {two / one if one else 0 for one, two in zip(varying[nodes], varying[processes], strict=True)}
@@ -104,6 +116,8 @@ def _roles(values: dict[Place, list[int]]) -> dict[Place, str]:
             roles |= {nodes: "nodes", processes: "processes"}
     counts = [place for place, role in roles.items() if role in ("varies", "processes")]
     digits = [place for place, role in roles.items() if role == "digit"]
+    if len(digits) == 2 and counts and _are_runs(varying[digits[1]]):
+        roles[digits.pop()] = "run"
     roles |= {digits[0]: "algorithm"} if len(digits) == 1 and counts else {}
     return roles | {place: "fixed" for place in values.keys() - varying.keys() if counts}
 
@@ -184,7 +198,7 @@ def _fields_in(
             if per_node and "n" in (first.lower(), before.lower()):
                 field = "nodes"
             if field == "*" or (field in known and at in numbers and numbers[at] != "fixed"):
-                text = "*"
+                text = re.sub(r"\d+", "*", text)
             elif field and field not in known:
                 known.add(field)
                 text = f"{first}{{{field}}}{last}"
