@@ -222,6 +222,18 @@ def test_a_cell_for_each_number_of_nodes(checkout: Checkout) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("question", ["?", "Which?"])
+def test_a_draft_is_no_reference_for_other_imports(theirs: Import, question: str) -> None:
+    """Nobody has checked its names yet; with a question it is a study."""
+    table = HEADER + "".join(lines([round(ranks * us, 2) for us in TIMES], ranks=ranks) for ranks in (4, 8, 16))
+    files = dict.fromkeys(("bcast_a.csv", "other/bcast_a.csv"), table)
+    copy = HEAD.replace("question: q", f"question: '{question}'") + STUDY.format(folder=theirs.data / "other")
+    write(theirs.folder, {"config/studies/copy.yaml": copy})
+    theirs.collect(STUDY, files)
+    found = [row["found"] for row in theirs.rows("import-checks") if row["check"] == "equal digit by digit"]
+    assert found if question != "?" else not found
+
+
 SELECTED = STUDY + "      where: {{Max: {selected}}}\n"
 
 

@@ -101,7 +101,7 @@ class ImportedSource(Source):
         return [path for _, path in files_of(self.study)]
 
     def others(self) -> list[Study]:
-        """Return the other available imported studies, except those that use the printed names of a publication."""
+        """Return the other available imported studies, except drafts and those that use the printed names of a publication."""
         found = []
         configuration = self.context.configuration
         for name in configuration.imported_names():
@@ -109,7 +109,7 @@ class ImportedSource(Source):
                 other = configuration.study(name) if name != self.study.name else None
             except StudyError:
                 continue  # reported when that study is run
-            source = other.source if other else None
+            source = other.source if other and other.question != "?" else None
             if isinstance(source, Imported) and not source.printed and not missing_files(other):
                 found.append(other)
         return found
