@@ -88,6 +88,42 @@ def test_large_messages_alone_do_not_tell_nodes_apart() -> None:
     assert "placed on a single node" not in found(rows)
 
 
+@pytest.mark.parametrize(("across", "confidence"), [(1.25, "possible"), (1.0, "possible"), (2.0, None)])
+def test_ranks_of_a_node_that_send_over_its_network(across: float, confidence: str | None) -> None:
+    """As in containers without shared memory: another node is as near as the own one."""
+    rows = made("binomial", lambda ranks, size: (9 + size / 1e3) * math.log2(ranks))
+    rows += made("binomial", lambda ranks, size: across * (9 + size / 1e3) * math.log2(ranks), mapping="node")
+    findings = found(rows).get("placed on a single node", [])
+    assert [finding.confidence for finding in findings] == ([confidence] if confidence else [])
+
+
+def test_two_ranks_that_left_the_node() -> None:
+    """Where one rank sends every message, many ranks may take as long by node."""
+    rows = made("linear", lambda ranks, size: 0.05 + (0.15 + size / 9e3) * (ranks - 1))
+    rows += made("linear", lambda ranks, size: 0.8 * (ranks == 2) + (0.15 + size / 9e3) * (ranks - 1), mapping="node")
+    assert "placed on a single node" not in found(rows)
+
+
+@pytest.mark.parametrize(("other_socket", "confidence"), [(1.3, None), (1.05, "possible")])
+def test_sockets_that_are_near_each_other(other_socket: float, confidence: str | None) -> None:
+    """Two ranks on two sockets show it if these are farther apart; otherwise all algorithms take as long by both mappings."""
+
+    def us(ranks: int, size: int, hop: float = 1) -> float:
+        return (0.25 * (hop if ranks == 2 else 1 + (hop - 1) / 5) + size / 9e3) * math.log2(ranks)
+
+    rows = [row for name in ("binomial", "chain") for row in made(name, us, range(2, 25, 2))]
+    rows += [
+        row for name in ("binomial", "chain")
+        for row in made(name, lambda *of: us(*of, other_socket), range(2, 25, 2), mapping="socket")
+    ]  # fmt: skip
+    findings = found(rows).get("mapping had no effect", [])
+    assert {finding.confidence for finding in findings} == ({confidence} if confidence else set())
+    # One of several mappings by socket had no effect.
+    far = made("binary_tree", us) + made("binary_tree", lambda *of: 1.9 * us(*of), mapping="socket")
+    findings = found(rows + far).get("mapping had no effect", [])
+    assert {finding.confidence for finding in findings} == ({"likely"} if confidence else set())
+
+
 def test_all_series_by_node_on_one_node() -> None:
     """Without times by core, the network's latency tells."""
     rows = [row for row in sound() if row["mapping"] == "node"]

@@ -7,16 +7,20 @@ from collections.abc import Iterator
 from collstudy.base.lazy import lazy
 from collstudy.sources.importing.findings import Finding, common, percent
 from collstudy.sources.importing.labels import SAME_MEDIAN
-from collstudy.sources.importing.series import Launches, Table
+from collstudy.sources.importing.series import Launches, Series, Table
 from collstudy.sources.importing.units import CACHE_LINE
 from collstudy.study.machines import Machine
 
 np = lazy("numpy")
 
-#: For small messages, two ranks on two nodes take at least this many times as long as two on one socket (measured: 2.8 to 5).
-LEAST_NETWORK = 1.5
-#: Within a node, times by socket and by core differ by more than this (measured: at least 0.24 in the median) at several rank counts.
+#: For small messages, two ranks on two nodes take at least this many times as long as two on one socket (measured: 2.8 to 14), and as
+#: two on one node at most NEAR times. The latter take less than SHARED_MEMORY (us), unless they send over the network, too.
+LEAST_NETWORK, NEAR, SHARED_MEMORY = 1.5, 1.1, 3.0
+#: Within a node, times by socket and by core differ by more than this (measured: at least 0.2 in the median) at several rank counts, and
+#: those of small messages between two ranks (measured: at least 0.7).
 SAME_SOCKET, LEAST_RANKS = 0.1, 3
+#: The messages between two ranks that show their latency (bytes).
+SHORT = 64
 #: Larger messages (bytes) may be as fast between nodes, or sockets, as within one.
 SMALL = 2**13
 
@@ -31,23 +35,27 @@ def stayed_on_the_node(table: Table, machine: Machine) -> Iterator[Finding]:
     if machine.nodes < 2:
         return
     several = table.cells[:, 0] > 1
-    two_small = several & (table.processes == 2) & (table.sizes <= 64)
+    two_small = several & (table.processes == 2) & (table.sizes <= SHORT)
     within = several & (table.processes > 1) & (table.processes <= machine.cores_per_node) & (table.sizes <= SMALL)
     for series, mine in table.columns():
-        source, collective, algorithm, parameters, mapping = series
+        collective, mapping = series[1], series[4]
         if not _leaves_at_two(mapping):
             continue
-        inside = (source, collective, algorithm, parameters, "core")
-        evidence, sure = [], "likely"
+        inside = (*series[:4], "core")
+        # Evidence, and whether it is strong.
+        evidence: list[tuple[str, bool]] = []
         if inside in table.number:
             a, b = common(mine[two_small], table[inside][two_small])
-            if len(a) and (ratio := float(np.median(a / b))) < LEAST_NETWORK:
-                evidence.append(f"two ranks take {ratio:.2f} times as long as by core ({np.median(a):.2f} us)")
+            ratio = float(np.median(a / b)) if len(a) else np.nan
+            shared = not len(b) or np.median(b) < SHARED_MEMORY
+            if ratio < LEAST_NETWORK:
+                words = f"two ranks take {ratio:.2f} times as long as by core ({np.median(a):.2f} us)"
+                evidence.append((words, shared and ratio < NEAR))
             a, b = common(mine[within], table[inside][within])
-            if len(a) >= 20 and (difference := float(np.median(np.abs(a / b - 1)))) < SAME_MEDIAN:
-                evidence.append(
-                    f"the times differ from those by core by {percent(difference)} (median over {len(a)} cells)"
-                )
+            left = ratio >= LEAST_NETWORK
+            if len(a) >= 20 and not left and (difference := float(np.median(np.abs(a / b - 1)))) < SAME_MEDIAN:
+                words = f"the times differ from those by core by {percent(difference)} (median over {len(a)} cells)"
+                evidence.append((words, shared))
         here = two_small & ~np.isnan(mine)
         small = mine[here]
         peers = [
@@ -59,15 +67,17 @@ def stayed_on_the_node(table: Table, machine: Machine) -> Iterator[Finding]:
         # up to 4.6 times.
         comparable = evidence or (inside not in table.number and collective != "barrier")
         if len(small) and peers and comparable and np.median(small) < np.median(peers) / 3:
-            evidence.append(
-                f"two ranks take {np.median(small):.2f} us; in other series across nodes {np.median(peers):.2f} us"
-            )
+            words = f"two ranks take {np.median(small):.2f} us; in other series across nodes {np.median(peers):.2f} us"
+            evidence.append((words, True))
         if not evidence and len(small) and inside not in table.number and CACHE_LINE < np.median(small) < 0.35:
-            evidence.append(f"two ranks take {np.median(small):.2f} us, less than the latency of any network")
-            sure = "possible"
+            words = f"two ranks take {np.median(small):.2f} us, less than the latency of any network"
+            evidence.append((words, False))
         if evidence:
-            sure = "certain" if len(evidence) > 1 else sure
-            yield Finding("placed on a single node", (series,), "; ".join(evidence), sure)
+            strong = sum(sure for _, sure in evidence)
+            yield Finding(
+                "placed on a single node", (series,), "; ".join(words for words, _ in evidence),
+                "certain" if strong > 1 else "likely" if strong else "possible",
+            )  # fmt: skip
 
 
 def no_effect(table: Table, machine: Machine) -> Iterator[Finding]:
@@ -75,21 +85,30 @@ def no_effect(table: Table, machine: Machine) -> Iterator[Finding]:
     if next((level.count for level in machine.levels if level.name == "socket"), 1) < 2:
         return
     within = (table.processes > 1) & (table.processes <= machine.cores_per_node)
+    alike: list[tuple[Series, int, float, bool]] = []
+    apart: set[str] = set()
     for series, mine in table.columns():
         by_core = (*series[:4], "core")
         if series[4] != "socket" or by_core not in table.number:
             continue
         known = within & ~np.isnan(mine + table[by_core])
-        a, b = mine[known], table[by_core][known]
+        ratios, processes, sizes = (of[known] for of in (mine / table[by_core], table.processes, table.sizes))
         # Large messages alone, and those of all cores, may take as long by both.
-        if len(np.unique(table.processes[known])) < LEAST_RANKS or table.sizes[known].min() > SMALL:
+        if len(ratios) < 20 or len(np.unique(processes)) < LEAST_RANKS or sizes.min() > SMALL:
             continue
-        if len(a) >= 20 and (difference := float(np.median(np.abs(a / b - 1)))) < SAME_SOCKET:
-            yield Finding(
-                "mapping had no effect", (series,),
-                f"up to {machine.cores_per_node} ranks the times differ from those by core by {percent(difference)} (median of {len(a)} "
-                "cells), although those are on one socket first", "likely",
-            )  # fmt: skip
+        difference, two = float(np.median(np.abs(ratios - 1))), ratios[(processes == 2) & (sizes <= SHORT)]
+        if difference < SAME_SOCKET and (not len(two) or np.median(two) < 1 + SAME_SOCKET):
+            alike.append((series, len(ratios), difference, len(two) > 0))
+        else:
+            apart.add(series[0])
+    for series, cells, difference, of_two in alike:
+        sure = of_two and series[0] in apart
+        yield Finding(
+            "mapping had no effect", (series,),
+            f"up to {machine.cores_per_node} ranks the times differ from those by core by {percent(difference)} (median of {cells} "
+            "cells), although those are on one socket first" + ", or messages between sockets are as fast as within one" * (not sure),
+            "likely" if sure else "possible",
+        )  # fmt: skip
 
 
 def pairs_on_one_node(pairs: Launches, machine: Machine) -> Iterator[Finding]:
