@@ -85,6 +85,21 @@ def test_a_launch_that_a_file_repeats_among_others_is_dropped(theirs: Import) ->
     assert count == [("2", "1"), ("4", "1"), ("4", "2")]
 
 
+def test_runs_that_are_numbered_in_two_files(theirs: Import) -> None:
+    """As those of two jobs: their numbers are no launches of the cell."""
+    study = STUDY.replace("latency_us: Latency", "launch: Run, latency_us: Latency")
+    files = {
+        f"bcast_{job}.csv": HEADER.replace("Max", "Max,Run") + "".join(f"Flat,core,2,8,{us + run},9,{run}\n" for run in (2, 3))
+        for job, us in (("a", 0.5), ("b", 0.7))
+    }  # fmt: skip
+    theirs.collect(study, files)
+    assert [(row["launch"], row["latency_us"]) for row in theirs.rows()] == [
+        ("1", "2.5"), ("2", "3.5"), ("3", "2.7"), ("4", "3.7")
+    ]  # fmt: skip
+    theirs.collect(study, {"bcast_b.csv": files["bcast_b.csv"].replace("2,8,", "4,8,")})
+    assert [row["launch"] for row in theirs.rows()] == ["2", "3"] * 2
+
+
 def test_equal_times_of_few_cells_in_two_files_are_launches(theirs: Import) -> None:
     theirs.collect(STUDY, dict.fromkeys(("bcast_a.csv", "bcast_b.csv"), HEADER + lines(TIMES[:3])))
     assert launches_by_size(theirs) == {"1": ["0.14"] * 2, "2": ["0.14"] * 2, "4": ["0.15"] * 2}
@@ -249,6 +264,6 @@ def test_a_selection_that_cannot_be(theirs: Import) -> None:
     refused = theirs.refused(STUDY + "      where: {{Cloud: azure}}\n", {"bcast_a.csv": GOOD})
     assert "no column 'Cloud' for `where`" in refused
     refused = theirs.refused(SELECTED.replace("{selected}", "'7'"))
-    assert "none of 0 rows can be used: 3 table rows that the study does not select (where)" in refused
+    assert "no row can be used: 3 table rows that the study does not select (where)" in refused
     refused = theirs.refused(RAW + "      where: {{Max: '1'}}\n", {"linear_core_2.txt": ""})
     assert "`where` selects rows of the formats csv and pico, not of omb" in refused

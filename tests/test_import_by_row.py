@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from collstudy.sources.importing import by_row
-from made_imports import CONFIGURATION, drafted, read, write
+from made_imports import CONFIGURATION, drafted, output, read, write
 
 SIZES = [2**k for k in range(21)]
 COUNTS = list(range(2, 49, 2))
@@ -165,6 +165,12 @@ def test_a_row_that_is_not_used_counts(tmp_path: Path) -> None:
 def test_process_counts_that_fit(machine: str, rows: int, expected: dict | None) -> None:
     found = by_row.propose({"processes"}, [by_row.Table(rows, [], [])], CONFIGURATION.machine(machine))
     assert (found.rules["processes"] if found else None) == expected
+
+
+def test_an_output_needs_two_ranks(tmp_path: Path) -> None:
+    """Six launches are no doubled numbers of ranks from 1 on."""
+    (entry,), questions = drafted(write(tmp_path, {"bcast_linear_core.log": output("Broadcast", 0.25, 0.5) * 6}))
+    assert "by_row" not in entry and "whether the 6 outputs in a file are launches of the same cells" in questions
 
 
 def test_a_column_that_is_not_understood_may_have_the_values(tmp_path: Path) -> None:

@@ -282,13 +282,49 @@ def test_numbers_of_ranks_between_outputs(tmp_path: Path) -> None:
     ("line", "said"),
     [
         ("Processes: 4", "4"), ("number of processes = 16", "16"), ("running with 8 MPI ranks", "8"), ("NP=32", "32"), ("64 tasks", "64"),
-        ("srun --ntasks=12 ./osu_bcast -f", "12"), ("mpirun -n 6 ./osu_bcast", "6"), ("2 nodes, 24 processes per node", ""),
+        ("srun --ntasks=12 ./osu_bcast -f", "12"),
+        ("srun -N 2 --ntasks-per-node=24 ./osu_bcast", "48"), ("flux run -N4 --tasks-per-node=4 osu_bcast", "16"),
+        ("mpirun -N 2 -np 4 ./osu_bcast", "4"), ("srun --ntasks-per-node=24 ./osu_bcast", ""),
+        ("mpirun -n 6 ./osu_bcast", "6"), ("2 nodes, 24 processes per node", ""),
         ("# Processes: 4", "4"), ("Run number: 3", ""), ("4 processes and 8 ranks", ""), ("processes: 2.5", ""),
         ("mpirun -n 6 ./osu_reduce", ""),
     ],
 )  # fmt: skip
 def test_lines_with_a_number_of_ranks(line: str, said: str) -> None:
     assert omb.ranks_said(f"{line}\n{output('Broadcast', 0.5)}", "bcast") == ([said] if said else [])
+
+
+TABLE = "# Size       Avg Latency(us)   Min Latency(us)  Iterations\n1    0.25   0.20   100\n2    0.50   0.40   100\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        TABLE,  # without the title
+        "# Processos: 4\n# Configura\u00e7\u00e3o: 2 vCPU\n" + TABLE.replace("Size   ", "Tamanho (bytes)  "),
+        "OSU MPI Broadcast Latency Test v5.9\n" + TABLE.replace("#", " "),
+    ],
+)
+def test_output_that_a_script_changed(tmp_path: Path, text: str) -> None:
+    """The names of its columns have single blanks."""
+    folder = write(tmp_path / "theirs", {"bcast_linear_core_4procs.txt": text})
+    (entry,), _ = drafted(folder)
+    assert "header" not in entry and entry["columns"]["min_latency_us"] == "Min Latency(us)"
+    assert read(folder) == [("linear", "core", 4, 1, 0.25), ("linear", "core", 4, 2, 0.5)]
+
+
+def test_a_number_in_a_name_that_the_output_contradicts(tmp_path: Path) -> None:
+    """It is not that of the ranks (but of nodes, or virtual machines) if no word says so."""
+    texts = {
+        f"{word}{nodes}_linear_core.txt": f"mpirun -np {8 * nodes} ./osu_bcast\n{output('Broadcast', nodes / 10)}"
+        for word in ("vm_", "np") for nodes in (2, 4)
+    }  # fmt: skip
+    folder = write(tmp_path / "theirs", texts)
+    entries, questions = drafted(folder)
+    paths = {entry["path"] for entry in entries}
+    assert paths == {"vm_*_{algorithm}_{mapping}.txt", "np{processes}_{algorithm}_{mapping}.txt"}
+    assert "numbers of processes" not in questions
+    assert sorted(row[2] for row in read(folder, problems=2)) == [2, 4, 16, 32]
 
 
 def test_messages_between_two_ranks_have_two(tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ def test_rows_that_are_no_numbers_are_counted_by_reason(theirs: Import, row: str
 
 def test_an_import_without_a_row_is_an_error_with_the_reasons(theirs: Import) -> None:
     said = theirs.refused(STUDY, {"a.csv": f"{HEADER}\n0,core,4,8,0,1,2\n"})
-    assert "none of 1 rows can be used: 1 rows whose latency_us is zero (first: a.csv, line 2)" in said
+    assert "no row can be used: 1 rows whose latency_us is zero (first: a.csv, line 2)" in said
 
 
 @pytest.mark.parametrize("name", ["processes: P, ", "size_bytes: Size, ", "latency_us: Avg, "])

@@ -85,9 +85,10 @@ def numbers(values: Iterable[int]) -> str:
     return str(found[0]) if len(found) == 1 else f"{found[0]} to {found[-1]}" if found else ""
 
 
-def propose(missing: set[str], tables: list[Table], machine: Machine | None) -> Proposal | None:
+def propose(missing: set[str], tables: list[Table], machine: Machine | None, least: int = 1) -> Proposal | None:
     """Propose rules for the *missing* fields (of size_bytes and processes) if the numbers of rows of all *tables* fit exactly one
-    way of counting; otherwise return None. Process counts are only proposed for a known machine.
+    way of counting; otherwise return None. Process counts, of which *least* is the smallest possible one, are only proposed for a known
+    machine.
     """
     rows = [one.rows for one in tables]
     if not missing or not all(rows):
@@ -102,7 +103,7 @@ def propose(missing: set[str], tables: list[Table], machine: Machine | None) -> 
     else:
         blocks = [block for block in range(2, min(rows) // 2 + 1) if _of_sizes(block)]
         found = [_sizes(rows, rows), _processes(rows, 1, machine), *(_both(rows, block, machine) for block in blocks)]
-    fitting = [one for one in found if one]
+    fitting = [one for one in found if one and one.rules.get("processes", {"from": least})["from"] >= least]
     if len(fitting) != 1:
         return None
     gaps = sum(one.gaps for one in tables)

@@ -46,10 +46,10 @@ def reader(text: str) -> Any:
     header = before[-1] if told and before and _names(lines[before[-1]], lines[first], separator) else first
     lines = ["\n" if _comment(line) and index != header else line for index, line in enumerate(lines)]
     if separator == " ":
-        wide = bool(told) and header == first and words[1:] and words[0] != words[1]
-        names = re.split(r"\s{2,}", lines[header].strip()) if wide else []
+        count = words[-1] if header == first and words else len(lines[first].split()) if told else 0
+        names = _header(lines[header], separator, count) if lines else []
         lines = ["\t".join(line.removeprefix("#").split()) + "\n" for line in lines]
-        if names and len(names) == words[1]:
+        if len(names) == count:
             lines[header] = "\t".join(names) + "\n"
     return csv.reader(lines, strict=True, delimiter="\t" if separator == " " else separator)
 
@@ -64,7 +64,8 @@ def _titles(lines: list[str], told: list[int]) -> int:
                 return 0
             header, following = header - 1, header
         separator = _separator(lines[header])
-        names, row = (_fields(lines[of].lstrip("# "), separator) for of in (header, following))
+        row = _fields(lines[following].lstrip("# "), separator)
+        names = _header(lines[header], separator, len(row))
         known = sum(field_of(name.strip()) is not None for name in names) >= 2
         if len(names) == len(row) and _numbers(row) and (known or not at):
             return at if known else 0
@@ -77,10 +78,18 @@ def _numbers(fields: list[str]) -> int:
 
 def _names(line: str, first: str, separator: str) -> bool:
     """Return whether a comment directly above the *first* row is its header; above a row with words, it has two known names."""
-    found, row = (_fields(text, separator) for text in (line.lstrip("# "), first))
+    row = _fields(first, separator)
+    found = _header(line, separator, len(row))
     numbers, known = _numbers(row), sum(field_of(name) is not None for name in found)
     alike = len(found) == len(row) and numbers > 0
     return alike and (known >= 2 or (numbers == len(row) and (known or len(found) > 1)))
+
+
+def _header(line: str, separator: str, count: int) -> list[str]:
+    """Return the names in the header of *count* columns. Between blanks, names with single blanks have more of them between each other."""
+    text = line.lstrip("# ")
+    names, wide = _fields(text, separator), re.split(r"\s{2,}", text.strip())
+    return wide if separator == " " and len(names) != count == len(wide) else names
 
 
 def _comment(line: str) -> bool:

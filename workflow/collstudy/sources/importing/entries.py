@@ -258,7 +258,9 @@ def _count_rows(
         group.ask(f"whether the {rows} rows of a file are launches, or single calls (`rows: iterations`)")
     # A column that is not understood may have the values.
     understood = {*columns.values(), *(name for of in entries[0].get("wide", {}).values() for name in of), ""}
-    proposal = by_row.propose(wanted, tables, machine) if {*group.header} <= understood else None
+    # Collectives of OSU Micro-Benchmarks need two ranks.
+    least = 2 if group.kind == "omb" else 1
+    proposal = by_row.propose(wanted, tables, machine, least) if {*group.header} <= understood else None
     if proposal:
         entries[0]["by_row"] = proposal.rules
         group.ask(f"whether the {rows} rows of a file are {proposal.assumed}")

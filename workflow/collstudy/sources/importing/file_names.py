@@ -275,11 +275,8 @@ def _count_of(word: str) -> str:
 def told_by_names(pattern: str, paths: list[Path], names: list[dict[str, str]]) -> Iterator[str]:
     """Yield what is assumed about the numbers in the names of files with this pattern; *names* has the fields of each file."""
     for field in ("nodes", "processes"):
-        found = re.search(rf"([A-Za-z]*)[_\-. :=,]?\{{{field}\}}([A-Za-z]*)", pattern)
-        counts = sorted({name[field] for name in names}) if found else []
-        # In n2 and 2n, n may be nodes, too.
-        known = found and any(_count_of(word) and (word != "n" or "{nodes}" in pattern) for word in found.groups())
-        if found and not known and all(text.isdecimal() for text in counts):
+        counts = sorted({name[field] for name in names if field in name})
+        if counts and not names_count(pattern, field) and all(text.isdecimal() for text in counts):
             yield f"whether {_some(sorted(counts, key=int))} in the names are numbers of {field}"
     if "{size_bytes}" in pattern:
         yield f"whether {_some(sorted({name['size_bytes'] for name in names}))} in the names are message sizes"
@@ -287,6 +284,15 @@ def told_by_names(pattern: str, paths: list[Path], names: list[dict[str, str]]) 
     distinct = {(*name.items(), _NUMBERS.sub("*", str(path))) for name, path in zip(names, paths, strict=True)}
     if "*" in pattern and len(distinct) < len(paths):
         yield "whether files whose names differ only in * (a date, the number of a job or a run) are launches of the same cells"
+
+
+def names_count(pattern: str, field: str) -> bool:
+    """Return whether a word beside {nodes} or {processes} in a pattern says that it is this count."""
+    found = re.search(rf"([A-Za-z]*)[_\-. :=,]?\{{{field}\}}([A-Za-z]*)", pattern)
+    # In n2 and 2n, n may be nodes, too.
+    return found is not None and any(
+        _count_of(word) and (word != "n" or "{nodes}" in pattern) for word in found.groups()
+    )
 
 
 def _some(texts: list[str]) -> str:

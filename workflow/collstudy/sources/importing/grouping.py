@@ -16,12 +16,13 @@ from collstudy.sources.importing.file_names import (
     Place,
     collective_of,
     joined,
+    names_count,
     nccl_pattern,
     numbers_of,
     pattern_of,
     suffix_of,
 )
-from collstudy.sources.importing.files import files_of_entries, glob_of
+from collstudy.sources.importing.files import files_of_entries, from_name, glob_of
 from collstudy.sources.importing.strict import read_text
 from collstudy.sources.importing.words import COLLECTIVE, field_of, plain
 from collstudy.study.catalogue import Catalogue
@@ -182,7 +183,7 @@ def _kinds(folder: Path, path: Path, catalogue: Catalogue, numbers: dict[Place, 
         known = [name for name in titles if name in omb.KNOWN] or ([named] if named else [])
         if not known:
             raise StudyError(f"{path}: output of the benchmark {' and '.join(titles) or '?'}, which is not imported")
-        return [("omb", (), pattern(("size",), name), name) for name in known]
+        return [("omb", (), _without_contradiction(path, text, name, pattern(("size",), name)), name) for name in known]
     if collectives := imb.collectives_of(text):
         known = [collective for collective in collectives if collective in catalogue.algorithms]
         if not known:
@@ -205,6 +206,15 @@ def _kinds(folder: Path, path: Path, catalogue: Catalogue, numbers: dict[Place, 
     if not header:
         kind, header = "bare", bare_tables.header(records, named, catalogue)
     return [(kind, header, pattern(header, named), named)] if header else []
+
+
+def _without_contradiction(path: Path, text: str, collective: str, pattern: str) -> str:
+    """Return the pattern without {processes} if no word says so, and lines of the output have other numbers of ranks."""
+    said = omb.ranks_said(text, collective)
+    counts = from_name(path, {"path": pattern})
+    if said and counts.get("processes", said[0]) not in said and not names_count(pattern, "processes"):
+        return pattern.replace("{processes}", "*")
+    return pattern
 
 
 def special(text: str) -> str:

@@ -64,17 +64,18 @@ def cell_of(row: dict[str, Any]) -> tuple:
 
 
 def number_launches(rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], int]:
-    """Drop exact duplicates and number the remaining launches of each cell and size from 1, in the order of the sources."""
+    """Drop exact duplicates, and number the remaining launches of each cell and size from 1, in the order of the sources, unless they
+    have different numbers of their own.
+    """
     twice = _duplicates(rows)
-    count: Counter = Counter()
-    distinct = []
+    distinct = [row for index, row in enumerate(rows) if index not in twice]
     shared = any("source" in row for row in rows)
-    for index, row in enumerate(rows):
-        if index in twice:
-            continue
-        if row["launch"] is None or shared:
-            key = cell_of(row)
-            count[key] += 1
-            row["launch"] = count[key]
-        distinct.append(row)
-    return distinct, len(rows) - len(distinct)
+    launches: dict[tuple, list[dict[str, Any]]] = {}
+    for row in distinct:
+        launches.setdefault(cell_of(row), []).append(row)
+    for mine in launches.values():
+        numbers = {row["launch"] for row in mine}
+        if shared or None in numbers or len(numbers) < len(mine):
+            for number, row in enumerate(mine, 1):
+                row["launch"] = number
+    return distinct, len(twice)

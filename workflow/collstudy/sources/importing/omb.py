@@ -31,6 +31,8 @@ _TITLES = {
 }  # fmt: skip
 #: The number of ranks in a command that starts a benchmark, as scripts print it.
 _RANKS = re.compile(r"\s(?:-np|--np|-n|--n|--ntasks)[ =](\d+)\b", re.ASCII)
+#: Numbers of nodes and of ranks per node in such a command.
+_NODES = re.compile(r"\s(?:-N|--nodes)[ =]?(\d+)\b.*\s--n?tasks-per-node[ =](\d+)\b", re.ASCII)
 #: The number of ranks in a line that a script prints before an output: `Processes: 4`, `running with 4 MPI ranks`.
 _SAID = re.compile(
     r"\b(?:processes|procs|nprocs|np|ranks|tasks)\s*[:=]?\s*(\d+)\b(?!\.)"
@@ -64,7 +66,8 @@ def ranks_said(text: str, collective: str) -> list[str]:
         return []
     for line in text.splitlines():
         numbers = {number for of in _SAID.findall(line) for number in of if number}
-        numbers |= {*_RANKS.findall(line)} if re.search(rf"\bosu_{collective}\b", line) else set()
+        if re.search(rf"\bosu_{collective}\b", line):
+            numbers |= {*_RANKS.findall(line)} or {str(int(n) * int(ppn)) for n, ppn in _NODES.findall(line)}
         if titled(line) == collective:
             found.append(said)
         elif len(numbers) == 1:

@@ -135,7 +135,7 @@ def _read(study: Study, catalogue: Catalogue, cache: Path | None) -> tuple[list[
             problems.note("optional patterns that match no file", re.sub(r"^\$\{\w+\}/", "", entry["path"]))
     if not rows:
         given = "; ".join(f"{count} {text}" for text, count in problems.counted().items()) or "the files have none"
-        raise StudyError(f"config/studies/{study.name}.yaml: import: none of {read} rows can be used: {given}")
+        raise StudyError(f"config/studies/{study.name}.yaml: import: no row can be used: {given}")
     distinct, duplicates = number_launches(rows)
     _check_statistics(distinct, study)
     left_out = _leave_out(distinct, study)
