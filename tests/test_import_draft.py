@@ -165,6 +165,16 @@ def test_raw_output_of_another_collective_than_the_name_says(tmp_path: Path) -> 
     assert "output of allreduce, although the names of the files say reduce" in questions
 
 
+def test_commands_with_several_algorithms_in_a_file(tmp_path: Path) -> None:
+    command = "mpirun -np 4 --mca coll_tuned_bcast_algorithm {} ./osu_bcast\n" + output("Broadcast", 0.5)
+    _, questions = drafted(write(tmp_path, {"core.log": command.format(1) + command.format(6)}))
+    assert "force Open MPI's numbers 1, 6 (`algorithms: numbers`): split the file by algorithm" in questions
+    (tmp_path / "core.log").unlink()
+    files = {f"{name}_core.log": command.format(number) for name, number in (("one", 1), ("two", 6))}
+    _, questions = drafted(write(tmp_path, files))
+    assert "force Open MPI's numbers 1 (`algorithms: numbers`)" in questions and "split" not in questions
+
+
 def test_numbers_in_names_are_asked_about(tmp_path: Path) -> None:
     names = ("4/bcast_linear_core.csv", "8/bcast_linear_core.csv")
     _, questions = drafted(write(tmp_path, dict.fromkeys(names, "Size,Latency (us)\n1,0.2\n")))
@@ -228,6 +238,13 @@ def test_numbers_beside_n_are_asked_about(tmp_path: Path, name: str, asked: bool
     """They may be those of nodes, as in 2n_16t."""
     _, questions = drafted(write(tmp_path, {f"bcast_linear_core_{name}.txt": output("Broadcast", 0.5)}))
     assert questions.endswith("whether 2 in the names are numbers of processes") if asked else questions == ""
+
+
+@pytest.mark.parametrize("name", ["n2_p48", "n2_np48", "n_2_np_48", "2n_48procs", "n2-48ranks"])
+def test_n_beside_a_number_of_ranks_is_one_of_nodes(tmp_path: Path, name: str) -> None:
+    texts = {f"bcast_linear_core_{name}.txt": output("Broadcast", 0.5)}
+    (entry,), questions = drafted(write(tmp_path, texts))
+    assert entry["path"].count("{nodes}") == entry["path"].count("{processes}") == 1 and questions == ""
 
 
 @pytest.mark.parametrize(

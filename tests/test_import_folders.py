@@ -11,7 +11,7 @@ from collstudy.sources.importing import nccl_tests, omb
 from collstudy.sources.importing.files import from_name
 from collstudy.sources.importing.reading import read_all
 from collstudy.sources.importing.strict import Problems
-from collstudy.sources.importing.words import collective_in
+from collstudy.sources.importing.words import collective_in, field_of
 from made_imports import CONFIGURATION, drafted, output, read, write
 from test_import_imb import BLOCKS, END, HEAD
 from test_import_nccl import TIMES, printed
@@ -242,6 +242,20 @@ def test_units_of_times(tmp_path: Path, column: str, unit: str | None) -> None:
     """Also with a Greek letter instead of the micro sign, and in words."""
     (entry,), questions = drafted(write(tmp_path, {"bcast_linear_core.csv": f"np,size,{column}\n2,8,25\n2,16,26\n"}))
     assert (entry["columns"].get("latency_us"), entry.get("unit"), questions) == (column, unit, "")
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        "lat_avg,lat_min,lat_max", "Avg Lat (us),Min Lat (us),Max Lat (us)", "t_avg_us,t_min_us,t_max_us",
+        "mean_time,min_time,max_time", "latency_avg,latency_min,latency_max", "average,minimum,maximum",
+    ],
+)  # fmt: skip
+def test_names_of_times(tmp_path: Path, names: str) -> None:
+    (entry,), questions = drafted(write(tmp_path, {"bcast_linear_core.csv": f"np,size,{names}\n2,8,25,20,30\n"}))
+    fields = ("latency_us", "min_latency_us", "max_latency_us")
+    assert [entry["columns"].get(field) for field in fields] == names.split(",") and "meaning" not in questions
+    assert field_of("t") is None and field_of("lat") == "latency_us"
 
 
 def test_formats_that_are_not_read_are_named(tmp_path: Path) -> None:

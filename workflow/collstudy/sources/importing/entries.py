@@ -219,9 +219,16 @@ def _ranks_said(group: Group, collective: str) -> list[list[str]]:
     return [omb.ranks_said(read_text(path), collective) for path in group.paths]
 
 
-def _forced(group: Group, collective: str) -> list[int]:
-    """Return Open MPI's numbers of the algorithms that commands in raw outputs force."""
-    return sorted(set().union(*(omb.commanded(read_text(path), collective)[1] for path in group.paths)))
+def _forced(group: Group, collective: str) -> str:
+    """Return the words about Open MPI's numbers of algorithms that commands in raw outputs force; "" if there are none."""
+    files = [omb.commanded(read_text(path), collective)[1] for path in group.paths]
+    forced = sorted(set().union(*files))
+    if not forced:
+        return ""
+    words = f"; commands in the files force Open MPI's numbers {', '.join(map(str, forced))} (`algorithms: numbers`)"
+    if any(len(of) > 1 for of in files):
+        return f"{words}: split the file{'s' * (len(files) > 1)} by algorithm"
+    return words + ": give the files of each an entry of its own" * (len(forced) > 1)
 
 
 def _count_rows(
@@ -290,10 +297,8 @@ def _ask_for_fields(entries: list[dict[str, Any]], missing: list[str], group: Gr
     for field in missing:
         how = " or `by_row`" * (field in ("processes", "size_bytes"))
         set_in = f"; it can be set in `constants`{how}"
-        forced = _forced(group, entries[0]["collective"]) if field == "algorithm" and group.kind == "omb" else []
-        if forced:
-            set_in += f"; commands in the files force Open MPI's numbers {', '.join(map(str, forced))} (`algorithms: numbers`)"
-            set_in += ": give the files of each an entry of its own" * (len(forced) > 1)
+        if field == "algorithm" and group.kind == "omb":
+            set_in += _forced(group, entries[0]["collective"])
         group.ask(field + (", the column of the times" if field == "latency_us" else set_in))
         # An algorithm whose name is missing is not necessarily the default.
         if field == "algorithm":

@@ -147,14 +147,24 @@ def pattern_of(
     known = {field for name in header if (field := field_of(name))}
     known |= {"processes", "algorithm"} if collective in POINT_TO_POINT else set()
     names, ending = _names_of(folder, path)
-    # In 2nodes_32ppn or n2_ppn32, n is a number of nodes.
-    per_node = any(_counted(part)[1] == "processes_per_node" for name in names for part in _parts(name))
+    # In n2_ppn32 or 2n_64procs, n is a number of nodes.
+    n_is_nodes = any(_counts_ranks(_parts(name)) for name in names)
     # Start with the file's own name: it is more specific than that of a folder.
     found = [
-        _fields_in(name, collective, catalogue, known, per_node, {at: role for (of, at), role in (numbers or {}).items() if of == depth})
+        _fields_in(name, collective, catalogue, known, n_is_nodes, {at: role for (of, at), role in (numbers or {}).items() if of == depth})
         for depth, name in reversed([*enumerate(names)])
     ]  # fmt: skip
     return str(folder.joinpath(*reversed(found))) + re.sub(r"\d+$", "*", ending)
+
+
+def _counts_ranks(parts: list[str]) -> bool:
+    """Return whether a word of a name other than n says that a number is one of ranks, also per node."""
+    counts = ("processes", "processes_per_node")
+    beside = zip(parts, parts[2:], strict=False)
+    return any(
+        field in counts and "n" not in (first.lower(), last.lower()) and (first or last)
+        for first, field, last in map(_counted, parts)
+    ) or any(number.isdecimal() and word != "n" and _count_of(word) in counts for word, number in beside)
 
 
 def suffix_of(name: str) -> str:
@@ -169,10 +179,10 @@ def _parts(name: str) -> list[str]:
 
 
 def _fields_in(
-    name: str, collective: str, catalogue: Catalogue, known: set[str], per_node: bool, numbers: dict[int, str]
+    name: str, collective: str, catalogue: Catalogue, known: set[str], n_is_nodes: bool, numbers: dict[int, str]
 ) -> str:
-    """Replace the parts of a name that are values of a field by {field}; *known* collects the fields. With *per_node*, the names have a
-    number of processes per node. *numbers* has the meaning of numbers, by their place.
+    """Replace the parts of a name that are values of a field by {field}; *known* collects the fields. With *n_is_nodes*, the names have
+    another number of ranks. *numbers* has the meaning of numbers, by their place.
     """
     parts = _parts(name)
     # If a word names the algorithm, r1 is a run, not the algorithm of a reduce.
@@ -195,7 +205,7 @@ def _fields_in(
             first, field, last = _field_of(text, before, letter, collective, catalogue, known, numbers.get(at, ""))
             if field == "algorithm" and numbers.get(at) == field and named:
                 field = "*"
-            if per_node and "n" in (first.lower(), before.lower()):
+            if n_is_nodes and "n" in (first.lower(), last.lower(), before.lower()):
                 field = "nodes"
             if field == "*" or (field in known and at in numbers and numbers[at] != "fixed"):
                 text = re.sub(r"\d+", "*", text)

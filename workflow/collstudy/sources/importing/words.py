@@ -16,20 +16,20 @@ FIELDS = {
     "size": "size_bytes", "messagesize": "size_bytes", "msgsize": "size_bytes", "bytes": "size_bytes", "sizebytes": "size_bytes",
     "message": "size_bytes", "msg": "size_bytes", "length": "size_bytes",
     "messagelength": "size_bytes", "messagebytes": "size_bytes", "msgbytes": "size_bytes", "datasize": "size_bytes", "msize": "size_bytes",
-    "latency": "latency_us", "avglatency": "latency_us", "avg": "latency_us", "time": "latency_us", "mean": "latency_us",
-    "latencyus": "latency_us", "avglat": "latency_us", "averagelatency": "latency_us", "meanlatency": "latency_us",
-    "avgtime": "latency_us", "runtime": "latency_us", "average": "latency_us", "min": "min_latency_us", "minlatency": "min_latency_us",
-    "max": "max_latency_us", "maxlatency": "max_latency_us", "iterations": "iterations",
-    "iters": "iterations", "repetitions": "iterations", "launch": "launch", "run": "launch", "repetition": "launch", "lat": "latency_us",
+    "latencyus": "latency_us", "runtime": "latency_us", "iterations": "iterations",
+    "iters": "iterations", "repetitions": "iterations", "launch": "launch", "run": "launch", "repetition": "launch",
     "ppn": "processes_per_node", "rankspernode": "processes_per_node", "processespernode": "processes_per_node",
     "taskspernode": "processes_per_node", "procspernode": "processes_per_node", "nodesxppn": "processes",
     "bandwidth": "bandwidth_mb_s", "bw": "bandwidth_mb_s", "mbs": "bandwidth_mb_s",
     "core1": "from_core", "corea": "from_core", "core2": "to_core",
-    "coreb": "to_core", "us": "latency_us", "usec": "latency_us", "ns": "latency_us", "ms": "latency_us", "tavg": "latency_us",
+    "coreb": "to_core", "us": "latency_us", "usec": "latency_us", "ns": "latency_us", "ms": "latency_us",
     "nanoseconds": "latency_us", "microseconds": "latency_us", "milliseconds": "latency_us", "seconds": "latency_us",
-    "latencyavg": "latency_us", "latencymean": "latency_us",
-    "tmin": "min_latency_us", "tmax": "max_latency_us",
 }  # fmt: skip
+#: A time, its mean or its bounds, in any order of the words: latency, avg_latency, t_min.
+_TIME = re.compile(
+    r"(?:t|lat|latency|time)(?P<behind>avg|average|mean|min|minimum|max|maximum)|lat|latency|time"
+    r"|(?P<before>avg|average|mean|min|minimum|max|maximum)(?:lat|latency|time)?"
+)
 #: Words before a count: number_processes, num procs, nranks.
 _COUNT = re.compile(r"^(numberof|number|numof|num|n)?(mpi)?")
 #: Headers of a column that names the collective.
@@ -66,9 +66,16 @@ def field_of(name: str) -> str | None:
     corner = re.fullmatch(r"\w+\s*[/\\|]\s*\w+", name) and plain(name) not in FIELDS
     name = re.split(r"\s*[/\\|]", name)[0] if corner else name
     bare = _SIZE_UNIT.sub("", _RATE.sub("", name))
-    found = FIELDS.get(plain(without_unit(bare)), FIELDS.get(plain(name)))
+    found = _time(plain(without_unit(bare))) or FIELDS.get(plain(without_unit(bare)), FIELDS.get(plain(name)))
     counted = FIELDS.get(_COUNT.sub("", plain(name)))
     return found or (counted if counted in ("processes", "nodes") else None)
+
+
+def _time(word: str) -> str | None:
+    """Return the field of a time that a word without its unit denotes; None for other words."""
+    found = _TIME.fullmatch(word)
+    bound = found and (found["behind"] or found["before"] or "")[:3]
+    return None if bound is None else f"{bound}_latency_us" if bound in ("min", "max") else "latency_us"
 
 
 def unit_of(name: str) -> str | None:
