@@ -10,6 +10,7 @@ from typing import Any
 from collstudy.base.paths import ROOT
 from collstudy.sources.importing import checks
 from collstudy.sources.importing.findings import Finding
+from collstudy.sources.importing.series import Launches, Values
 from collstudy.study.config import Configuration
 
 MACHINE = Configuration(ROOT / "config").machine("orfeo-thin")
@@ -74,7 +75,8 @@ def found(
 ) -> dict[str, list[Finding]]:
     """Return the findings by check."""
     by_check: dict[str, list[Finding]] = {}
-    for finding in checks.check(rows, problems or {}, MACHINE, others or {}, same_machine, mpi, (version,)):
+    compared = {name: Values.of(Launches(of).timed()) for name, of in (others or {}).items()}
+    for finding in checks.check(rows, problems or {}, MACHINE, compared, same_machine, mpi, (version,)):
         by_check.setdefault(finding.check, []).append(finding)
     return by_check
 

@@ -11,7 +11,7 @@ from collstudy.sources.edges import Launched, of_rows
 from collstudy.sources.imported_rows import grid_of, rows_of_import
 from collstudy.sources.importing import agreement, checks, copies
 from collstudy.sources.importing.convert import OWN
-from collstudy.sources.importing.files import files_of, folders_of, from_name, missing_files, resolve
+from collstudy.sources.importing.files import files_of, folders_of, given_by, missing_files, resolve
 from collstudy.sources.importing.findings import rows_of
 from collstudy.sources.importing.reading import read_all, read_values, used_of
 from collstudy.sources.importing.series import Values, most_cells
@@ -178,5 +178,4 @@ def _may_share(entry: dict[str, Any], path: Path, study: Study, nodes: dict[str,
     collective = entry.get("collective")
     if collective == "pairs" or collective not in nodes:
         return False
-    given = {*entry.get("columns", {}), *entry.get("constants", {}), *entry.get("by_row", {}), *from_name(path, entry)}
-    return "nodes" in given or study.machine.nodes in nodes[collective]
+    return "nodes" in given_by(entry, path) or study.machine.nodes in nodes[collective]

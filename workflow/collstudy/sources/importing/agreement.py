@@ -136,8 +136,8 @@ def files_disagree(timed: Launches) -> Iterator[Finding]:
         if len(runs[series]) > 1 and int(name.split("\0")[1]) <= RUNS
     ]  # fmt: skip
     found: dict[Series, list[tuple[float, float, int, set[str]]]] = {}
-    table = Launches(several).medians() if several else None
-    for one, two, cells, middle, high in _agreeing(table) if table else ():
+    table = Launches(several).medians()
+    for one, two, cells, middle, high in _agreeing(table):
         (source, path, first), (other, second, last) = (series[0].split("\0") for series in (one, two))
         # Launches of a disturbed machine may differ strongly, but not by a constant factor.
         strongly = path != second and cells >= LEAST_CELLS and middle / 100 > DISAGREE_MEDIAN
@@ -196,7 +196,7 @@ def agreement_of(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
             "sources": f"{one[0]} and {two[0]}", "cells": cells, "median_abs_difference_pct": middle,
             "p90_abs_difference_pct": high,
         }
-        for one, two, cells, middle, high in (_agreeing(timed.medians()) if len(timed) else ())
+        for one, two, cells, middle, high in _agreeing(timed.medians())
     ]  # fmt: skip
 
 

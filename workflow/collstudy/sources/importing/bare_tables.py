@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
+from collstudy.sources.importing.strict import Refused, decimal
 from collstudy.study.catalogue import Catalogue
 
 #: Maximum number of rows to inspect.
@@ -12,7 +11,10 @@ LOOKED_AT = 5000
 
 def number(text: str) -> float | None:
     """Convert a text to a number; None if it is not one."""
-    return float(text) if re.fullmatch(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", text.strip(), re.ASCII) else None
+    try:
+        return decimal(text, "")
+    except Refused:
+        return None
 
 
 def has_numbers(text: str) -> bool:

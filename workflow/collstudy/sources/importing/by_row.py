@@ -75,7 +75,7 @@ def of_table(path: Path, header: tuple[str, ...], columns: dict[str, str], first
 
 def of_output(path: Path, collective: str) -> Table:
     """Return the rows of raw output of OSU Micro-Benchmarks, which may be several outputs."""
-    rows = [row for _, row in omb.rows(path, {"collective": collective}, Problems())]
+    rows = [row for _, row in omb.rows(path, {"path": str(path), "collective": collective}, Problems())]
     return Table(len(rows), [row["size_bytes"] for row in rows if "size_bytes" in row], [])
 
 

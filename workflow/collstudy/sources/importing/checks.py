@@ -61,14 +61,14 @@ def check(
     rows: list[dict[str, Any]],
     problems: dict[str, int],
     machine: Machine,
-    others: Mapping[str, list[dict[str, Any]] | Values],
+    others: Mapping[str, Values],
     same_machine: Container[str] = (),
     mpi: str = "unknown",
     versions: Iterable[str] = ("unknown",),
 ) -> list[Finding]:
-    """Run all checks and return their findings. *rows* include those that the study leaves out; *others* has the rows, or the
-    values to compare, of other imported studies by name; those in *same_machine* are of the study's machine. *mpi* is the library;
-    *versions* are those of the files.
+    """Run all checks and return their findings. *rows* include those that the study leaves out; *others* has the values to compare of
+    other imported studies by name; those in *same_machine* are of the study's machine. *mpi* is the library; *versions* are those of
+    the files.
 
     Sets `flag` in rows that are outliers.
     """
@@ -81,9 +81,8 @@ def check(
     if len(timed):
         table = timed.medians()
         even = list(_even(table, machine))
-        mine = Values.of(timed, timed)
-        theirs = {name: Values.of_rows(of) if isinstance(of, list) else of for name, of in others.items()}
-        studies = {name: values.reference_for(mine) for name, values in theirs.items() if name in same_machine}
+        mine = Values.of(timed)
+        studies = {name: values.reference_for(mine) for name, values in others.items() if name in same_machine}
         # The decision tables are those of Open MPI 4.1.
         known = "".join(mpi.lower().split()) in ("openmpi", "unknown") and all(
             version.startswith("4.1") or version == "unknown" for version in versions
@@ -99,7 +98,7 @@ def check(
             *units(table, machine, {series for finding in even for series in finding.about}), *far_from_neighbours(table, machine),
             *_sizes(timed), *_ends_early(timed), *_steep(table), *_falling(table), *_first(table), *noise(table),
         ]  # fmt: skip
-        found += copies(mine, theirs)
+        found += copies(mine, others)
     found += pairs_on_one_node(everything.part(everything.pairs), machine)
     return _with_done(list(dict.fromkeys(found)), everything)
 
@@ -107,8 +106,6 @@ def check(
 def _with_done(findings: list[Finding], everything: Launches) -> list[Finding]:
     """Return the findings; if the study leaves out the whole series, its reason replaces the action."""
     rows = everything.rows
-    if not any(row.get("left_out") for row in rows):
-        return findings
     reasons: dict[Any, str] = {}
     for series, mine in everything.by_series():
         given = [rows[index].get("left_out") or "" for index in mine.at]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from collstudy.base.lazy import lazy
 from collstudy.sources.importing.findings import Finding, common, percent, series_name, whole_series
-from collstudy.sources.importing.series import Series, Table, Values
+from collstudy.sources.importing.series import Series, Table, Values, places
 
 np = lazy("numpy")
 
@@ -130,8 +130,7 @@ def copies(mine: Values, others: Mapping[str, Values]) -> Iterator[Finding]:
     another study; in another study also if multiplied by a constant (within this study multiples() finds these).
     """
     for name, theirs in {"": mine, **others}.items():
-        known = set(map(tuple, theirs.cells.tolist()))
-        shared = np.array([cell for cell in mine.cells.tolist() if tuple(cell) in known]).reshape(-1, 3)
+        shared = mine.cells[places(theirs.cells, mine.cells) >= 0]
         if len(shared) < LEAST_COPIED:
             continue
         ours, reference = mine.at(shared), theirs.at(shared)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from collstudy.base.errors import StudyError, allowed
-from collstudy.sources.importing.strict import Problems, read_text
+from collstudy.sources.importing.strict import Problems, listed, read_text
 from collstudy.sources.importing.words import field_of
 
 _NUMBER = re.compile(r"[-+.,\deE]+", re.ASCII)
@@ -118,7 +118,7 @@ def rows(path: Path, entry: dict[str, Any], problems: Problems) -> Iterator[tupl
     header: list[str] = []
     found: dict[str, str] = {}
     wide = [(field, name, value) for field, of in entry.get("wide", {}).items() for name, value in of.items()]
-    where = {name: {of} if isinstance(of, str) else {*of} for name, of in entry.get("where", {}).items()}
+    where = {name: {*listed(of)} for name, of in entry.get("where", {}).items()}
     used = 0
     for line, fields in records(path):
         if not header:
@@ -197,7 +197,7 @@ def _columns(path: Path, header: list[str], columns: dict[str, Any], problems: P
         raise StudyError(f"{path}: line 1: column {twice[0]!r} appears twice in the header")
     found = {}
     for name, wanted in columns.items():
-        names = wanted if isinstance(wanted, list) else [wanted]
+        names = listed(wanted)
         here = [text for text in names if text in header]
         if here:
             found[name] = here[0]

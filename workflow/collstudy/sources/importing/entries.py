@@ -15,7 +15,7 @@ from collstudy.sources.importing.columns import TIMES, columns_of, words_in
 from collstudy.sources.importing.file_names import algorithm_in, told_by_names
 from collstudy.sources.importing.files import from_name
 from collstudy.sources.importing.grouping import Ask, Group
-from collstudy.sources.importing.strict import read_text
+from collstudy.sources.importing.strict import listed, read_text
 from collstudy.sources.importing.units import CACHE_LINE
 from collstudy.sources.importing.words import algorithm_named, collective_in, mapping_named
 from collstudy.study.catalogue import Catalogue
@@ -336,7 +336,7 @@ def merged(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
             found.append(entry)
             continue
         for field, name in entry.get("columns", {}).items():
-            names = same["columns"][field] if isinstance(same["columns"][field], list) else [same["columns"][field]]
+            names = listed(same["columns"][field])
             if name not in names:
                 same["columns"][field] = [*names, name]
     return found

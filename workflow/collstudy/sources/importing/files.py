@@ -76,9 +76,9 @@ def from_name(path: Path, entry: dict[str, Any]) -> dict[str, str]:
     return found.groupdict() if found else {}
 
 
-def gives(entry: dict[str, Any], name: str) -> bool:
-    """Return whether the path of an entry, its constants or `by_row` give a field."""
-    return f"{{{name}}}" in entry.get("path", "") or name in {*entry.get("constants", {}), *entry.get("by_row", {})}
+def given_by(entry: dict[str, Any], path: Path) -> set[str]:
+    """Return the fields of a file's rows that its columns, its name, constants or `by_row` give, according to its entry."""
+    return {*entry.get("columns", {}), *entry.get("constants", {}), *entry.get("by_row", {}), *from_name(path, entry)}
 
 
 def metadata_files(entry: dict[str, Any]) -> list[Path]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from collstudy.base.errors import StudyError
-from collstudy.sources.importing.omb import CRASHED
+from collstudy.sources.importing.omb import refuse_crashed
 from collstudy.sources.importing.strict import Problems, read_text
 
 #: Earlier versions have a blank before (R).
@@ -41,11 +41,10 @@ def rows(path: Path, entry: dict[str, Any], problems: Problems) -> Iterator[tupl
     Raises StudyError for crashed runs, and for a file without a block of the collective.
     """
     lines = read_text(path).splitlines()
+    refuse_crashed(path, lines)
     benchmark, processes, names = "", "", []
     found = False
     for number, line in enumerate(lines, 1):
-        if crash := CRASHED.search(line):
-            raise StudyError(f"{path}: line {number}: the run ended abnormally ({crash.group(0)!r})")
         if begun := _BENCHMARK.match(line):
             benchmark, processes, names = begun.group(1).lower(), "", []
         elif count := _PROCESSES.match(line):

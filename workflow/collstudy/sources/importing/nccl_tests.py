@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from collstudy.base.errors import StudyError, allowed
-from collstudy.sources.importing.omb import CRASHED
+from collstudy.sources.importing.omb import CRASHED, refuse_crashed
 from collstudy.sources.importing.strict import Problems, read_text
 from collstudy.tuning.nccl import ALGORITHMS, PROTOCOLS
 from collstudy.tuning.rules import TOTAL_BYTES
@@ -54,9 +54,7 @@ def rows(
     and receives. Raises StudyError for incomplete and crashed runs, and if it is unclear what ran.
     """
     lines = read_text(path).splitlines()
-    for number, line in enumerate(lines, 1):
-        if found := _CRASHED.search(line):
-            raise StudyError(f"{path}: line {number}: the run ended abnormally ({found.group(0)!r})")
+    refuse_crashed(path, lines, _CRASHED)
     starts = [index for index, line in enumerate(lines) if _STARTING.search(line)]
     starts = starts or [index for index, line in enumerate(lines) if line.startswith("# nThread ")]
     several = entry["collective"] in (collectives_of("\n".join(lines)) or [])

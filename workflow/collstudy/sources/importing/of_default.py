@@ -69,7 +69,7 @@ def other_defaults(rows: list[dict[str, Any]]) -> set[tuple[str, str]]:
     not tell which of the named algorithms its default ran.
     """
     timed = Launches([row for row in rows if not row.get("flag")]).timed()
-    return {(source, collective) for source, collective, *_ in _ran_another(timed.medians())} if len(timed) else set()
+    return {(source, collective) for source, collective, *_ in _ran_another(timed.medians())}
 
 
 def _ran_another(table: Table) -> dict[tuple[str, str, str, str], list[tuple[str, bool]]]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from collstudy.base.errors import StudyError
 from collstudy.launch.output import parse
-from collstudy.sources.importing.files import gives
+from collstudy.sources.importing.files import given_by
 from collstudy.sources.importing.strict import Problems, read_text
 from collstudy.study.names import POINT_TO_POINT, SIZED, UNSIZED
 
@@ -41,6 +41,15 @@ _SAID = re.compile(
 )
 _VALUES = re.compile(r"\s*\d[\d.]*(\s+[\d.]+)*\s*", re.ASCII)
 _ROW = re.compile(r"^\s*(\d+)\s+[\d.]+", re.ASCII)
+
+
+def refuse_crashed(path: Path, lines: list[str], crashed: re.Pattern = CRASHED) -> None:
+    """Raise StudyError if a line of a run's output says that it ended prematurely."""
+    for number, line in enumerate(lines, 1):
+        if found := crashed.search(line):
+            raise StudyError(
+                f"{path}: line {number}: the run ended abnormally ({found.group(0)!r}); its last sizes may be missing"
+            )
 
 
 def titled(line: str) -> str | None:
@@ -94,13 +103,8 @@ def rows(path: Path, entry: dict[str, Any], problems: Problems) -> Iterator[tupl
     text = read_text(path)
     lines = text.splitlines()
     starts = [number for number, line in enumerate(lines, 1) if titled(line) == entry["collective"]]
-    said = [] if gives(entry, "processes") else ranks_said(text, entry["collective"])
-    for number, line in enumerate(lines, 1):
-        found = CRASHED.search(line)
-        if found:
-            raise StudyError(
-                f"{path}: line {number}: the run ended abnormally ({found.group(0)!r}); its last sizes may be missing"
-            )
+    said = [] if "processes" in given_by(entry, path) else ranks_said(text, entry["collective"])
+    refuse_crashed(path, lines)
     titles = collectives_of(text)
     if {*titles} & KNOWN and entry["collective"] not in titles:
         raise StudyError(f"{path}: output of {' and '.join(titles)}, not of {entry['collective']}")

@@ -22,7 +22,7 @@ from collstudy.base.digests import file_digest
 from collstudy.base.errors import StudyError
 from collstudy.base.lazy import lazy
 from collstudy.sources.importing import kept
-from collstudy.sources.importing.strict import Problems, Refused, positive, read_text
+from collstudy.sources.importing.strict import Problems, Refused, listed, positive, read_text
 from collstudy.study.catalogue import Catalogue
 from collstudy.study.openmpi_numbers import algorithm_of
 
@@ -150,7 +150,7 @@ def _matches_where(about: dict[str, str], where: dict[str, Any]) -> bool:
     for key, values in where.items():
         if key not in about:
             raise StudyError(f"where: PICO's metadata have no column {key!r}; they have {', '.join(about)}")
-        if about[key] not in [str(value) for value in (values if isinstance(values, list) else [values])]:
+        if about[key] not in map(str, listed(values)):
             return False
     return True
 

@@ -22,6 +22,7 @@ from collstudy.sources.importing.convert import OWN, convert
 from collstudy.sources.importing.files import (
     files_of,
     from_name,
+    given_by,
     glob_of,
     metadata_beside,
     metadata_files,
@@ -29,8 +30,8 @@ from collstudy.sources.importing.files import (
     resolve,
 )
 from collstudy.sources.importing.launches import cell_of, number_launches
-from collstudy.sources.importing.series import Values
-from collstudy.sources.importing.strict import Problems, Refused, read_text
+from collstudy.sources.importing.series import Launches, Values
+from collstudy.sources.importing.strict import Problems, Refused, listed, read_text
 from collstudy.sources.importing.words import collective_in
 from collstudy.study.catalogue import Catalogue
 from collstudy.study.description import Study
@@ -76,7 +77,7 @@ def read_values(study: Study, catalogue: Catalogue, cache: Path) -> Values:
     found = kept.read(stored, digest)
     if found is not None:
         return Values.from_kept(found)
-    values = Values.of_rows(read_all(study, catalogue, cache)[0])
+    values = Values.of(Launches(read_all(study, catalogue, cache)[0]).timed())
     kept.write(stored, digest, values.kept())
     return values
 
@@ -242,7 +243,7 @@ def _check_entry(entry: dict[str, Any], path: Path, study: Study, catalogue: Cat
     if kind == "csv":
         said = f"{where}: collective {collective!r} is unknown"
         check_known(collective, {*catalogue.algorithms, *POINT_TO_POINT}, said)
-    given = {*entry.get("columns", {}), *entry.get("constants", {}), *entry.get("by_row", {}), *from_name(path, entry)}
+    given = given_by(entry, path)
     given |= {*entry.get("wide", {}), "latency_us"} if "wide" in entry else set()
     if kind == "omb" and omb.ranks_said(read_text(path), collective):
         given.add("processes")
@@ -320,9 +321,7 @@ def _leave_out(rows: list[dict[str, Any]], study: Study) -> list[dict[str, Any]]
     """Mark the rows selected by `analysis.leave_out` with its reason, and return the counts for the account."""
     given = []
     for entry in study.analysis.get("leave_out", ()):
-        wanted = {
-            name: value if isinstance(value, list) else [value] for name, value in entry.items() if name != "reason"
-        }
+        wanted = {name: listed(value) for name, value in entry.items() if name != "reason"}
         count = 0
         for row in rows:
             if "left_out" not in row and all(row.get(name) in values for name, values in wanted.items()):

@@ -205,12 +205,12 @@ class Values:
     doubtful: frozenset[Series] = frozenset()
 
     @classmethod
-    def of(cls, launches: Launches, timed: Launches) -> Values:
-        """Create from the rows of an import; *timed* are those of collectives that have a latency."""
+    def of(cls, timed: Launches) -> Values:
+        """Create from the rows of an import that are of collectives and have a latency."""
         tables = timed.layers(cls.MOST)
         values = np.stack([table.values for table in tables])
-        doubtful = {series_of(row) for row in launches.rows if "left_out" in row}
-        return cls(tables[0].series, tables[0].cells, values, paths_of(launches), frozenset(doubtful))
+        doubtful = {series_of(row) for row in timed.rows if "left_out" in row}
+        return cls(tables[0].series, tables[0].cells, values, paths_of(timed), frozenset(doubtful))
 
     def reference_for(self, mine: Values) -> Table:
         """Return the medians over launches, as a reference for another study of the machine: without doubtful series, and without
@@ -223,12 +223,6 @@ class Values:
             if series not in self.doubtful and series[0] not in sources and not self.paths.get(series, frozenset()) & paths
         ]  # fmt: skip
         return Table([self.series[index] for index in used], self.cells, np.median(self.layers, axis=0)[:, used])
-
-    @classmethod
-    def of_rows(cls, rows: list[dict[str, Any]]) -> Values:
-        """Create from all rows of an import."""
-        launches = Launches(rows)
-        return cls.of(launches, launches.timed())
 
     def at(self, cells: np.ndarray) -> np.ndarray:
         """Return the values of some cells (layer x cell x series); NaN where there is none."""

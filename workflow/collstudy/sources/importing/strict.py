@@ -8,6 +8,7 @@ import re
 import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from collstudy.base.errors import StudyError
 
@@ -50,6 +51,11 @@ class Problems:
             text + (f" (first: {self.first[text]})" if self.first[text] else ""): count
             for text, count in self.counts.items()
         }
+
+
+def listed(value: Any) -> list[Any]:
+    """Return the values of a key that has one or a list of them."""
+    return value if isinstance(value, list) else [value]
 
 
 def read_text(path: Path, content: bytes | None = None) -> str:

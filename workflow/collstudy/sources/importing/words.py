@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from collstudy.sources.importing.strict import listed
 from collstudy.study.catalogue import Catalogue
 
 #: Words of headers (lower case, letters and digits only, without units) -> field.
@@ -147,8 +148,7 @@ def algorithm_named(text: str, collective: str, catalogue: Catalogue) -> str | N
     if not plain(text):
         return None
     for name, entry in catalogue.algorithms[collective].items():
-        listed = entry.get("openmpi", {}).get("algorithm", [])
-        words = [name, entry["label"], *(listed if isinstance(listed, list) else [listed])]
+        words = [name, entry["label"], *listed(entry.get("openmpi", {}).get("algorithm", []))]
         if plain(text) in {plain(word) for word in words} | {plain(word).removesuffix("tree") for word in words}:
             return name
     if plain(text).endswith("tree"):
