@@ -191,7 +191,7 @@ def test_the_published_archives_give_their_authors_medians(theirs: Import) -> No
     folder = reference_data() / "pico-leonardo"
     project = Project(results=theirs.folder / "results")
     study = project.study("leonardo")
-    rows, _ = used_of(study, *read_all(study, project.context.catalogue))
+    rows = used_of(study, read_all(study, project.context.catalogue)[0])
     found = {
         (row["collective"], row["algorithm"], row["nodes"], row["size_bytes"]): row["latency_us"]
         for row in rows

@@ -46,7 +46,8 @@ class ImportedSource(Source):
     @functools.cached_property
     def found(self) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         """Return the rows that the study uses, and the account of the import with the grid that the rows span."""
-        rows, account = used_of(self.study, *self.every)
+        every, account = self.every
+        rows = used_of(self.study, every)
         collectives = grid_of(rows, self.context.catalogue, self.study)
         self.context.configuration.check_imported(self.study, collectives)
         return rows, account | {"collectives": collectives}

@@ -180,27 +180,25 @@ def _outside(timed: Launches) -> Iterator[Finding]:
 def _flat(table: Table) -> Iterator[Finding]:
     """Find times that do not depend on the message size: at most rank counts, or at one while they do at the next smaller and larger."""
     for series, values in table.columns():
-        flat: list[bool] = []
-        judged: list[bool] = []
-        several: list[bool] = []
-        alone: list[tuple[int, float]] = []
-        growths: list[tuple[int, float]] = []
+        # Number of ranks, how many times as long the largest sizes take as the smallest, whether flat, judged, and of several sizes.
+        rows: list[tuple[int, float, bool, bool, bool]] = []
         for ranks, sizes, times in _by_ranks(table, values):
             # Require sizes from small to large, or only large ones, whose times are proportional to the size.
             if len(sizes) < 3 or sizes[-1] < 65536 or sizes[-1] < (8 if sizes[0] >= 32768 else 256) * sizes[0]:
                 continue
             third = max(1, len(sizes) // 3)
-            several.append(third > 1)
-            growths.append((ranks, float(np.median(times[-third:]) / np.median(times[:third]))))
+            growth = float(np.median(times[-third:]) / np.median(times[:third]))
             # Times with a very wide range are noise.
-            flat.append(bool(np.quantile(times, 0.9) < 3 * np.quantile(times, 0.1)) and growths[-1][1] < 1.5)
-            judged.append(_judged(ranks, sizes[-1], times[-1]))
-        for at in range(1, len(growths) - 1):
-            beside = min(growths[at - 1][1], growths[at + 1][1])
-            # One disturbed cell is no evidence.
-            alone += [(growths[at][0], beside)] if flat[at] and beside > GROWS and several[at] else []
-        total = sum(judged)
-        count = sum(a and b for a, b in zip(flat, judged, strict=True))
+            flat = bool(np.quantile(times, 0.9) < 3 * np.quantile(times, 0.1)) and growth < 1.5
+            rows.append((ranks, growth, flat, _judged(ranks, sizes[-1], times[-1]), third > 1))
+        # One disturbed cell is no evidence.
+        alone = [
+            (ranks, min(before, after))
+            for (_, before, *_), (ranks, _, flat, _, several), (_, after, *_) in zip(rows, rows[1:], rows[2:], strict=False)
+            if flat and several and min(before, after) > GROWS
+        ]  # fmt: skip
+        total = sum(judged for _, _, _, judged, _ in rows)
+        count = sum(flat and judged for _, _, flat, judged, _ in rows)
         if count > total / 2:
             text = f"at {count} of {total} numbers of ranks the largest sizes take less than 1.5 times as long as the smallest"
         elif alone:

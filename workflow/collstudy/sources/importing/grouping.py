@@ -37,22 +37,8 @@ UNREAD = {
 ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".zip", ".7z", ".rar", ".bz2", ".xz", ".zst")
 #: Endings of documents and scripts, which may quote results of others.
 DOCUMENTS = (
-    ".md",
-    ".markdown",
-    ".rst",
-    ".adoc",
-    ".tex",
-    ".bib",
-    ".html",
-    ".ipynb",
-    ".rmd",
-    ".qmd",
-    ".sh",
-    ".sbatch",
-    ".slurm",
-    ".py",
-    ".r",
-)
+    ".md", ".markdown", ".rst", ".adoc", ".tex", ".bib", ".html", ".ipynb", ".rmd", ".qmd", ".sh", ".sbatch", ".slurm", ".py", ".r",
+)  # fmt: skip
 #: The part of a file (bytes) in which the output of a benchmark begins, after that of a job.
 BEGINNING = 2**16
 

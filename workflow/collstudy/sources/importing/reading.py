@@ -41,14 +41,12 @@ from collstudy.study.openmpi_numbers import algorithm_of
 np = lazy("numpy")
 
 
-def used_of(
-    study: Study, rows: list[dict[str, Any]], account: dict[str, Any]
-) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return the rows of read_all() that the study uses, and their account. Raises StudyError if there are none."""
+def used_of(study: Study, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the rows of read_all() that the study uses. Raises StudyError if there are none."""
     used = [row for row in rows if "left_out" not in row]
     if not used:
         raise StudyError(f"config/studies/{study.name}.yaml: analysis.leave_out excludes all {len(rows)} rows")
-    return used, account
+    return used
 
 
 def read_all(
@@ -191,9 +189,6 @@ def _raw_rows(
         found = {"csv": csv_files, "omb": omb, "imb": imb}[kind].rows(path, entry, problems)
     rules = entry.get("by_row", {})
     of = entry.get("columns", {}).get("collective")
-    if not known and not rules and not entry.get("values") and not of:
-        yield from ((line, raw) for line, raw in found if raw is not None)
-        return
     several: set[str] = set()
     index, before = -1, None
     for line, raw in found:

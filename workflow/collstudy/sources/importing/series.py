@@ -69,38 +69,42 @@ class Launches:
 
     def medians(self) -> Table:
         """Return the median over launches for each cell and series."""
-        order = np.lexsort((self.us, *self._places()))
-        return self._table(order, _middles)
+        return self._table(_middles)
 
     def layers(self, most: int) -> list[Table]:
         """Return tables of the smallest, second smallest, ... value per cell, up to *most*; cells with fewer values repeat the largest."""
-        order = np.lexsort((self.us, *self._places()))
-        _, counts = np.unique(np.column_stack(self._places()), axis=0, return_counts=True)
+        places = np.column_stack([self.series, self.nodes, self.processes, self.sizes])
+        _, counts = np.unique(places, axis=0, return_counts=True)
         return [
-            self._table(order, lambda values, starts, counts, k=k: values[starts + np.minimum(k, counts - 1)])
+            self._table(lambda values, starts, counts, k=k: values[starts + np.minimum(k, counts - 1)])
             for k in range(min(most, counts.max(initial=1)))
         ]
 
-    def _places(self) -> tuple[np.ndarray, ...]:
-        return self.sizes, self.processes, self.nodes, self.series
-
-    def _table(self, order: np.ndarray, reduce: Any) -> Table:
-        """Reduce to one value per series and cell; *order* sorts by series, then by cell."""
-        present = np.unique(self.series)
+    def _table(self, reduce: Any) -> Table:
+        """Reduce to one value per series and cell (see _reduced)."""
         if not len(self):
             return Table([], np.empty((0, 3)), np.empty((0, 0)))
+        present, column = np.unique(self.series, return_inverse=True)
         where = np.column_stack([self.nodes, self.processes, self.sizes])
         axes = [np.unique(where[:, i], return_inverse=True) for i in range(3)]
         shape = [len(values) for values, _ in axes]
         cells, cell = np.unique(np.ravel_multi_index([index for _, index in axes], shape), return_inverse=True)
-        column = np.searchsorted(present, self.series)
-        key = (column * len(cells) + cell)[order]
-        starts = np.flatnonzero(np.r_[True, key[1:] != key[:-1]])
-        values = np.full((len(present), len(cells)), np.nan)
-        values.ravel()[key[starts]] = reduce(self.us[order], starts, np.diff(np.r_[starts, len(key)]))
+        values = _reduced(column * len(cells) + cell, self.us, (len(present), len(cells)), reduce)
         indices = np.unravel_index(cells, shape)
         named = np.column_stack([values[index] for (values, _), index in zip(axes, indices, strict=True)])
         return Table([self.names[index] for index in present], named, values.T)
+
+
+def _reduced(places: np.ndarray, values: np.ndarray, shape: tuple[int, int], reduce: Any) -> np.ndarray:
+    """Return a matrix of *shape* with one value of the *values* at each of its *places* (numbers of its cells); NaN where there is none.
+    *reduce* takes the values, sorted within each place, and the start and the number of those of each place.
+    """
+    order = np.lexsort((values, places))
+    places, values = places[order], values[order]
+    starts = np.flatnonzero(np.diff(places, prepend=-1))
+    found = np.full(shape, np.nan)
+    found.ravel()[places[starts]] = reduce(values, starts, np.diff(starts, append=len(places)))
+    return found
 
 
 def _middles(values: np.ndarray, starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
@@ -177,14 +181,7 @@ def grid(processes: np.ndarray, sizes: np.ndarray, values: np.ndarray) -> tuple[
     """Return the distinct *processes* and *sizes*, and a matrix with the median of *values* for each pair; NaN where there is none."""
     rows, row = np.unique(processes, return_inverse=True)
     columns, column = np.unique(sizes, return_inverse=True)
-    found = np.full(len(rows) * len(columns), np.nan)
-    if len(values):
-        key = row * len(columns) + column
-        order = np.lexsort((values, key))
-        sorted_key = key[order]
-        starts = np.flatnonzero(np.r_[True, sorted_key[1:] != sorted_key[:-1]])
-        found[sorted_key[starts]] = _middles(values[order], starts, np.diff(np.r_[starts, len(key)]))
-    return rows, columns, found.reshape(len(rows), len(columns))
+    return rows, columns, _reduced(row * len(columns) + column, values, (len(rows), len(columns)), _middles)
 
 
 @dataclass(frozen=True)
