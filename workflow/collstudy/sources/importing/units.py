@@ -100,8 +100,8 @@ def far_from_neighbours(table: Table, machine: Machine) -> Iterator[Finding]:
 
 def _beside_sources(series: Series, table: Table) -> Iterator[str]:
     """Yield evidence that a series differs from that of another source by a power of a thousand."""
-    for other in table.series:
-        if other[1:] == series[1:] and other != series:
+    for other in table.by_name[series[1:]]:
+        if other != series:
             a, b = common(table[series], table[other])
             ratio = float(np.median(a / b)) if len(a) >= 5 else np.nan
             if any(0.5 < ratio / power < 2 or 0.5 < ratio * power < 2 for power in (1e3, 1e6, 1e9)):
