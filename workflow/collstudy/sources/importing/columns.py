@@ -127,6 +127,8 @@ def words_in(
             words = found.by_collective.setdefault(row[header.index(said)].strip() if said else "", {})
             for field, at in fields:
                 words.setdefault(field, set()).add(row[at].strip())
-            cells[tuple(row[at] for at in keys)] += 1
+            # Title lines of the benchmark, cut into columns like the rows of times ("Chain,core,2,#,OSU"), are no cells.
+            if all(re.search(r"\d", row[at]) for field, at in fields if field == "latency_us"):
+                cells[tuple(row[at] for at in keys)] += 1
         found.repeated = max(found.repeated, *cells.values(), 0)
     return found
