@@ -158,7 +158,7 @@ def test_files_analysed_again_are_not_reported_as_changed(tmp_path: Path, monkey
     table.write_text("1\n")
     (results / "mine" / "tables" / "index.csv").write_text("file\ntables/a.csv\n")
     made.note(results, "mine", "analyse")
-    monkeypatch.setattr(again, "_call", lambda command: table.write_text("1.0\n"))
+    monkeypatch.setattr(again, "_call", lambda command, *_: table.write_text("1.0\n"))
     assert main(["--results", str(results), "reanalyse", "mine"]) == 0
     assert table.read_text() == "1.0\n" and made.changed(results / "mine") == {}
 
@@ -177,7 +177,7 @@ def test_a_damaged_package_is_not_analysed(
         path.unlink()
     else:
         path.write_text(text)
-    monkeypatch.setattr(again, "_call", lambda command: pytest.fail("analysed"))
+    monkeypatch.setattr(again, "_call", lambda command, *_: pytest.fail("analysed"))
     assert main(["--results", str(results), "reanalyse", "mine", "damaged"]) == 2
     assert str(path) in capsys.readouterr().err
 
@@ -294,17 +294,86 @@ def test_a_package_has_the_configuration_in_use(tmp_path: Path, monkeypatch: pyt
         assert archive.read("data-package/imported.csv").decode().endswith(",mine,not stated,MIT\n")
 
 
-def test_the_report_must_be_that_of_the_studies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """./study run STUDY makes a report of this study only."""
+def rendered(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[str], list[str]]]:
+    """Replace the rendering of a package's report; return the list of its studies and options, to which each call adds."""
+    calls: list[tuple[list[str], list[str]]] = []
+
+    def render(results: Path, studies: list[str], options: list[str], folder: Path) -> None:
+        calls.append((studies, options))
+        for name in (
+            "report/index.html",
+            "report/report.pdf",
+            "front/text.csv",
+            "report-build/report.json",
+            ".pages/a",
+        ):
+            (folder / results / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / results / name).write_text("of these studies")
+
+    monkeypatch.setattr(again, "render", render)
+    return calls
+
+
+def test_the_published_report_is_that_of_the_studies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """./study run STUDY makes a report of this study only; a report of more studies shows data that nobody wants to publish."""
     _, results = small(tmp_path, monkeypatch)
+    calls = rendered(monkeypatch)
     described = results / "report-build" / "report.json"
     described.parent.mkdir()
     described.write_text(json.dumps({"studies": ["other"]}))
     with pytest.raises(StudyError, match=r"report has no chapter of mine; first ./study run mine$"):
         package.publish(results, ["mine"], tmp_path / "publish", {})
     assert not (tmp_path / "publish").exists()
-    described.write_text(json.dumps({"studies": ["mine", "other"]}))
-    assert "the report also has chapters of other" in package.publish(results, ["mine"], tmp_path / "publish", {})[-1]
+    described.write_text(json.dumps({"studies": ["mine", "other"], "revision": "v1"}))
+    found = packed(results, tmp_path / "publish")
+    assert calls == [(["mine"], ["--revision", "v1"])]
+    assert found["results/report/index.html"] == (tmp_path / "publish" / "index.html").read_text() == "of these studies"
+    assert "results/front/text.csv" in found
+    assert not [name for name in found if "report-build" in name or ".pages" in name]
+    assert (results / "report" / "index.html").read_text() == "<html></html>"
+    described.write_text(json.dumps({"studies": ["mine"]}))
+    assert packed(results, tmp_path / "publish")["results/report/index.html"] == "<html></html>" and len(calls) == 1
+
+
+def test_one_file_is_rendered_for_the_package_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The report in the results stays, with all its studies."""
+    _, results = small(tmp_path, monkeypatch)
+    calls = rendered(monkeypatch)
+    package.publish(results, ["mine"], tmp_path / "publish", {}, single_file=True)
+    assert calls == [(["mine"], ["--revision", "", "--single-file"])]
+    (results / "report" / "report.html").write_text("")
+    package.publish(results, ["mine"], tmp_path / "publish", {}, single_file=True)
+    assert len(calls) == 1
+
+
+def test_measured_cells_whose_files_are_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cell that failed or was not measured has no file, either."""
+    _, results = small(tmp_path, monkeypatch)
+    header = "collective,algorithm,mapping,processes,status,cell\n"
+    row = "bcast,linear,core,2,{},0123456789abcdef\n"
+    (results / "mine" / "cells.csv").write_text(header + row.format("measured") + "bcast,chain,core,2,missing,\n")
+    assert package.publish(results, ["mine"], tmp_path / "publish", {})
+    (stored,) = (results / "cells" / "bcast").iterdir()
+    stored.unlink()
+    with pytest.raises(
+        StudyError, match=r"results lacks the files of 1 measured cell of mine, such as bcast linear core proc"
+    ):
+        package.publish(results, ["mine"], tmp_path / "publish", {})
+    (results / "mine" / "cells.csv").write_text(header + row.format("failed"))
+    assert package.publish(results, ["mine"], tmp_path / "publish", {})
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, results = small(tmp_path, monkeypatch)
+    with pytest.raises(StudyError, match=r"^/proc/none: No such file or directory; choose another folder$"):
+        package.publish(results, ["mine"], Path("/proc/none"), {})
+
+
+@pytest.mark.parametrize("command", ["verify", "reanalyse"])
+def test_the_path_of_a_package_is_not_a_study(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for path in ("data-package.zip", "../publish"):
+        assert main([command, path]) == 2
+        assert f"unpack it, and run ./study {command} in its folder data-package" in capsys.readouterr().err
 
 
 def test_imported_data_without_their_files_are_not_published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

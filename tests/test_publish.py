@@ -91,6 +91,7 @@ def test_package(checkout: Checkout) -> None:
     names = [author["name"] for author in cited["authors"]]
     assert names and names == [author["name"] for author in codemeta["author"]]
     assert names == [author["name"] for author in zenodo["creators"]]
+    assert zenodo["description"] == "Data package of the study tiny."
     assert cited["version"] == codemeta["version"] == zenodo["version"] == parts["./"]["version"]
     assert str(cited["date-released"]) == codemeta["dateModified"] == zenodo["publication_date"]
     appendix = (package / "ARTIFACT.md").read_text()
@@ -181,8 +182,20 @@ def test_results_that_were_changed_by_hand_are_not_published(checkout: Checkout)
     path.write_text(path.read_text().replace(",1,1,0.", ",1,1,1.", 1))
     done = checkout.collstudy("--results", "results", "publish", "tiny")
     assert done.returncode == 2
-    assert done.stderr == f"error: not as it was made: {MEASURED} was changed; first ./study run tiny\n"
+    assert done.stderr == f"error: not as it was made: tiny: {MEASURED} was changed; first ./study run tiny\n"
     assert not (checkout.folder / "publish").exists()
+
+
+def test_damaged_cells_are_not_published(checkout: Checkout) -> None:
+    """./study verify and the reader of the package would find them."""
+    run(checkout, MEASURED)
+    for name in ("index.html", "report.pdf"):
+        checkout.write(f"results/report/{name}", "")
+    for path in (checkout.folder / "results" / "cells" / "bcast").iterdir():
+        path.write_text(path.read_text() + " x")
+    done = checkout.collstudy("--results", "results", "publish", "tiny")
+    assert done.returncode == 2 and done.stderr.count("damaged: ") == 3
+    assert done.stderr.endswith("; 1 more; first ./study run tiny\n")
 
 
 @pytest.mark.long

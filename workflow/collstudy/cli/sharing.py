@@ -10,12 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from collstudy.base.errors import StudyError
-from collstudy.cli.commands import add, typed_path
-from collstudy.project import made, needs
+from collstudy.cli.commands import add, refuse_packages, typed_path
+from collstudy.project import integrity, made, needs
 from collstudy.project.studies import Project
-from collstudy.publish.building import BUILD, SINGLE_FILE, Job
+from collstudy.publish.building import BUILD, Job
 from collstudy.publish.render import REPORT_SOURCE, write_front
 from collstudy.publish.render import render as render_job
+
+#: Problems that a message names, of all that were found.
+MOST_NAMED = 3
 
 
 def add_commands(commands: Any) -> None:
@@ -98,20 +101,18 @@ def publish(arguments: argparse.Namespace) -> None:
         for name in project.with_companions(arguments.studies or project.default_studies)
         if name in arguments.studies or (project.folder(name) / "measurements.csv").exists()
     ]
-    problems = [
-        str(project.results / name / text)
-        for name in (*studies, "")
-        for texts in made.changed(project.results / name).values()
-        for text in texts
-    ]
+    checked = [integrity.of_study(project.source(name)) for name in studies]
+    problems = [line for _, found in (*checked, integrity.of_derived("report", project.results)) for line in found]
     if problems:
-        raise StudyError(f"not as it was made: {'; '.join(problems)}; first {' '.join(['./study run', *studies])}")
-    if arguments.single_file and not (project.results / "report" / SINGLE_FILE).exists():
-        _front(project.results, studies)
-        _render(_job(project, studies, single_file=True))
+        more = f"; {len(problems) - MOST_NAMED} more" if len(problems) > MOST_NAMED else ""
+        raise StudyError(
+            f"not as it was made: {'; '.join(problems[:MOST_NAMED])}{more}; first {' '.join(['./study run', *studies])}"
+        )
     inputs = {name: project.source(name).data() for name in studies}
     given = {name: paths for name, paths in inputs.items() if paths}
-    for line in package.publish(project.results, studies, arguments.to, given, project.configuration.folder):
+    for line in package.publish(
+        project.results, studies, arguments.to, given, project.configuration.folder, single_file=arguments.single_file
+    ):
         print(line)
 
 
@@ -119,6 +120,7 @@ def reanalyse(arguments: argparse.Namespace) -> None:
     """Make tables, figures and report again from the measurements of a data package."""
     from collstudy.publish import again
 
+    refuse_packages(arguments.studies, "reanalyse")
     project = Project(results=arguments.results)
     studies = arguments.studies or project.default_studies
     for name in studies:
@@ -130,6 +132,7 @@ def reanalyse(arguments: argparse.Namespace) -> None:
         again.analyse(project.results / name)
         made.note(project.results, name, "analyse")
     again.render(project.results, studies)
+    print(f"{project.results / 'report' / 'index.html'} and report.pdf")
 
 
 def compare(arguments: argparse.Namespace) -> None:

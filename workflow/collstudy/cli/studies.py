@@ -12,7 +12,7 @@ from typing import Any
 from collstudy.base.errors import StudyError
 from collstudy.base.files import read_csv
 from collstudy.cli import next_step
-from collstudy.cli.commands import add
+from collstudy.cli.commands import add, refuse_packages
 from collstudy.project import integrity
 from collstudy.project.status import EVERY_S, progress_line, stale_lock, waiting
 from collstudy.project.studies import Project
@@ -95,6 +95,7 @@ def say_next(arguments: argparse.Namespace) -> None:
 
 def verify(arguments: argparse.Namespace) -> int:
     """Check what is stored of studies, and their derived files, against their digests; exit status 1 if one differs."""
+    refuse_packages(arguments.studies, "verify")
     project, sources, left_out = _sources(arguments)
     for line in left_out:
         print(line)

@@ -6,6 +6,7 @@ import os
 import statistics
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from collstudy.base.errors import StudyError
@@ -28,19 +29,20 @@ def analyse(folder: Path) -> None:
     print(f"{folder.name}: tables, models and figures", flush=True)
 
 
-def render(results: Path, studies: list[str]) -> None:
-    """Create the report of analysed studies."""
+def render(results: Path, studies: list[str], options: Sequence[str] = (), folder: Path | None = None) -> None:
+    """Create the report of analysed studies. With *folder*, *results* are in it, and the configuration is that of *folder*."""
     command = [sys.executable, "-m", "collstudy", "--results", results]
-    _call([*command, "front", *studies])
-    _call([*command, "render", "--studies", *studies, "--output", results / "report"])
-    print(f"{results / 'report' / 'index.html'} and report.pdf")
+    _call([*command, "front", *studies], folder)
+    _call([*command, "render", "--studies", *studies, "--output", results / "report", *options], folder)
 
 
-def _call(command: list[str | Path]) -> None:
+def _call(command: list[str | Path], folder: Path | None = None) -> None:
     # Sorting in R must not depend on the locale.
     environment = {**os.environ, "LC_ALL": "C.UTF-8"}
+    if folder:
+        environment["COLLSTUDY_CONFIG"] = str(folder.absolute() / "config")
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, cwd=folder)
     except FileNotFoundError:
         raise StudyError(f"{command[0]} is not on PATH") from None
     if done.returncode != 0:

@@ -21,6 +21,7 @@ from collstudy.base.files import read_csv, read_json, write_atomically
 from collstudy.base.lazy import lazy
 from collstudy.base.paths import ROOT
 from collstudy.launch.toolchain import spack_lock
+from collstudy.publish import again
 from collstudy.publish.building import BUILD, DESCRIBED, SINGLE_FILE
 from collstudy.publish.citation import cff, codemeta, read_citation, zenodo
 from collstudy.publish.crate import METADATA, checksums, crate
@@ -66,10 +67,17 @@ jobs:
 
 
 def publish(
-    results: Path, studies: list[str], target: Path, inputs: Mapping[str, list[Path]], config: Path | None = None
+    results: Path,
+    studies: list[str],
+    target: Path,
+    inputs: Mapping[str, list[Path]],
+    config: Path | None = None,
+    *,
+    single_file: bool = False,
 ) -> list[str]:
     """Write the folder *target*; return lines that describe its content. *inputs* has the files that each study imports, *config* is
-    the folder of the configuration if it is not that of the checkout.
+    the folder of the configuration if it is not that of the checkout. If the report in the results has more studies, or lacks the
+    *single_file*, another one is rendered for the folder, and the one in the results stays.
 
     Raises StudyError if the results are incomplete.
     """
@@ -83,12 +91,18 @@ def publish(
     if lacking:
         raise StudyError(f"missing: {', '.join(lacking)}; first {' '.join(['./study run', *studies])}")
     # The report's build folder describes it; it may have been deleted.
-    shown = read_json(results / BUILD / DESCRIBED).get("studies", studies)
+    described = read_json(results / BUILD / DESCRIBED)
+    shown = described.get("studies", studies)
     if unshown := [name for name in studies if name not in shown]:
         raise StudyError(
             f"{report} has no chapter of {', '.join(unshown)}; first {' '.join(['./study run', *studies])}"
         )
     for name in studies:
+        if lost := _lost(results, name):
+            count = "1 measured cell" if len(lost) == 1 else f"{len(lost)} measured cells"
+            raise StudyError(
+                f"{results} lacks the files of {count} of {name}, such as {lost[0]}; first ./study run {name}"
+            )
         files = read_study(results / name).get("import", {}).get("files", [])
         if absent := sorted(set(files) - {path.name for path in inputs.get(name, ())}):
             raise StudyError(
@@ -102,14 +116,21 @@ def publish(
     if target.exists() and any(target.iterdir()) and not (target / "data-package.zip").exists() and not stage.exists():
         raise StudyError(f"{target} is not empty and was not made by ./study publish; choose another folder")
     shutil.rmtree(stage, ignore_errors=True)
-    stage.mkdir(parents=True)
     try:
-        cells = _fill(stage, results, studies, inputs, config or ROOT / "config")
+        stage.mkdir(parents=True)
+    except OSError as error:
+        raise StudyError(f"{target}: {error.strerror}; choose another folder") from None
+    fresh = None
+    if set(shown) != set(studies) or (single_file and not (report / SINGLE_FILE).exists()):
+        fresh = ["--revision", described.get("revision", ""), *(["--single-file"] if single_file else [])]
+    try:
+        cells = _fill(stage, results, studies, inputs, config or ROOT / "config", fresh)
         archive = target / "data-package.zip"
         _zip(stage, archive)
         # Remove what is no longer published; other files in the folder belong to the user.
         for path in [path for old in REPLACED for path in target.glob(old) if path.is_file()]:
             path.unlink()
+        report = stage / "results" / "report"
         shutil.copytree(report, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".*"))
         for name in SHOWN:
             if (stage / name).exists():
@@ -120,7 +141,6 @@ def publish(
     write_atomically(target / ".github" / "workflows" / "pages.yml", PAGES.encode())
     write_atomically(target / "SHA256SUMS", checksums(target).encode())
     count = "1 study" if len(studies) == 1 else f"{len(studies)} studies"
-    more = [name for name in shown if name not in studies]
     imported = read_csv(target / "imported.csv")
     unlicensed = sorted(
         {row["file"].rpartition("/")[0] for row in imported if row["licence"] in (NOT_STATED, NONE_SEEN)}
@@ -132,24 +152,38 @@ def publish(
         f"{target}/data-package.zip: {count}, {cells} cell files, {archive.stat().st_size / 1e6:.1f} MB",
         "Copy the folder to a web server, or push it to GitHub (its workflow publishes it); archive data-package.zip for a DOI.",
         *([ask_first] if unlicensed else []),
-        *([f"the report also has chapters of {', '.join(more)}, whose data are not in the package"] if more else []),
     ]
 
 
-def _fill(stage: Path, results: Path, studies: list[str], inputs: Mapping[str, list[Path]], config: Path) -> int:
-    """Write the content of the data package to *stage*; return the number of cell files."""
+def _fill(
+    stage: Path,
+    results: Path,
+    studies: list[str],
+    inputs: Mapping[str, list[Path]],
+    config: Path,
+    fresh: list[str] | None,
+) -> int:
+    """Write the content of the data package to *stage*; return the number of cell files. *fresh* are the options of the report if a
+    new one is to be rendered.
+    """
     _copy_sources(stage)
     if config.resolve() != (ROOT / "config").resolve():
         # What it lacks is taken from the checkout.
         shutil.copytree(config, stage / "config", dirs_exist_ok=True)
     # Studies may share cells.
     cells = len({path for name in studies for path in _copy_study(results, name, stage / "results")})
-    for name in ("front", "report"):
-        # Earlier versions wrote no tables of the front page.
-        if (results / name).exists():
-            shutil.copytree(results / name, stage / "results" / name)
-    if (results / "made.json").exists():
-        _copy(results / "made.json", stage / "results" / "made.json")
+    if fresh is None:
+        for name in ("front", "report"):
+            # Earlier versions wrote no tables of the front page.
+            if (results / name).exists():
+                shutil.copytree(results / name, stage / "results" / name)
+        if (results / "made.json").exists():
+            _copy(results / "made.json", stage / "results" / "made.json")
+    else:
+        print(f"rendering a report of {', '.join(studies)}", flush=True)
+        again.render(Path("results"), studies, fresh, stage)
+        for path in (stage / "results" / BUILD, *(stage / "results").glob(".*")):
+            shutil.rmtree(path, ignore_errors=True)
     if lock := spack_lock():
         _copy(lock, stage / "results" / "spack.lock")
     # The package analyses only its own studies.
@@ -163,7 +197,8 @@ def _fill(stage: Path, results: Path, studies: list[str], inputs: Mapping[str, l
         cff(cited, (ROOT / "CITATION.cff").read_text(encoding="utf-8")), encoding="utf-8"
     )
     _write_json(stage / "codemeta.json", codemeta(cited))
-    _write_json(stage / ".zenodo.json", zenodo(cited, f"Data package of the studies {', '.join(studies)}."))
+    of = f"study {studies[0]}" if len(studies) == 1 else f"studies {', '.join(studies)}"
+    _write_json(stage / ".zenodo.json", zenodo(cited, f"Data package of the {of}."))
     if imported:
         (stage / "imported.csv").write_bytes(table(imported))
         _copy_licences(inputs, stage / "licences")
@@ -215,13 +250,29 @@ def _copy_study(results: Path, name: str, target: Path) -> list[Path]:
 
 def _stored(results: Path, study: str) -> list[Path]:
     """Return the files of a study's cells, traces, replays and runs, and of those that verified its tuning files."""
+    found = _works(results, study)
+    return [file for path in found for file in (path.rglob("*") if path.is_dir() else [path]) if file.is_file()]
+
+
+def _works(results: Path, study: str) -> list[Path]:
+    """Return the same; of traces and replays, their folders."""
     rows = (row for name in TABLES for row in read_csv(results / study / name))
     wanted = {row["cell"] for row in rows if row.get("cell")}
     patterns = ("cells/*/*.json", "runs/*.json", "traces/*", "replays/*") if wanted else ()
     found = [path for pattern in patterns for path in results.glob(pattern) if _digest(path.name) in wanted]
     # An interrupted trace or replay leaves its hidden folder.
-    found = [path for path in found if not path.name.startswith(".")]
-    return [file for path in found for file in (path.rglob("*") if path.is_dir() else [path]) if file.is_file()]
+    return [path for path in found if not path.name.startswith(".")]
+
+
+def _lost(results: Path, study: str) -> list[str]:
+    """Return the measured cells of a study whose files are missing."""
+    stored = {_digest(path.name) for path in _works(results, study)}
+    rows = [row for row in read_csv(results / study / "cells.csv") if row.get("status") == "measured" and row["cell"]]
+    return [
+        f"{row['collective']} {row['algorithm']} {row['mapping']} processes {row['processes']}"
+        for row in rows
+        if row["cell"] not in stored
+    ]
 
 
 def _digest(name: str) -> str:

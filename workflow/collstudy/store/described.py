@@ -15,8 +15,10 @@ def read_study(folder: Path) -> dict[str, Any]:
     path = folder / "study.json"
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise StudyError(f"{path} cannot be read: {error}") from None
+    except OSError as error:
+        raise StudyError(f"{path}: {error.strerror}; ./study run {folder.name} writes it") from None
+    except ValueError as error:
+        raise StudyError(f"{path} cannot be read: {error}; ./study run {folder.name} writes it again") from None
     if "provenance" not in document:
         raise StudyError(f"{path} is of an earlier version: ./study run {folder.name} writes it again")
     return document
