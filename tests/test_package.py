@@ -225,7 +225,9 @@ def test_authors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for message in ("One", "Two"):
         git(checkout, "commit", "--allow-empty", "-m", message)
     monkeypatch.setenv("LC_ALL", "C")
-    assert [author.name for author in citation.read_citation().authors] == ["Zoë Ångström"]
+    for encoding in ("UTF-8", "latin1"):
+        git(checkout, "config", "i18n.logOutputEncoding", encoding)
+        assert [author.name for author in citation.read_citation().authors] == ["Zoë Ångström"]
     git(tmp_path, "clone", "--depth", "1", f"file://{checkout}", "shallow")
     shutil.copy(checkout / "CITATION.cff", tmp_path / "shallow")
     monkeypatch.setattr(citation, "ROOT", tmp_path / "shallow")

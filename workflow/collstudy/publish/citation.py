@@ -60,7 +60,8 @@ def _authors_of_git() -> tuple[Author, ...]:
     shallow = ask(["git", "rev-parse", "--is-shallow-repository"], folder=ROOT).stdout.strip() == "true"
     if shallow or not (ROOT / ".git").exists():
         return ()
-    printed = ask(["git", "shortlog", "-sne", "HEAD"], folder=ROOT).stdout
+    # The encoding of a user's terminal is not that of this program.
+    printed = ask(["git", "-c", "i18n.logOutputEncoding=UTF-8", "shortlog", "-sne", "HEAD"], folder=ROOT).stdout
     lines = [line.split("\t", 1)[1] for line in printed.splitlines() if "\t" in line]
     return tuple(Author(line.partition(" <")[0], line.partition(" <")[2].rstrip(">")) for line in lines)
 
