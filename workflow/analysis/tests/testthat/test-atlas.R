@@ -49,6 +49,19 @@ test_that("winners agree between machines of one kind", {
   expect_equal(pair("c", "a")$winner_costs_pct, 100 * (sqrt(1.25) - 1))
 })
 
+test_that("of equally fast algorithms each is a winner, in whatever order they were measured", {
+  rows <- toy_rows("bcast", c("default", "chain", "linear"), 4, 1, c(2, 2, 3))
+  rows <- dplyr::bind_rows(
+    dplyr::mutate(rows, machine = "a"),
+    dplyr::mutate(rows[c(2, 1, 3), ], latency_us = c(5, 8, 5)[c(1, 2, 3)], machine = "b")
+  )
+  found <- summarise_winner_agreement(atlas_rows(atlas_of(dplyr::mutate(rows, simulated = FALSE))))
+  expect_equal(found$same_winner_pct, c(100, 100))
+  # The winners of b take 2 and 3 on a; those of a take 8 and 5 on b.
+  expect_equal(found$winner_costs_pct[found$machine == "a"], 100 * (sqrt(2 * 3) / 2 - 1))
+  expect_equal(found$winner_costs_pct[found$machine == "b"], 100 * (sqrt(8 * 5) / 5 - 1))
+})
+
 test_that("the chapter has tables, a figure and sentences that name the machines", {
   results <- atlas_of(machines())
   folder <- tempfile()
