@@ -279,6 +279,7 @@ plot_model_errors <- function(results, collective, errors) {
     interpolation = "#56B4E9",
     last_value = "#CC79A7", hops = "#009E73", hops_anchored = "#D55E00", blend = "#0072B2"
   )
+  rows_of_legend <- ceiling(n_distinct(rows$model) / 4)
   ggplot(rows, aes(.data$mape, .data$algorithm, colour = .data$model, shape = .data$model)) +
     geom_point(data = best, shape = 1, size = 4, colour = "black", stroke = 0.4) +
     geom_point(size = 1.8) +
@@ -288,6 +289,8 @@ plot_model_errors <- function(results, collective, errors) {
       values = setNames(c(3, 3, 4, 8, 15, 16, 18, 2, 17, 6), names(model_words)), labels = model_words
     ) +
     scale_x_log10("Mean absolute error (%)", breaks = error_breaks, labels = format_number) +
+    # Two rows of nine models are wider than the figure.
+    guides(colour = guide_legend(nrow = rows_of_legend), shape = guide_legend(nrow = rows_of_legend)) +
     labs(
       y = NULL,
       title = paste0(collective_title(collective), ": errors of models on cells left out of the fit"),

@@ -146,6 +146,16 @@ test_that("errors beyond every scale are drawn at its end, and said to be", {
   expect_lte(length(error_breaks(c(0.1, 1000))), 7)
 })
 
+test_that("the legend of all models of a barrier is not wider than the panels, on which it is centred", {
+  results <- read_results(make_study(lawful()))
+  errors <- summarise_model_errors(results, "bcast")
+  models <- setdiff(names(model_words), "plane")
+  errors <- dplyr::bind_rows(lapply(models, function(model) dplyr::mutate(errors[1, ], model = .env$model)))
+  legend <- ggplot2::ggplotGrob(plot_model_errors(results, "bcast", errors))
+  legend <- legend$grobs[[which(legend$layout$name == "guide-box")]]$grobs[[1]]
+  expect_lt(sum(grid::convertWidth(legend$widths, "inches", valueOnly = TRUE)), 8)
+})
+
 test_that("an algorithm has the same colour in every collective, and no other one of it has that", {
   path <- test_path("..", "..", "..", "..", "config", "algorithms.yaml")
   skip_if_not(file.exists(path), "the catalogue is not beside the package")
