@@ -240,11 +240,17 @@ slower_words <- function(results, collective, never = FALSE) {
   winners <- decide_winners(results, collective)
   slower <- summarise_slowdown(1 + winners$default_regret_pct[winners$default_is %in% "slower"] / 100)
   if (slower$cells == 0) return("")
-  if (slower$cells == 1) {
-    return(paste0(if (never) " It" else " In the other cell it", " is ", format_pct(slower$max_pct), " slower."))
+  where <- if (never) {
+    " It"
+  } else if (slower$cells == 1) {
+    " In the other cell it"
+  } else {
+    paste0(" In the other ", format_count(slower$cells), " cells it")
   }
+  shown <- unique(format_pct(c(slower$geometric_mean_pct, slower$mean_pct, slower$max_pct)))
+  if (length(shown) == 1) return(paste0(where, " is ", shown, " slower."))
   paste0(
-    if (never) " It" else paste0(" In the other ", format_count(slower$cells), " cells it"), " is slower by ",
+    where, " is slower by ",
     format_pct(slower$geometric_mean_pct), " (geometric mean; arithmetic mean ", format_pct(slower$mean_pct), ")",
     # A tenth of fewer cells is less than one.
     if (slower$cells >= 10) paste0(", by at least ", format_pct(slower$p90_pct), " in a tenth of them,"),

@@ -54,7 +54,8 @@ front_agreement <- function(studies) {
   paste0(
     "Latencies of the same cells measured by two authors differ by ",
     front_medians(found, "median_abs_difference_pct"),
-    " in the median. A smaller difference in a single cell may be noise; means over many cells are more precise."
+    " (the median of the medians for each algorithm and mapping). A smaller difference in a single cell may be noise; ",
+    "means over many cells are more precise."
   )
 }
 

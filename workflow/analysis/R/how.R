@@ -216,7 +216,10 @@ describe_imported <- function(import, pingpongs = FALSE) {
       paste0("A latency is ", and_list(statistic_words[unlist(import$statistics)]), ".")
     },
     map_chr(import$left_out, function(entry) {
-      paste0("Left out by the study: ", count_of(entry$rows, "row"), " (", entry$reason, ").")
+      chosen <- entry[setdiff(names(entry), c("rows", "reason"))]
+      chosen <- map_chr(chosen, function(values) paste(unlist(values), collapse = " or "))
+      which <- if (length(chosen)) paste(" with", and_list(paste(gsub("_", " ", names(chosen)), chosen)))
+      paste0("Left out by the study: ", count_of(entry$rows, "row"), which, " (", entry$reason, ").")
     })
   )
 }

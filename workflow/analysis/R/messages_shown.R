@@ -25,7 +25,8 @@ models_of_study <- function(results, models) {
         "Algorithm selection by models in held-out cells", simulated_note(results$study), ", among the algorithms ",
         "that they cover (without the default): share of correct selections (within ", results$study$analysis$tie_pct,
         " % of the fastest of these), and regret: slow-down (%) of the selected algorithm, or of the default, ",
-        "against the fastest of these. Algorithms: most that a model covers in a cell."
+        "against the fastest of these (negative: the default is faster). Algorithms: most that a model covers in a ",
+        "cell."
       )
     )
   )

@@ -97,7 +97,8 @@ describe_same_messages <- function(same) {
   if (nrow(same) == 0) return(NULL)
   differences <- same$median_abs_difference_pct
   paste0(
-    "In ", count_of(sum(same$cells), "cell"), " the default runs an algorithm that the same source also measured by ",
+    "In ", count_of(sum(same$cells), "cell"), if (n_distinct(same$source) > 1) " (counted for each source)",
+    " the default runs an algorithm that the same source also measured by ",
     "name. The two latencies differ by ", range_pct(differences), if (nrow(same) > 1) paste0(
       " (medians for each source, collective and mapping; median of these ", format_pct(median(differences)), ")"
     ), ", although the messages are the same: this is noise between two runs. Decisions and regret count the ",

@@ -88,7 +88,7 @@ index_tuning <- function(folder) {
       "tuning-regret",
       "Regret of each policy against the best measured algorithm, on process counts not used to decide.",
       "Policies: the library's default, the tuned rules, and the best single algorithm (other than the default) of",
-      "the deciding process counts."
+      "the deciding process counts. Cells in which the algorithm of one of them was not measured are left out."
     ),
     table(
       "tuning-shared",
@@ -102,7 +102,7 @@ index_tuning <- function(folder) {
       "Regret over the whole grid (geometric mean) of the model's choice from a sample, against the share of the",
       "grid's measurement time that the sample takes. Rules also keep the default where a gain is within its noise.",
       "Line and band: mean and standard deviation over random samples.",
-      "Dashed: the library's default. Dotted: 2.5 %."
+      "Dashed: the library's default. Dotted: a regret of 2.5 %."
     ),
     table(
       "tuning-verified",
@@ -174,7 +174,7 @@ describe_regret <- function(folder) {
       paste("at most", format_pct(tuned$max_pct))
     }
     paste0(
-      collective_title(first$collective[i]), ", rules ", first$split[i], " processes and tested on the ",
+      collective_title(first$collective[i]), ", rules ", first$split[i], " processes and tested on ",
       format_number(here$cells[1], 6), " cells of the other process counts: the tuned rules are ", mean[["tuned"]],
       " slower than the best measured algorithm (geometric mean; ", worst, "), the default ", mean[["default"]],
       ", the best single algorithm other than the default (",

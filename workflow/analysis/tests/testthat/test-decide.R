@@ -92,6 +92,11 @@ test_that("a default that is never the fastest is not said to be so in 0.0 % of 
   ))
 })
 
+test_that("cells in which the default is equally slow have one number", {
+  rows <- toy_rows("bcast", rep(c("default", "linear"), 2), 2, c(1, 1, 2, 2), c(2, 1, 4, 2))
+  expect_match(describe_answer(read_results(make_study(rows))), "in any of the 2 cells\\. It is 100 % slower\\.$")
+})
+
 test_that("sentences on a single cell have no plural", {
   results <- read_results(make_study(toy_rows("bcast", c("default", "linear"), 2, 1, c(2, 1))))
   expect_match(describe_answer(results), "tied with it \\(within 2 %\\) in the only cell\\. It is 100 % slower\\.$")
@@ -131,7 +136,7 @@ test_that("counts of launches and cells in sentences are exact", {
   study <- list(flagged = tibble::tibble(collective = "bcast", n = 1234))
   expect_match(describe_flagged(study, "bcast"), "^1,234 broadcast launches are")
   rows <- toy_rows("bcast", rep(c("default", "linear"), 1235), 4, rep(1:1235, each = 2), c(1, 2, rep(c(2, 1), 1234)))
-  expect_match(describe_answer(read_results(make_study(rows))), "In the other 1,234 cells it is slower")
+  expect_match(describe_answer(read_results(make_study(rows))), "In the other 1,234 cells it is 100 % slower")
 })
 
 test_that("cells without the default do not count for or against it", {

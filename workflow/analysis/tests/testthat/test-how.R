@@ -46,6 +46,14 @@ test_that("what was imported is counted in words, and paths are not changed", {
   ))
 })
 
+test_that("rows that a study leaves out are named by what selects them", {
+  entry <- list(source = "zappia", collective = "bcast", processes = list(4, 8), reason = "on one node", rows = 2)
+  expect_equal(
+    describe_imported(list(rows_read = 3, left_out = list(entry)))[2],
+    "Left out by the study: 2 rows with source zappia, collective bcast and processes 4 or 8 (on one node)."
+  )
+})
+
 test_that("one row is not called rows", {
   found <- describe_imported(list(
     rows_read = 2, rows_used = 1, problems = list("rows without a time (first: a.csv, line 1)" = 1),

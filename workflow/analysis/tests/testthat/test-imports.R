@@ -78,7 +78,8 @@ test_that("mappings that only one author measured are named beside the agreement
   dir.create(file.path(folder, "tables"))
   write_table(agreement, file.path(folder, "tables", "agreement.csv"))
   expect_match(
-    front_agreement(list(read_front_study(folder))), "differ by 2.0 % on M \\(only mapped by core\\) in the median"
+    front_agreement(list(read_front_study(folder))),
+    "differ by 2.0 % on M \\(only mapped by core\\) \\(the median of the medians for each algorithm and mapping\\)\\."
   )
 })
 

@@ -88,7 +88,10 @@ test_that("the difference between two runs of one algorithm is a table and a sen
   same <- summarise_same_messages(read_results(make_study(rows)))
   expect_equal(same$cells, 4)
   expect_equal(c(same$bias_pct, same$median_abs_difference_pct, same$p90_abs_difference_pct), rep(21, 3))
-  expect_match(describe_same_messages(same), "In 4 cells .* differ by 21 %, although")
+  expect_match(describe_same_messages(same), "In 4 cells the default .* differ by 21 %, although")
+  both <- dplyr::bind_rows(rows, twice(source = "two", launch = 2))
+  both <- summarise_same_messages(read_results(make_study(both)))
+  expect_match(describe_same_messages(both), "In 8 cells \\(counted for each source\\) the default")
   expect_length(tables_of_same_messages(read_results(make_study(dplyr::mutate(rows, runs = NA)))), 0)
 })
 
