@@ -22,6 +22,14 @@ def test_no_section_on_decisions_where_none_was_judged(tmp_path):
     assert must(finish(["Rscript", "-e", code], cwd=ROOT / "report")).stdout == ""
 
 
+def test_no_heading_on_trust_without_a_sentence():
+    """A study of two ranks compares nothing that could be doubted."""
+    said = 'data.frame(section = c({}), order = 1, text = "Noise", claim = TRUE)'
+    for section, shown in (('"trust"', "## How far to trust it {#sec-trust .unnumbered}\n\n- Noise"), ('"answer"', "")):
+        code = f'source("R/report.R"); show_trust(list(front = list(sentences = {said.format(section)})))'
+        assert must(finish(["Rscript", "-e", code], cwd=ROOT / "report")).stdout.strip() == shown
+
+
 def test_small_values_are_not_rounded_to_zero():
     """The times of a small problem are below a millisecond; some transfers are short beside others."""
     columns = {"c(4.3e-5, 2.1e-4)": "5x5_s", "c(0.03, 0.5)": "5x5_s", "c(0, 0.28, 0.7, 12345.6)": "transfer_us"}

@@ -62,7 +62,10 @@ show_advice <- function(report) {
   }
 }
 
-show_trust <- function(report) emit_list(report, "trust")
+show_trust <- function(report) {
+  if (length(said_in(report$front, "trust"))) emit("## How far to trust it {#sec-trust .unnumbered}")
+  emit_list(report, "trust")
+}
 
 #' The sentences of a section of the front page as a list.
 emit_list <- function(report, section) {
