@@ -38,8 +38,8 @@ tuning_counts <- function(medians, collective) {
 #'    latency over neighbouring sizes or process counts (the smoother of the two) and from algorithms that were measured
 #'    twice; with too few neighbours, or if the latter differ too much ([does_not_repeat()]), the default is kept. A run
 #'    of one or two sizes must also show a gain at a neighbouring process count. A count without measurements needs
-#'    several sizes, and measured counts on both sides or one below it in the same range of the default ([reached()]).
-#'    Neighbours are counts at which the algorithm was
+#'    measured counts on both sides or one below it in the same range of the default ([reached()]); for barriers, a
+#'    significant gain at both of its neighbours ([sure_between()]). Neighbours are counts at which the algorithm was
 #'    measured. If a run is not significant, the next best algorithm is tried ([pick_sure()]).
 #' 5. The choice of the next lower process count is kept if it is predicted to cost less than a quarter of the tie width
 #'    more.

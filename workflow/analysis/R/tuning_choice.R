@@ -43,15 +43,15 @@ pick_sure <- function(excess, previous, tie, noise, near, gain) {
 }
 
 #' The measured process counts around a count: `below` and `above` (ascending indices), `measured` (TRUE: the count
-#' itself was measured), `same_range` (TRUE: the default's table treats a measured count like this one), `sized` (TRUE:
-#' several message sizes)
+#' itself was measured), `bound` (TRUE: the default may change at it), `same_range` (TRUE: the default's table treats a
+#' measured count like this one), `sized` (TRUE: several message sizes)
 #' @noRd
 neighbours <- function(grid, at, bounds) {
   counts <- grid$counts
   range <- findInterval(at, bounds)
   list(
     sized = length(grid$sizes) > 1,
-    below = which(counts < at), above = which(counts > at), measured = at %in% counts,
+    below = which(counts < at), above = which(counts > at), measured = at %in% counts, bound = at %in% bounds,
     same_range = length(bounds) == 0 || range %in% findInterval(counts, bounds)
   )
 }
@@ -115,16 +115,28 @@ drop_unsure <- function(picked, excess, noise, near, gain) {
 #'
 #' The gain of a run of one or two sizes must also be seen at a neighbouring count, so that a single outlier makes no
 #' rule.
-#' @param least Gain that is significant at one count; the mean of n counts may be smaller by the square root of n.
 #' @noRd
 sure_of <- function(own, beside, near, least, sizes) {
-  clear <- function(gains) length(gains) > 0 && mean(gains) > least / sqrt(length(gains))
-  alone <- clear(own)
+  alone <- is_clear(own, least)
   if (is.null(near)) return(alone)
-  if (!near$measured) return(any(alone, clear(beside)) && reached(beside, near))
-  found <- c(alone, clear(c(own, beside)))
+  if (!near$measured) return(sure_between(own, beside, near, least))
+  found <- c(alone, is_clear(c(own, beside), least))
   if (sizes < 3 && length(beside) > 0) all(found, max(beside) > 0) else any(found)
 }
+
+#' The same at a count without measurements
+#'
+#' A barrier has one cell per count, and its latency jumps where the default changes: its gain must be significant at
+#' both neighbouring counts and between them, and it is not decided at powers of two.
+#' @noRd
+sure_between <- function(own, beside, near, least) {
+  if (near$sized) return((is_clear(own, least) || is_clear(beside, least)) && reached(beside, near))
+  length(beside) == 2 && !near$bound && min(own, beside) > least
+}
+
+#' @param least Gain that is significant at one count; the mean of n counts may be smaller by the square root of n.
+#' @noRd
+is_clear <- function(gains, least) length(gains) > 0 && mean(gains) > least / sqrt(length(gains))
 
 #' The mean gain of an algorithm over some sizes at the nearest counts below and above at which it was measured
 #'
@@ -150,10 +162,8 @@ noise_of_mean <- function(noise, sizes) {
 }
 
 #' TRUE if a count without measurements may be decided: between two measured counts, or above one in the same range of
-#' communicator sizes of the default's table, because the behaviour of the default beyond that range is not known.
-#' Barriers are never decided there: they have one cell per count, and their latency jumps between counts (powers of
-#' two, incomplete last steps).
+#' communicator sizes of the default's table, because the behaviour of the default beyond that range is not known
 #' @noRd
 reached <- function(beside, near) {
-  near$sized && (length(beside) == 2 || (near$same_range && length(near$below) > 0))
+  length(beside) == 2 || (near$same_range && length(near$below) > 0)
 }

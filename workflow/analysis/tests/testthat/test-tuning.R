@@ -400,17 +400,21 @@ test_that("decisions of a whole study cover every count of the range and both co
   expect_equal(unique(found$basis[found$processes == 5]), "interpolated")
 })
 
-test_that("a barrier is not decided at counts that were not measured", {
-  # Linear barriers are clearly faster at both neighbours of every even count, whatever they are at even ones.
+test_that("a barrier is decided between counts at which the gain is clear, but not at powers of two", {
   counts <- seq(9, 31, 2)
-  rows <- lawful(c(default = 1.5, linear = 1), counts = counts)
-  barrier <- rows[rows$size_bytes == 1 & rows$collective == "bcast", ]
-  barrier <- dplyr::mutate(barrier, collective = "barrier", size_bytes = NA)
-  results <- read_results(make_study(barrier))
-  found <- decide_tuning(results, "barrier", at = 9:31)
-  found <- found[found$mapping == "core", ]
-  expect_equal(unique(found$algorithm[found$processes %in% counts]), "linear")
-  expect_equal(unique(found$algorithm[!found$processes %in% counts]), "default")
+  decided <- function(...) {
+    rows <- lawful(c(default = 1.5, linear = 1), counts = counts)
+    barrier <- rows[rows$size_bytes == 1 & rows$collective == "bcast", ]
+    found <- decide_tuning(with_rows(dplyr::mutate(barrier, collective = "barrier", size_bytes = NA, ...)), "barrier",
+      at = 8:32
+    )
+    found$processes[found$algorithm == "linear"]
+  }
+  # Neither at 16, nor beyond the measured counts.
+  expect_equal(decided(), setdiff(9:31, 16))
+  # At 17 linear is slower, so that nothing is known of 18.
+  slower_at_17 <- decided(latency_us = latency_us * ifelse(algorithm == "linear" & processes == 17, 1.6, 1))
+  expect_equal(slower_at_17, setdiff(9:31, 16:18))
 })
 
 test_that("a message of 0 B is another size than one of 1 B", {
