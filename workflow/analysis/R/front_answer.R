@@ -25,7 +25,9 @@ front_answer <- function(rows, studies) {
     )
   )
   # Studies with another question (an application, a ladder) have their own answers.
-  if (length(sentences) == 0) sentences <- head(unlist(map(studies, "answers")), 5)
+  silent <- map(studies, describe_two_ranks)
+  if (length(sentences) == 0) sentences <- head(unlist(map(studies[map_lgl(silent, is.null)], "answers")), 5)
+  if (length(sentences) == 0) sentences <- unlist(silent)
   if (length(sentences) == 0) return("No study of this report compares the library's default with another algorithm.")
   sentences
 }

@@ -133,6 +133,7 @@ test_that("two ranks are a sentence and no row", {
   expect_equal(front$studies$silent, c(FALSE, TRUE))
   expect_match(front$studies$finding[2], "with two ranks, most algorithms send the same messages")
   alone <- describe_front(front_study("pair", counts = 2))
+  expect_match(alone$answer, "with two ranks, most algorithms send the same messages")
   expect_equal(nrow(alone$table), 0)
   expect_null(alone$advice)
   expect_match(alone$steps[[1]]$text, "^No rule of this report was judged")
