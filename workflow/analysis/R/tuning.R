@@ -177,7 +177,10 @@ cannot_decide <- function(grid) {
   if (!"default" %in% grid$names) return("no measurements of the default: it is kept")
   if (length(grid$names) == 1) return("only the default was measured")
   if (does_not_repeat(grid$twice$twice)) {
-    return("the default is kept: in 5 % of the cells it differs from the algorithm that it runs by more than 3 times")
+    return(paste0(
+      "the default is kept: in 5 % of the cells ",
+      "it differs from the algorithm that it runs by more than a factor of 3"
+    ))
   }
   NULL
 }

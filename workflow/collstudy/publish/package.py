@@ -81,57 +81,23 @@ def publish(
 
     Raises StudyError if the results are incomplete.
     """
-    report = results / "report"
-    lacking = [str(report / name) for name in ("index.html", "report.pdf") if not (report / name).exists()]
-    lacking += [
-        str(results / name / "measurements.csv")
-        for name in studies
-        if not (results / name / "measurements.csv").exists()
-    ]
-    if lacking:
-        raise StudyError(f"missing: {', '.join(lacking)}; first {' '.join(['./study run', *studies])}")
-    # The report's build folder describes it; it may have been deleted.
-    described = read_json(results / BUILD / DESCRIBED)
-    shown = described.get("studies", studies)
-    if unshown := [name for name in studies if name not in shown]:
-        raise StudyError(
-            f"{report} has no chapter of {', '.join(unshown)}; first {' '.join(['./study run', *studies])}"
+    _check_complete(results, studies, inputs)
+    stage = _empty_stage(target)
+    try:
+        cells = _fill(
+            stage,
+            results,
+            studies,
+            inputs,
+            config or ROOT / "config",
+            _options_of_report(results, studies, single_file),
         )
-    for name in studies:
-        if lost := _lost(results, name):
-            count = "1 measured cell" if len(lost) == 1 else f"{len(lost)} measured cells"
-            raise StudyError(
-                f"{results} lacks the files of {count} of {name}, such as {lost[0]}; first ./study run {name}"
-            )
-        files = read_study(results / name).get("import", {}).get("files", [])
-        if absent := sorted(set(files) - {path.name for path in inputs.get(name, ())}):
-            raise StudyError(
-                f"{name} was imported from {', '.join(absent)}, which is not here, so its source and licence are not known "
-                "(set STUDY_REFERENCE_DATA, or ./study fetch)"
-            )
-    if target.exists() and not target.is_dir():
-        raise StudyError(f"{target} is a file; choose another folder")
-    stage = target / ".stage"
-    # An interrupted run leaves the stage.
-    if target.exists() and any(target.iterdir()) and not (target / "data-package.zip").exists() and not stage.exists():
-        raise StudyError(f"{target} is not empty and was not made by ./study publish; choose another folder")
-    shutil.rmtree(stage, ignore_errors=True)
-    try:
-        stage.mkdir(parents=True)
-    except OSError as error:
-        raise StudyError(f"{target}: {error.strerror}; choose another folder") from None
-    fresh = None
-    if set(shown) != set(studies) or (single_file and not (report / SINGLE_FILE).exists()):
-        fresh = ["--revision", described.get("revision", ""), *(["--single-file"] if single_file else [])]
-    try:
-        cells = _fill(stage, results, studies, inputs, config or ROOT / "config", fresh)
         archive = target / "data-package.zip"
         _zip(stage, archive)
         # Remove what is no longer published; other files in the folder belong to the user.
         for path in [path for old in REPLACED for path in target.glob(old) if path.is_file()]:
             path.unlink()
-        report = stage / "results" / "report"
-        shutil.copytree(report, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".*"))
+        shutil.copytree(stage / "results" / "report", target, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".*"))
         for name in SHOWN:
             if (stage / name).exists():
                 _copy(stage / name, target / name)
@@ -153,6 +119,60 @@ def publish(
         "Copy the folder to a web server, or push it to GitHub (its workflow publishes it); archive data-package.zip for a DOI.",
         *([ask_first] if unlicensed else []),
     ]
+
+
+def _shown(results: Path, studies: list[str]) -> tuple[list[str], str]:
+    """Return the studies of the report in the results, and its revision; the build folder, which describes it, may have been deleted."""
+    described = read_json(results / BUILD / DESCRIBED)
+    return described.get("studies", studies), described.get("revision", "")
+
+
+def _check_complete(results: Path, studies: list[str], inputs: Mapping[str, list[Path]]) -> None:
+    """Raise StudyError if the results lack something that is published."""
+    report = results / "report"
+    run = " ".join(["./study run", *studies])
+    needed = [report / "index.html", report / "report.pdf", *(results / name / "measurements.csv" for name in studies)]
+    if lacking := [str(path) for path in needed if not path.exists()]:
+        raise StudyError(f"missing: {', '.join(lacking)}; first {run}")
+    shown, _ = _shown(results, studies)
+    if unshown := [name for name in studies if name not in shown]:
+        raise StudyError(f"{report} has no chapter of {', '.join(unshown)}; first {run}")
+    for name in studies:
+        if lost := _lost(results, name):
+            count = "1 measured cell" if len(lost) == 1 else f"{len(lost)} measured cells"
+            raise StudyError(
+                f"{results} lacks the files of {count} of {name}, such as {lost[0]}; first ./study run {name}"
+            )
+        files = read_study(results / name).get("import", {}).get("files", [])
+        if absent := sorted(set(files) - {path.name for path in inputs.get(name, ())}):
+            raise StudyError(
+                f"{name} was imported from {', '.join(absent)}, which is not here, so its source and licence are not known "
+                "(set STUDY_REFERENCE_DATA, or ./study fetch)"
+            )
+
+
+def _empty_stage(target: Path) -> Path:
+    """Create the folder in *target* in which the package is made. Raises StudyError if *target* is of another origin."""
+    if target.exists() and not target.is_dir():
+        raise StudyError(f"{target} is a file; choose another folder")
+    stage = target / ".stage"
+    # An interrupted run leaves the stage.
+    if target.exists() and any(target.iterdir()) and not (target / "data-package.zip").exists() and not stage.exists():
+        raise StudyError(f"{target} is not empty and was not made by ./study publish; choose another folder")
+    shutil.rmtree(stage, ignore_errors=True)
+    try:
+        stage.mkdir(parents=True)
+    except OSError as error:
+        raise StudyError(f"{target}: {error.strerror}; choose another folder") from None
+    return stage
+
+
+def _options_of_report(results: Path, studies: list[str], single_file: bool) -> list[str] | None:
+    """Return the options of a report that has to be rendered; None if that in the results is the one to publish."""
+    shown, revision = _shown(results, studies)
+    if set(shown) == set(studies) and (not single_file or (results / "report" / SINGLE_FILE).exists()):
+        return None
+    return ["--revision", revision, *(["--single-file"] if single_file else [])]
 
 
 def _fill(
