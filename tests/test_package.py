@@ -182,6 +182,14 @@ def test_a_damaged_package_is_not_analysed(
     assert str(path) in capsys.readouterr().err
 
 
+def test_what_a_part_of_the_program_says_is_the_message() -> None:
+    """Not the command of that part around it; of other failures, all output and the command."""
+    for said, told in (("error: the package is old", "the package is old"), ("Killed", "failed:\nKilled\n")):
+        with pytest.raises(StudyError) as raised:
+            again._call(["sh", "-c", f"echo '{said}' >&2; exit 2"])
+        assert str(raised.value) == told or ("sh -c" in str(raised.value) and str(raised.value).endswith(told))
+
+
 def test_publishing_again_replaces_what_was_published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The folder may be a repository, with files of its own. An interrupted run is continued by the next."""
     _, results = small(tmp_path, monkeypatch)

@@ -44,7 +44,12 @@ def test_wrong_arguments_are_told_before_anything_is_compiled(checkout: Checkout
     checkout.copied_setup()
     source = checkout.folder / "workflow" / "native" / "probe" / "collprobe.c"
     source.write_text(source.read_text() + "/* changed */\n")
-    for arguments in (["what-ran"], ["tune", "--limt", "5", "--", "mpirun", "true"], ["reanalyse", "--all"]):
+    for arguments in (
+        ["what-ran"],
+        ["tune", "--limt", "5", "--", "mpirun", "true"],
+        ["reanalyse", "--all"],
+        ["publish", "--too"],
+    ):
         done = study(checkout.folder, *arguments)
         assert done.returncode == 2 and done.stderr.startswith("usage: ./study"), done.stderr
         assert "setup: " not in done.stderr + done.stdout

@@ -46,6 +46,9 @@ def _call(command: list[str | Path], folder: Path | None = None) -> None:
     except FileNotFoundError:
         raise StudyError(f"{command[0]} is not on PATH") from None
     if done.returncode != 0:
+        *_, last = ["", *done.stderr.splitlines()]
+        if last.startswith("error: "):
+            raise StudyError(last.removeprefix("error: "))
         raise StudyError(f"{' '.join(map(str, command))} failed:\n{(done.stdout + done.stderr)[-3000:]}")
 
 
