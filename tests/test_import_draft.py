@@ -265,7 +265,9 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path, name: str, message:
 
 
 def test_a_folder_without_results(tmp_path: Path) -> None:
-    nothing = "contains no readable CSV file, no output of OSU Micro-Benchmarks, Intel MPI Benchmarks or nccl-tests, and no archive of"
+    nothing = (
+        r"contains no readable CSV file, no output of a known suite \(OSU Micro-Benchmarks, .*\), and no archive of"
+    )
     with pytest.raises(StudyError, match=nothing):
         drafted(tmp_path, None)
     (tmp_path / "bcast.csv").write_bytes(joined(GRID).encode("utf-16"))

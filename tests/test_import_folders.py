@@ -122,7 +122,7 @@ def test_output_of_earlier_versions_of_nccl_tests(tmp_path: Path) -> None:
         ("n2.g4/all_reduce_output.dat.*", "allreduce"), ("n2.g4/output.dat", "?")
     ]  # fmt: skip
     assert "n2.g4/output.dat (1 file): collective" in questions
-    assert len([*nccl_tests.rows(tmp_path / names[0], entries[0], Problems(), {})]) == len(TIMES)
+    assert len([*nccl_tests.rows(tmp_path / names[0], entries[0], Problems())]) == len(TIMES)
 
 
 def test_output_of_several_programs_of_nccl_tests(tmp_path: Path) -> None:
@@ -133,10 +133,10 @@ def test_output_of_several_programs_of_nccl_tests(tmp_path: Path) -> None:
     path.write_text(printed("allgather", 1, TIMES) + "\n" + other + run + run)
     entries, _ = drafted(tmp_path)
     assert [entry["collective"] for entry in entries] == ["allgather", "allreduce"]
-    found = [len([*nccl_tests.rows(path, entry, Problems(), {})]) for entry in entries]
+    found = [len([*nccl_tests.rows(path, entry, Problems())]) for entry in entries]
     assert found == [len(TIMES), 2 * len(TIMES)]
     with pytest.raises(StudyError, match="line 2: collective is allgather, but the study has bcast"):
-        list(nccl_tests.rows(path, {"collective": "bcast"}, Problems(), {}))
+        list(nccl_tests.rows(path, {"path": str(path), "collective": "bcast"}, Problems()))
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_a_failed_launch_between_outputs_is_named(tmp_path: Path) -> None:
     lines = Path(tmp_path / "failed.dat.1")
     lines.write_text("launch failed\n")
     with pytest.raises(StudyError, match="contains no output of nccl-tests"):
-        list(nccl_tests.rows(lines, {"collective": "bcast"}, Problems(), {}))
+        list(nccl_tests.rows(lines, {"path": str(lines), "collective": "bcast"}, Problems()))
 
 
 def test_latencies_of_empty_messages_are_no_fault(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from collstudy.base.errors import StudyError
 from collstudy.sources.importing import imb
 from collstudy.sources.importing.draft import draft
 from collstudy.sources.importing.strict import Problems
-from made_imports import CONFIGURATION, drafted, read, write
+from made_imports import CONFIGURATION, Import, drafted, read, write
 
 HEAD = """\
 #----------------------------------------------------------------
@@ -92,11 +92,22 @@ def test_a_draft_has_an_entry_for_each_collective(tmp_path: Path) -> None:
 
 def test_a_number_in_the_name_is_the_process_count_of_the_file(tmp_path: Path) -> None:
     one = HEAD + BLOCKS.partition("# Benchmarking Bcast\n# #processes = 4")[0] + END
-    (entry,), _ = drafted(write(tmp_path / "one", {"bcast_linear_core_2.out": one}))
-    assert entry["path"] == "bcast_{algorithm}_{mapping}_{processes}.out"
+    (entry,), questions = drafted(write(tmp_path / "one", {"bcast_linear_core_2.out": one}))
+    assert (entry["path"], questions) == ("bcast_{algorithm}_{mapping}_{processes}.out", "")
     (entry, *_), questions = drafted(write(tmp_path / "several", {"bcast_core_6.out": HEAD + BLOCKS + END}))
     assert entry["path"] == "bcast_{mapping}_{algorithm}.out"
     assert "whether the algorithms 6 are Open MPI's numbers" in questions
+
+
+def test_numbered_files_of_other_process_counts_are_no_launches(tmp_path: Path) -> None:
+    one = HEAD + BLOCKS.partition("# Benchmarking Bcast\n# #processes = 4")[0] + END
+    four = one.replace("#processes = 2", "#processes = 4")
+    (entry,), questions = drafted(
+        write(tmp_path, {"bcast_linear_core_run_1.out": one, "bcast_linear_core_run_2.out": four})
+    )
+    assert (entry["path"], questions) == ("bcast_{algorithm}_{mapping}_run_*.out", "")
+    _, questions = drafted(write(tmp_path, {"bcast_linear_core_run_3.out": one}))
+    assert "whether files whose names differ only in *" in questions
 
 
 def test_faults(tmp_path: Path) -> None:
@@ -108,6 +119,13 @@ def test_faults(tmp_path: Path) -> None:
         rows(tmp_path, HEAD + "\n\nmpirun noticed that process rank 1 exited on signal 9\n", "bcast")
     found, problems = rows(tmp_path, HEAD + BLOCKS.replace("         0.41\n", "\n") + END, "bcast")
     assert len(found) == 2 and any("rows with other columns than IMB's" in text for text in problems)
+
+
+def test_ranks_per_node_need_the_number_of_nodes(tmp_path: Path) -> None:
+    study = Import(tmp_path)
+    entry = "{{path: '{folder}/*.out', format: imb, collective: bcast, constants: {{mapping: core, processes_per_node: 2}}}}"
+    message = study.refused(f"\nimport:\n  files:\n    - {entry}\n", {"imb.out": HEAD + BLOCKS + END})
+    assert "no column, constant or part of the file's name gives nodes" in message
 
 
 def test_output_of_benchmarks_that_are_not_imported(tmp_path: Path) -> None:

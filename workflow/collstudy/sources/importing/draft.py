@@ -9,22 +9,17 @@ from typing import Any
 from collstudy.base.errors import StudyError, allowed, nearest
 from collstudy.base.lazy import lazy
 from collstudy.base.paths import ROOT
+from collstudy.sources.importing import omb
 from collstudy.sources.importing.entries import entries_of, merged, pico_entries
 from collstudy.sources.importing.file_names import machines_in
 from collstudy.sources.importing.grouping import Group, groups_of, special
+from collstudy.sources.importing.outputs import OUTPUTS
 from collstudy.sources.importing.shared_cells import questions_about
 from collstudy.sources.importing.strict import read_text
 from collstudy.study.config import Configuration
 from collstudy.study.machines import Machine
 
 yaml = lazy("yaml")
-
-#: The software of formats that other suites write.
-OTHERS = {"nccl-tests": {"suite": "nccl-tests", "mpi": "nccl"}, "imb": {"suite": "Intel MPI Benchmarks"}}
-#: How the suites' outputs give their version.
-VERSIONS = re.compile(
-    r"# OSU MPI.* Test v([\d.]+)|Intel ?\(R\) MPI Benchmarks ([\d.]+)|# nccl-tests version ([\d.]+)", re.ASCII
-)
 
 
 def draft(folder: Path, name: str, machine: str | None, configuration: Configuration) -> tuple[str, list[str]]:
@@ -42,18 +37,19 @@ def draft(folder: Path, name: str, machine: str | None, configuration: Configura
     entries = [*runs, *merged([entry for group in groups for entry in entries_of(group, catalogue, known)])]
     if not entries:
         unread = [question for question in questions if not question.startswith("machine: ")]
+        suites = ", ".join(output.SOFTWARE["suite"] for output in OUTPUTS.values())
         raise StudyError(
-            f"{folder}: contains no readable CSV file, no output of OSU Micro-Benchmarks, Intel MPI Benchmarks or nccl-tests, "
-            "and no archive of PICO" + "".join(f"; {text}" for text in unread)
+            f"{folder}: contains no readable CSV file, no output of a known suite ({suites}), and no archive of PICO"
+            + "".join(f"; {text}" for text in unread)
         )
     said = machines_in(folder, imported)
     questions += questions_about(entries, said)
     if len(machines := sorted(set(said.values()))) > 1:
         questions.append(f"files: their names say {' and '.join(machines)}; give each machine a study of its own")
-    software = {"suite": "OSU Micro-Benchmarks", "mpi": "Open MPI"}
+    software = omb.SOFTWARE | {"mpi": "Open MPI"}
     formats = {"imb" if _of_imb(entry) else entry.get("format") for entry in entries}
-    for other in filter(formats.__contains__, OTHERS):
-        software |= OTHERS[other]
+    for other in [kind for kind in OUTPUTS if kind in formats and kind != "omb"]:
+        software |= OUTPUTS[other].SOFTWARE
         if len(formats) > 1:
             questions.append(f"files: output of {software['suite']} and other files; give each a study of its own")
     versions = {""} if runs else _suite_versions(groups)
@@ -78,11 +74,9 @@ def draft(folder: Path, name: str, machine: str | None, configuration: Configura
 
 def _suite_versions(groups: list[Group]) -> set[str]:
     """Return the versions that the files say; "" for a file that says none."""
-    return {
-        version
-        for path in {path for group in groups for path in group.paths}
-        for version in map("".join, VERSIONS.findall(read_text(path)) or [""])
-    }
+    texts = (read_text(path) for path in {path for group in groups for path in group.paths})
+    found = ([version for output in OUTPUTS.values() for version in output.VERSION.findall(text)] for text in texts)
+    return {version for of in found for version in of or [""]}
 
 
 def _of_imb(entry: dict[str, Any]) -> bool:

@@ -15,6 +15,7 @@ from collstudy.sources.importing.columns import TIMES, columns_of, words_in
 from collstudy.sources.importing.file_names import algorithm_in, told_by_names
 from collstudy.sources.importing.files import from_name
 from collstudy.sources.importing.grouping import Ask, Group
+from collstudy.sources.importing.outputs import OUTPUTS
 from collstudy.sources.importing.strict import listed, read_text
 from collstudy.sources.importing.units import CACHE_LINE
 from collstudy.sources.importing.words import algorithm_named, collective_in, mapping_named
@@ -60,6 +61,11 @@ def entries_of(group: Group, catalogue: Catalogue, machine: Machine | None) -> l
     entry = _read_as(group, catalogue)
     columns = entry.get("columns", {})
     names = [from_name(path, entry) for path in group.paths]
+    ranks = _ranks_said(group, entry["collective"]) if group.kind in OUTPUTS else []
+    for name, said in zip(names, ranks, strict=False):
+        name["ranks"] = " ".join(said)
+        if name.get("processes") in said:
+            del name["processes"]  # no question: the output says so, too
     for text in told_by_names(group.pattern, group.paths, names):
         group.ask(text)
     from_names = {
@@ -99,7 +105,7 @@ def entries_of(group: Group, catalogue: Catalogue, machine: Machine | None) -> l
 def _read_as(group: Group, catalogue: Catalogue) -> dict[str, Any]:
     """Return how the files are read: pattern, format, or columns with their units."""
     entry: dict[str, Any] = {"path": group.pattern, "collective": group.collective or "?"}
-    if group.kind in ("omb", "imb"):
+    if group.kind in OUTPUTS:
         entry["format"] = group.kind
         said = _collective_of_names(group, catalogue)
         if said and said != group.collective:
@@ -151,7 +157,7 @@ def _collectives(
         return several
     if group.collective is None:
         group.ask("collective")
-    elif group.kind not in ("omb", "imb") and not _collective_of_names(group, catalogue):
+    elif group.kind not in OUTPUTS and not _collective_of_names(group, catalogue):
         group.ask(f"whether the collective is {group.collective}, as a folder's name says")
     return [entry["collective"]]
 
@@ -203,12 +209,10 @@ def _missing(entries: list[dict[str, Any]], group: Group, columns: dict[str, str
     per_node = "processes_per_node" in given
     given |= {"processes"} if per_node else set()
     given |= {"latency_us"} if "bandwidth_mb_s" in given else set()
-    if kind in ("omb", "imb") or entry["collective"] not in SIZED:
+    if entry["collective"] not in SIZED:
         given |= {"size_bytes"}
-    if kind in ("omb", "imb"):
-        given |= {"latency_us"}
-    if kind == "imb" or (kind == "omb" and all(_ranks_said(group, entry["collective"]))):
-        given |= {"processes"}
+    if kind in OUTPUTS:
+        given |= {"size_bytes", "latency_us", *["processes"] * all(_ranks_said(group, entry["collective"]))}
     if entry["collective"] in POINT_TO_POINT:
         given |= {"algorithm", "processes"}
     return [field for field in (*NEEDED, *["nodes"] * per_node) if field not in given]
@@ -216,7 +220,7 @@ def _missing(entries: list[dict[str, Any]], group: Group, columns: dict[str, str
 
 def _ranks_said(group: Group, collective: str) -> list[list[str]]:
     """Return the numbers of ranks that lines of each raw output say."""
-    return [omb.ranks_said(read_text(path), collective) for path in group.paths]
+    return [OUTPUTS[group.kind].ranks_said(read_text(path), collective) for path in group.paths]
 
 
 def _forced(group: Group, collective: str) -> str:
@@ -242,12 +246,7 @@ def _count_rows(
         titles = [[omb.titled(line) for line in read_text(path).splitlines()] for path in group.paths]
         outputs = max(of.count(entries[0]["collective"]) for of in titles)
     wanted = {"size_bytes", "processes"} & {*missing}
-    if (
-        len(entries) > 1
-        or entries[0]["collective"] == "?"
-        or group.kind == "imb"
-        or (group.kind == "omb" and outputs < 2)
-    ):
+    if len(entries) > 1 or entries[0]["collective"] == "?" or (group.kind in OUTPUTS and outputs < 2):
         wanted = set()
     # A file has one cell if its columns and rows give no field.
     single = group.kind in ("csv", "bare") and columns.keys() <= TIMES and "wide" not in entries[0] and not wanted

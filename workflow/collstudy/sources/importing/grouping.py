@@ -7,9 +7,10 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from collstudy.base.errors import StudyError
-from collstudy.sources.importing import bare_tables, csv_files, imb, nccl_tests, omb, pico
+from collstudy.sources.importing import bare_tables, csv_files, nccl_tests, omb, pico
 from collstudy.sources.importing.columns import wide
 from collstudy.sources.importing.file_names import (
     TABLES,
@@ -23,6 +24,7 @@ from collstudy.sources.importing.file_names import (
     suffix_of,
 )
 from collstudy.sources.importing.files import files_of_entries, from_name, glob_of
+from collstudy.sources.importing.outputs import OUTPUTS
 from collstudy.sources.importing.strict import read_text
 from collstudy.sources.importing.words import COLLECTIVE, field_of, plain
 from collstudy.study.catalogue import Catalogue
@@ -49,7 +51,7 @@ Ask = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Group:
-    """Files of one kind (csv, omb, imb, nccl-tests, or bare: a table without a header) whose paths fit a pattern."""
+    """Files of one kind (csv, bare: a table without a header, or one of OUTPUTS) whose paths fit a pattern."""
 
     kind: str
     header: tuple[str, ...]
@@ -164,24 +166,16 @@ def _kinds(folder: Path, path: Path, catalogue: Catalogue, numbers: dict[Place, 
     def pattern(header: tuple[str, ...], collective: str | None) -> str:
         return pattern_of(folder, path, catalogue, header, collective, numbers)
 
-    if "# OSU MPI" in text:
-        titles = omb.collectives_of(text)
-        known = [name for name in titles if name in omb.KNOWN] or ([named] if named else [])
-        if not known:
-            raise StudyError(f"{path}: output of the benchmark {' and '.join(titles) or '?'}, which is not imported")
-        return [("omb", (), _without_contradiction(path, text, name, pattern(("size",), name)), name) for name in known]
-    if collectives := imb.collectives_of(text):
-        known = [collective for collective in collectives if collective in catalogue.algorithms]
-        if not known:
-            raise StudyError(f"{path}: output of the benchmark {' and '.join(collectives)}, which is not imported")
-        # If a file has several process counts, a number in its name has another meaning.
-        several = ("size", "processes") if len(imb.processes_of(text)) > 1 else ("size",)
-        return [("imb", (), pattern(several, collective), collective) for collective in known]
-    if nccl_tests.is_output(text):
-        programs = nccl_tests.collectives_of(text)
-        return [
-            ("nccl-tests", (), nccl_pattern(folder, path), name) for name in ([named] if programs is None else programs)
-        ]
+    for kind, output in OUTPUTS.items():
+        if output.is_output(text):
+            names = _collectives(path, output, text, named, catalogue)
+            if output is nccl_tests:
+                return [(kind, (), nccl_pattern(folder, path), name) for name in names]
+            said = {name: output.ranks_said(text, name) for name in names}
+            # If a file has several process counts, a number in its name has another meaning (of OMB, only the job says counts).
+            several = {name for name in names if len({*said[name]}) > 1 and output is not omb}
+            patterns = {name: pattern(("size", "processes") if name in several else ("size",), name) for name in names}
+            return [(kind, (), _without_contradiction(path, said[name], patterns[name]), name) for name in names]
     try:
         records = [row for _, row in csv_files.records(path)]
     except StudyError:
@@ -194,9 +188,21 @@ def _kinds(folder: Path, path: Path, catalogue: Catalogue, numbers: dict[Place, 
     return [(kind, header, pattern(header, named), named)] if header else []
 
 
-def _without_contradiction(path: Path, text: str, collective: str, pattern: str) -> str:
-    """Return the pattern without {processes} if no word says so, and lines of the output have other numbers of ranks."""
-    said = omb.ranks_said(text, collective)
+def _collectives(path: Path, output: Any, text: str, named: str | None, catalogue: Catalogue) -> list[str | None]:
+    """Return the collectives of an output, *named* by its file if it does not tell. Raises StudyError if none is imported."""
+    titles = output.collectives_of(text)
+    if titles is None:
+        return [named]
+    known = [name for name in titles if name in catalogue.algorithms]
+    if not known and output is omb and named:
+        return [named]  # whose title is not understood
+    if not known and output is not nccl_tests:
+        raise StudyError(f"{path}: output of the benchmark {' and '.join(titles) or '?'}, which is not imported")
+    return known
+
+
+def _without_contradiction(path: Path, said: list[str], pattern: str) -> str:
+    """Return the pattern without {processes} if no word says so, and the output has other numbers of ranks."""
     counts = from_name(path, {"path": pattern})
     if said and counts.get("processes", said[0]) not in said and not names_count(pattern, "processes"):
         return pattern.replace("{processes}", "*")
@@ -219,7 +225,7 @@ def _is_result(path: Path) -> bool:
         return False  # a compiled benchmark has the titles of its output, too
     start = content.decode("utf-8", "replace")
     table = not path.suffix and bare_tables.has_numbers(start)
-    return table or "# OSU MPI" in start or imb.BANNER.search(start) is not None or nccl_tests.is_output(start)
+    return table or any(output.is_output(start) for output in OUTPUTS.values())
 
 
 def _header(path: Path, records: list[list[str]], collective: str | None, catalogue: Catalogue) -> tuple[str, ...]:

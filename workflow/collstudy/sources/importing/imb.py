@@ -11,8 +11,9 @@ from collstudy.base.errors import StudyError
 from collstudy.sources.importing.omb import refuse_crashed
 from collstudy.sources.importing.strict import Problems, read_text
 
+SOFTWARE = {"suite": "Intel MPI Benchmarks"}
 #: Earlier versions have a blank before (R).
-BANNER = re.compile(r"Intel ?\(R\) MPI Benchmarks")
+VERSION = re.compile(r"Intel ?\(R\) MPI Benchmarks ([\d.]+)", re.ASCII)
 _BENCHMARK = re.compile(r"# Benchmarking (\S+)")
 _PROCESSES = re.compile(r"# #processes = (\d+)", re.ASCII)
 #: Column of a block -> field. The benchmark's t_avg is the mean over ranks, as with OMB.
@@ -25,14 +26,19 @@ _FIELDS = {
 }
 
 
+def is_output(text: str) -> bool:
+    """Return whether a text is output of IMB."""
+    return VERSION.search(text) is not None
+
+
 def collectives_of(text: str) -> list[str]:
-    """Return the benchmarks of an IMB output, in their order and in lower case; [] for any other text."""
-    return list(dict.fromkeys(name.lower() for name in _BENCHMARK.findall(text))) if BANNER.search(text) else []
+    """Return the benchmarks of an output, in their order and in lower case."""
+    return list(dict.fromkeys(name.lower() for name in _BENCHMARK.findall(text)))
 
 
-def processes_of(text: str) -> set[str]:
-    """Return the process counts of an output."""
-    return set(_PROCESSES.findall(text))
+def ranks_said(text: str, collective: str) -> list[str]:
+    """Return the number of ranks of each block of an output, also of those of other benchmarks."""
+    return _PROCESSES.findall(text)
 
 
 def rows(path: Path, entry: dict[str, Any], problems: Problems) -> Iterator[tuple[int, dict[str, str]]]:

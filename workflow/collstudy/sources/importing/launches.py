@@ -1,9 +1,13 @@
-"""Number the launches of imported rows; rows that repeat others exactly are dropped."""
+"""Summarise the calls of launches, and number the launches of imported rows; rows that repeat others exactly are dropped."""
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import Any
+
+from collstudy.base.lazy import lazy
+
+np = lazy("numpy")
 
 #: Minimum number of equal cells, and of different times among them, for rows to be those of the same launch.
 COPIED, DIFFERENT = 8, 6
@@ -79,3 +83,9 @@ def number_launches(rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], i
             for number, row in enumerate(mine, 1):
                 row["launch"] = number
     return distinct, len(twice)
+
+
+def summary(times: list[float]) -> dict[str, Any]:
+    """Return the fields of a launch whose calls took these times (us): median, quartiles and number."""
+    low, middle, high = np.percentile(times, [25, 50, 75])
+    return {"latency_us": float(middle), "q1_us": float(low), "q3_us": float(high), "iterations": len(times)}

@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from collstudy.base.errors import StudyError, allowed
+from collstudy.sources.importing.files import from_name
 from collstudy.sources.importing.omb import CRASHED, refuse_crashed
 from collstudy.sources.importing.strict import Problems, read_text
 from collstudy.tuning.nccl import ALGORITHMS, PROTOCOLS
 from collstudy.tuning.rules import TOTAL_BYTES
 
+SOFTWARE = {"suite": "nccl-tests", "mpi": "nccl"}
+VERSION = re.compile(r"# nccl-tests version ([\d.]+)", re.ASCII)
 #: Program name (without _perf, printed by recent versions) -> collective.
 PROGRAMS = {
     "all_reduce": "allreduce", "all_gather": "allgather", "reduce_scatter": "reduce_scatter", "broadcast": "bcast",
@@ -44,14 +47,12 @@ def names_choice(text: str) -> bool:
     return _SET.search(text) is not None
 
 
-def rows(
-    path: Path, entry: dict[str, Any], problems: Problems, known: dict[str, Any]
-) -> Iterator[tuple[int, dict[str, Any]]]:
+def rows(path: Path, entry: dict[str, Any], problems: Problems) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield line number and fields of each message size, for the out-of-place calls; programs of other collectives in the file are
     skipped.
 
-    *known* has the fields from the file's name and the constants. The printed size is the larger of the bytes that a rank sends
-    and receives. Raises StudyError for incomplete and crashed runs, and if it is unclear what ran.
+    The printed size is the larger of the bytes that a rank sends and receives. Raises StudyError for incomplete and crashed runs,
+    and if it is unclear what ran.
     """
     lines = read_text(path).splitlines()
     refuse_crashed(path, lines, _CRASHED)
@@ -63,16 +64,16 @@ def rows(
         if several and program and PROGRAMS.get(program.group(1)) != entry["collective"]:
             continue
         # Empty lines keep the numbers of the others.
-        yield from _run(path, [""] * start + lines[start:end], entry, problems, known)
+        yield from _run(path, [""] * start + lines[start:end], entry, problems)
 
 
 def _run(
-    path: Path, lines: list[str], entry: dict[str, Any], problems: Problems, known: dict[str, Any]
+    path: Path, lines: list[str], entry: dict[str, Any], problems: Problems
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield line number and fields of each message size of a program's output."""
     collective = entry["collective"]
     ranks, shape = _shape(path, lines)
-    chosen = _chosen(path, entry, known, lines)
+    chosen = _chosen(path, entry, lines)
     ran: dict[int, set[tuple[str, str]]] = {}
     names: list[str] = []
     iterations, finished, types = "", False, set()
@@ -147,8 +148,9 @@ def _shape(path: Path, lines: list[str]) -> tuple[int, dict[str, str]]:
     return len(hosts), shape | ({"mapping": "core"} if changes == len(set(hosts)) - 1 else {})
 
 
-def _chosen(path: Path, entry: dict[str, Any], known: dict[str, Any], lines: list[str]) -> dict[str, str]:
+def _chosen(path: Path, entry: dict[str, Any], lines: list[str]) -> dict[str, str]:
     """Return algorithm and protocol set by the file's name, constants or NCCL's log; `default` if NCCL chose them itself."""
+    known = {**entry.get("constants", {}), **from_name(path, entry)}
     logged = {}
     for number, line in enumerate(lines, 1):
         for name, value in _SET.findall(line):

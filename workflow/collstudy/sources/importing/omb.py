@@ -15,6 +15,8 @@ from collstudy.sources.importing.files import given_by
 from collstudy.sources.importing.strict import Problems, read_text
 from collstudy.study.names import POINT_TO_POINT, SIZED, UNSIZED
 
+SOFTWARE = {"suite": "OSU Micro-Benchmarks"}
+VERSION = re.compile(r"# OSU MPI.* Test v([\d.]+)", re.ASCII)
 #: The benchmarks that can be imported.
 KNOWN = {*SIZED, *UNSIZED}
 
@@ -59,6 +61,11 @@ def titled(line: str) -> str | None:
         return None
     word = found.group(2).lower()
     return "i" * bool(found.group(1)) + _TITLES.get(word, word)
+
+
+def is_output(text: str) -> bool:
+    """Return whether a text has an output of OSU Micro-Benchmarks."""
+    return "# OSU MPI" in text
 
 
 def collectives_of(text: str) -> list[str]:

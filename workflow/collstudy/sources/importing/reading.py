@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from collstudy.base.errors import StudyError, allowed, check_known
-from collstudy.base.lazy import lazy
-from collstudy.sources.importing import compact, csv_files, imb, kept, nccl_tests, omb, pico
+from collstudy.sources.importing import compact, csv_files, kept, omb, pico
 from collstudy.sources.importing.convert import OWN, convert
 from collstudy.sources.importing.files import (
     files_of,
@@ -29,7 +28,8 @@ from collstudy.sources.importing.files import (
     missing_files,
     resolve,
 )
-from collstudy.sources.importing.launches import cell_of, number_launches
+from collstudy.sources.importing.launches import cell_of, number_launches, summary
+from collstudy.sources.importing.outputs import OUTPUTS
 from collstudy.sources.importing.series import Launches, Values
 from collstudy.sources.importing.strict import Problems, Refused, listed, read_text
 from collstudy.sources.importing.words import collective_in
@@ -37,8 +37,6 @@ from collstudy.study.catalogue import Catalogue
 from collstudy.study.description import Study
 from collstudy.study.names import POINT_TO_POINT, SIZED
 from collstudy.study.openmpi_numbers import algorithm_of
-
-np = lazy("numpy")
 
 
 def used_of(study: Study, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -158,10 +156,9 @@ def _own_output(files: list[tuple[dict[str, Any], Path]], problems: Problems) ->
     """Return the files without output of other benchmarks than their entry's, unless it has no others: jobs of several benchmarks may
     have the same names.
     """
-    kinds: dict[str, Any] = {"omb": omb, "imb": imb, "nccl-tests": nccl_tests}
     titles = {
-        path: set(kind.collectives_of(read_text(path)) or ())
-        for entry, path in files if (kind := kinds.get(entry.get("format", "")))
+        path: set(output.collectives_of(read_text(path)) or ())
+        for entry, path in files if (output := OUTPUTS.get(entry.get("format", "")))
     }  # fmt: skip
     own = [(entry, path) for entry, path in files if not titles.get(path) or entry.get("collective") in titles[path]]
     having = [entry for entry, path in own if titles.get(path)]
@@ -183,10 +180,8 @@ def _raw_rows(
         found: Iterator = pico.rows(path, entry, problems, catalogue, metadata, version, cache)
     elif kind == "compact":
         found = compact.rows(path)
-    elif kind == "nccl-tests":
-        found = nccl_tests.rows(path, entry, problems, known)
     else:
-        found = {"csv": csv_files, "omb": omb, "imb": imb}[kind].rows(path, entry, problems)
+        found = OUTPUTS.get(kind, csv_files).rows(path, entry, problems)
     rules = entry.get("by_row", {})
     of = entry.get("columns", {}).get("collective")
     several: set[str] = set()
@@ -240,10 +235,11 @@ def _check_entry(entry: dict[str, Any], path: Path, study: Study, catalogue: Cat
         check_known(collective, {*catalogue.algorithms, *POINT_TO_POINT}, said)
     given = given_by(entry, path)
     given |= {*entry.get("wide", {}), "latency_us"} if "wide" in entry else set()
-    if kind == "omb" and omb.ranks_said(read_text(path), collective):
+    # Only OMB's output may lack the number of ranks.
+    if kind in OUTPUTS and (kind != "omb" or omb.ranks_said(read_text(path), collective)):
         given.add("processes")
     per_node = "processes_per_node" in given
-    needed = [] if collective in POINT_TO_POINT or kind == "imb" else ["nodes" if per_node else "processes"]
+    needed = [] if collective in POINT_TO_POINT else ["nodes" if per_node else "processes"]
     if kind == "csv":
         needed += ["size_bytes"] if collective in SIZED else []
         needed += ["latency_us"] if "bandwidth_mb_s" not in given else []
@@ -257,13 +253,7 @@ def _summarised(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     grouped: dict[tuple, list[dict[str, Any]]] = {}
     for row in rows:
         grouped.setdefault((*cell_of(row), row["launch"]), []).append(row)
-    found = []
-    for mine in grouped.values():
-        low, middle, high = np.percentile([row["latency_us"] for row in mine], [25, 50, 75])
-        found.append(
-            mine[0] | {"latency_us": float(middle), "q1_us": float(low), "q3_us": float(high), "iterations": len(mine)}
-        )
-    return found
+    return [mine[0] | summary([row["latency_us"] for row in mine]) for mine in grouped.values()]
 
 
 def _note_commands(
