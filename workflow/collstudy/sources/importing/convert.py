@@ -64,14 +64,9 @@ def convert(
         row |= _ranks_of(raw, machine, where)
         if row["from_rank"] == row["to_rank"]:
             raise Refused("core is paired with itself")
-    if own:
-        row["statistic"] = raw.get("statistic", "slowest_rank_median")
-        row |= {"run": raw["run"]} if _given(raw, "run") else {}
-    else:
-        row["statistic"] = entry.get("statistic", "mean_over_ranks") + (
-            "_median" if entry.get("rows") == "iterations" else ""
-        )
-    return row
+    statistic = entry.get("statistic", "mean_over_ranks") + "_median" * (entry.get("rows") == "iterations")
+    row["statistic"] = raw.get("statistic", "slowest_rank_median" if own else statistic)
+    return row | ({"run": raw["run"]} if own and _given(raw, "run") else {})
 
 
 def size_of(text: str, unit: str = "B") -> int:

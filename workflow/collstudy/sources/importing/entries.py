@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from collstudy.base.errors import StudyError, allowed
-from collstudy.sources.importing import bare_tables, by_row, nccl_tests, omb, pico
+from collstudy.sources.importing import bare_tables, by_row, nccl_tests, omb, pico, reprompi
 from collstudy.sources.importing.columns import TIMES, columns_of, words_in
 from collstudy.sources.importing.file_names import algorithm_in, told_by_names
 from collstudy.sources.importing.files import from_name
@@ -73,6 +73,11 @@ def entries_of(group: Group, catalogue: Catalogue, machine: Machine | None) -> l
         for field in ("algorithm", "mapping")
         if field not in columns
     }
+    if group.kind == "reprompi":
+        texts = map(read_text, group.paths)
+        from_names["algorithm"] |= {name for text in texts for name in reprompi.mock_ups_of(text, entry["collective"])}
+        if "{algorithm}" not in group.pattern:
+            group.ask("whether the library chose the algorithm itself (default); if not, set it in `constants`")
     times = [
         *columns.get("latency_us", "").splitlines(),
         *(name for of in entry.get("wide", {}).values() for name in of),
@@ -213,7 +218,7 @@ def _missing(entries: list[dict[str, Any]], group: Group, columns: dict[str, str
         given |= {"size_bytes"}
     if kind in OUTPUTS:
         given |= {"size_bytes", "latency_us", *["processes"] * all(_ranks_said(group, entry["collective"]))}
-    if entry["collective"] in POINT_TO_POINT:
+    if entry["collective"] in POINT_TO_POINT or kind == "reprompi":
         given |= {"algorithm", "processes"}
     return [field for field in (*NEEDED, *["nodes"] * per_node) if field not in given]
 
