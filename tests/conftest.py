@@ -94,7 +94,7 @@ class Checkout:
         for name in COPIED:
             source = ROOT / name
             if source.is_dir():
-                shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.o"))
+                shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("*.o"))
             else:
                 shutil.copy2(source, folder / name)
         (folder / ".study").symlink_to(ROOT / ".study")

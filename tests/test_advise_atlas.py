@@ -147,6 +147,7 @@ def test_a_fresh_checkout_answers_from_the_measured_machines_that_come_with_it(c
     )
 
 
+@pytest.mark.long
 def test_each_library_of_a_study_answers_for_itself(checkout: Checkout):
     """MPICH's launches say nothing about Open MPI's default; together, they would make the chain the fastest."""
     sweep = "collective: bcast, algorithms: [default, chain], sizes: {from: 1, to: 8}, mpi: [openmpi, mpich]"
@@ -162,6 +163,7 @@ def test_each_library_of_a_study_answers_for_itself(checkout: Checkout):
         assert said.startswith(f"  use: {use}")
 
 
+@pytest.mark.long
 def test_cells_with_processes_per_node_use_all_nodes(checkout: Checkout):
     """By core, four ranks on each of two nodes of 24 cores are not eight on one."""
     levels = "levels: [{name: node, count: 2}, {name: core, count: 24}]\n"
@@ -179,6 +181,7 @@ def test_cells_with_processes_per_node_use_all_nodes(checkout: Checkout):
         ) == answers
 
 
+@pytest.mark.long
 def test_a_checkout_that_cannot_be_written_answers(checkout: Checkout):
     """Nobody can create files in /sys: nothing is cached."""
     (checkout.folder / "results").mkdir()

@@ -225,7 +225,7 @@ def simgrid_version() -> str:
 
 
 RECORDED = [
-    pytest.param(path.stem, marks=pytest.mark.long if "-48-" in path.stem else ())
+    pytest.param(path.stem, marks=pytest.mark.long if re.search("-48-|-all", path.stem) else ())
     for path in sorted((ROOT / "tests" / "data" / "omb-7.4").glob("smpi-*-full.txt"))
 ]
 

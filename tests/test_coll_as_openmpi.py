@@ -141,7 +141,7 @@ def test_starts_see_a_difference(launch: Run, built: Path) -> None:
     assert launch(4, {"COLL_BCAST": "libnbc_binomial"}, *options, built / "test_order").returncode in (1, 77)
 
 
-@pytest.mark.parametrize("row", quick(compared(), 0, 2), ids=name_row)
+@pytest.mark.parametrize("row", quick(compared(), 0, 4), ids=name_row)
 def test_order_as_open_mpi(launch: Run, built: Path, row: dict[str, str]) -> None:
     same_order(launch, built / "test_order", 5, row)
 

@@ -115,7 +115,7 @@ def agrees(done: subprocess.CompletedProcess[str]) -> None:
     assert done.stdout == "0 differences\n"
 
 
-@pytest.mark.parametrize("row", quick(range(len(ROWS)), 1, 2))
+@pytest.mark.parametrize("row", quick(range(len(ROWS)), 1, 4))
 def test_results_simulated(simulated: Run, tmp_path: Path, row: int) -> None:
     name = list(PLACEMENTS)[row % len(PLACEMENTS)]
     agrees(simulated(5, ROWS[row] | place(tmp_path, name, 5)))
@@ -209,7 +209,7 @@ def built(mpicc: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build(tmp_path_factory.mktemp("coll-mpi"), mpicc, "all", *programs)
 
 
-@pytest.mark.parametrize("row", quick(range(len(ROWS)), 0, 4))
+@pytest.mark.parametrize("row", quick(range(len(ROWS)), 0, 8))
 def test_results_real(launch: Run, built: Path, tmp_path: Path, row: int) -> None:
     agrees(launch(4, ROWS[row] | place(tmp_path, "uneven", 4), built / "test_coll"))
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from collstudy.launch.toolchain import mpis
+from conftest import quick
 from test_coll_library import ALGORITHMS, Run, agrees, build, launch, mpicc, place, simulated, start
 
 __all__ = ["launch", "mpicc", "simulated"]  # fixtures
@@ -39,7 +40,7 @@ TYPES = [
 ]
 
 
-@pytest.mark.parametrize("algorithm", TYPES)
+@pytest.mark.parametrize("algorithm", quick(TYPES, 0, 4))
 def test_each_rank_may_describe_a_broadcast_by_a_type_of_its_own(
     launch: Run, programs: Path, tmp_path: Path, algorithm: str
 ) -> None:
@@ -87,6 +88,7 @@ def test_ten_thousand_with_communicators_of_levels_leave_nothing_behind(
     agrees(launch(3, LEVELS | place(tmp_path, "uneven", 3), programs, "churn", 10000))
 
 
+@pytest.mark.long
 def test_functions_with_large_counts_go_to_the_mpi_library(tmp_path: Path) -> None:
     """Tested with MPICH, because Open MPI 5 has none of MPI-4's functions."""
     found = mpis().get("mpich")

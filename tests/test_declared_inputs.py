@@ -11,6 +11,9 @@ import pytest
 from collstudy.launch.openmpi import library
 from conftest import Checkout, compiled, must
 
+#: The studies take a minute and a half.
+pytestmark = pytest.mark.long
+
 #: The whole grid, on which sampling is replayed.
 TINY = """
 title: A whole study
@@ -101,8 +104,6 @@ JOBS = [
     ("keep_tuning", "rounds"), ("tell_tuning", "rounds"), ("write_front", "front"), ("render_report", "report"),
     ("give_verdict", "complete.txt"), ("measure", "measured.txt"), ("calibrate", "calibration"), ("account_program", "program"),
 ]  # fmt: skip
-#: Jobs of the short suite: those that read most from other studies and rules.
-QUICK = (("analyse_study", "all"), ("tell_tuning", "rounds"))
 #: Rules that copy a file which is created when the Snakefile is read.
 OTHERS = {"all", "describe_study", "note_sources"}
 STUDIES = {"tiny": TINY, "rounds": ROUNDS, "here": HERE, "theirs": THEIRS, "all": ALL, "ladder": LADDER}
@@ -171,9 +172,7 @@ def test_every_rule_is_looked_at(complete: Checkout) -> None:
     assert {rule for rule, _ in JOBS} | OTHERS >= rules >= {rule for rule, _ in JOBS}
 
 
-@pytest.mark.parametrize(
-    ("rule", "folder"), [job if job in QUICK else pytest.param(*job, marks=pytest.mark.long) for job in JOBS]
-)
+@pytest.mark.parametrize(("rule", "folder"), JOBS)
 def test_a_rule_reads_nothing_but_what_it_names(complete: Checkout, tmp_path: Path, rule: str, folder: str) -> None:
     made = jobs(complete.folder)
     inputs, outputs = made.pop((rule, folder))

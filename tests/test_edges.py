@@ -173,6 +173,7 @@ def test_the_analysis_has_the_same_labels_of_mpi_libraries() -> None:
     assert names.LIBRARIES.items() <= dict(line.split("=") for line in said).items()
 
 
+@pytest.mark.long
 def test_exports_are_up_to_date_and_the_examples_of_their_manual_pages_run(tmp_path: Path) -> None:
     package = tmp_path / "analysis"
     shutil.copytree(ROOT / "workflow" / "analysis", package)

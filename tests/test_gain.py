@@ -76,6 +76,7 @@ def looped(one: Replay, project: Project, work: Path, monkeypatch: pytest.Monkey
     return computed
 
 
+@pytest.mark.long
 def test_traces_are_replayed_with_and_without_decisions(
     checkout: Checkout, program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -202,6 +203,7 @@ def test_wrong_decisions_are_explained(checkout: Checkout, change: tuple[str, st
         checkout.configuration.study("gained")
 
 
+@pytest.mark.long
 def test_decisions_that_simulated_ranks_cannot_follow_are_not_verified(checkout: Checkout) -> None:
     """The collectives library has no algorithm of this name: its rules are written for Open MPI, and only broadcasts are verified."""
     checkout.write("config/machines/small.yaml", MACHINE)

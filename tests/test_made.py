@@ -243,6 +243,7 @@ def test_damage_of_the_store_ends_in_no_traceback(checkout: Checkout) -> None:
     assert (checkout.folder / MEASURED).read_bytes() == first
 
 
+@pytest.mark.long
 def test_launches_that_verify_tuning_files_are_checked_and_made_again(checkout: Checkout) -> None:
     checkout.write("config/studies/tiny.yaml", TUNED)
     target = "results/tiny/tuning/sentences.csv"
@@ -368,6 +369,7 @@ def test_sources_have_a_digest_also_below_a_folder_called_tests(checkout: Checko
     assert digest() != before
 
 
+@pytest.mark.long
 def test_what_a_study_no_longer_makes_is_neither_reported_nor_published(checkout: Checkout) -> None:
     """Without `tuning` and the second collective, the report must not show the decisions and tables of the earlier definition."""
     folder = checkout.folder / "results" / "tiny"
@@ -390,6 +392,7 @@ def test_what_a_study_no_longer_makes_is_neither_reported_nor_published(checkout
     assert "Nothing to be done" in run(checkout, targets[0])
 
 
+@pytest.mark.long
 def test_tuning_files_of_a_mapping_that_was_removed_are_moved(checkout: Checkout) -> None:
     folder = checkout.folder / "results" / "tiny"
     tuned = TINY + "analysis: {tuning: {}}\n"

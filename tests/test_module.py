@@ -55,6 +55,7 @@ def test_another_workflow_uses_it_with_studies_and_results_of_its_own(checkout: 
     assert again.returncode == 0 and "to simulate" in done.stderr and "to simulate" not in again.stderr, again.stderr
 
 
+@pytest.mark.long
 def test_another_workflow_submits_only_blocks_with_its_copy_of_the_profile(checkout: Checkout, tmp_path: Path) -> None:
     """A job that reads or writes results, or that measures on this computer, must not run on another one."""
     other = another(tmp_path, checkout, TINY.replace("machine: thin", "machine: theirs"))

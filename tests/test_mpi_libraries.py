@@ -204,7 +204,11 @@ def intel(collective: str, algorithm: str, processes: int = 4, sizes: tuple[int,
 
 @pytest.mark.parametrize(
     ("collective", "algorithm"),
-    [(c, a) for c, all_ in CATALOGUE.algorithms.items() for a, e in all_.items() if "function" in e.get("impi", {})],
+    [
+        pytest.param(c, a, marks=() if i % 3 == 0 else pytest.mark.long)
+        for c, all_ in CATALOGUE.algorithms.items()
+        for i, a in enumerate(a for a, e in all_.items() if "function" in e.get("impi", {}))
+    ],
 )
 def test_intel_mpi_runs_the_function_of_the_algorithm(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, collective: str, algorithm: str
@@ -242,6 +246,7 @@ def test_intel_mpi_applies_its_variables_as_they_are_read(tmp_path: Path) -> Non
             assert names[int(chosen)] in library.probe(path, "allreduce", ranks, [size])[size], (value, ranks, size)
 
 
+@pytest.mark.long
 def test_the_check_of_intel_mpis_variables_notices_a_wrong_limit(tmp_path: Path) -> None:
     installed("impi")
     library = library_of(mpis()["impi"], CATALOGUE, {})
@@ -318,6 +323,7 @@ def test_mpich_splits_by_node_where_nothing_was_decided_and_only_there(tmp_path:
         assert set(messages(tmp_path)) == between
 
 
+@pytest.mark.long
 def test_a_study_of_mpich_is_tuned_to_the_end(checkout: Checkout) -> None:
     installed("mpich")
     checkout.write("config/studies/three.yaml", TUNED)

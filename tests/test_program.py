@@ -179,6 +179,7 @@ def test_a_file_that_does_not_make_the_program_faster_is_not_kept(user: Checkout
     assert "# No tuning file" in (tuning / "README.md").read_text()
 
 
+@pytest.mark.long
 def test_a_program_that_hardly_communicates_gets_that_answer(user: Checkout, folder: Path) -> None:
     done = must(tune(user, "quiet", folder, "./tuned", "quiet", "8", "3"))
     assert (

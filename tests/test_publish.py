@@ -110,6 +110,7 @@ def test_package(checkout: Checkout) -> None:
     assert again.returncode == 0 and "to simulate" not in again.stderr + again.stdout
 
 
+@pytest.mark.long
 def test_a_package_has_the_launches_that_verify_tuning_files(checkout: Checkout) -> None:
     """A run in the package measures nothing, and judges the files alike."""
     checkout.write("config/studies/tiny.yaml", TINY + "analysis: {tuning: {}}\n")
@@ -162,6 +163,7 @@ def test_imported_data_keep_their_source_and_licence(checkout: Checkout) -> None
     assert parts[based["@id"]]["url"] == "https://example.org/data" and "MIT" in parts[based["@id"]]["description"]
 
 
+@pytest.mark.long
 def test_measured_again_and_compared(checkout: Checkout) -> None:
     run(checkout, MEASURED)
     run(checkout, "--config", "results=again", "--", "again/tiny/measurements.csv")

@@ -431,11 +431,12 @@ def test_only_what_changed_is_made_again(made, tmp_path, capsys):
     ("text", "error"),
     [
         ("See @fig-gone.", "unresolved reference @fig-gone"),
-        (
+        pytest.param(
             "# Front {#sec-unnumbered .unnumbered}\n\nSee @sec-unnumbered.",
             "reference to an unnumbered section @sec-unnumbered",
+            marks=pytest.mark.long,
         ),
-        ("# Again {#sec-appendix}", "identifier used twice: sec-appendix"),
+        pytest.param("# Again {#sec-appendix}", "identifier used twice: sec-appendix", marks=pytest.mark.long),
     ],
 )
 def test_reference_of_a_page_that_leads_nowhere_is_an_error(made, tmp_path, capsys, text, error):

@@ -93,6 +93,7 @@ def test_rounds_killed_and_started_again(sampled: Checkout) -> None:
     assert set(after) == set(before) and [name for name in after if after[name] != before[name]] == [lost]
 
 
+@pytest.mark.long
 def test_a_cell_that_fails_is_named_and_tried_again(sampled: Checkout) -> None:
     with_faulty_simulator(sampled)
     text = SAMPLED.replace("[4, 8, 12]", "[4, 8]").replace("rounds: 2, first_pct: 20", "rounds: 1, first_pct: 60")
@@ -123,6 +124,7 @@ def test_where_nothing_can_be_decided_nothing_is_measured_and_the_default_stays(
     assert "0 of them other than the default" in (sampled.folder / "results/tiny/tuning/README.md").read_text()
 
 
+@pytest.mark.long
 def test_status_counts_what_was_asked_for(sampled: Checkout) -> None:
     """Also the blocks of a round; those of an interrupted one are in the list of the next run."""
     assert "tiny: 0 of 0 cells done, 0 failed" in sampled.collstudy("status", "tiny").stdout
@@ -133,6 +135,7 @@ def test_status_counts_what_was_asked_for(sampled: Checkout) -> None:
     assert "blocks 1 queued, 0 running, 0 done" in sampled.collstudy("status", "tiny").stdout
 
 
+@pytest.mark.long
 def test_blocks_that_verify_the_tuning_files_are_in_the_progress(sampled: Checkout) -> None:
     run(sampled, "results/tiny/tuning/pending.txt")
     told = sampled.collstudy("status", "tiny").stdout

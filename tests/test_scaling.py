@@ -71,6 +71,7 @@ def test_simulated_runs_are_real_decompositions_at_the_rate_of_the_machine(check
     assert of["n=24", "4"] > 10 * of["n=24", "2"]
 
 
+@pytest.mark.long
 def test_real_runs_on_this_machine(checkout: Checkout) -> None:
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("needs two cores")

@@ -239,6 +239,7 @@ def test_setup_leaves_what_another_checkout_remembers(tmp_path: Path) -> None:
     assert (first / "r").read_text() == "of the first\n" != (second / "r").read_text()
 
 
+@pytest.mark.long
 def test_a_changed_source_is_built_again(checkout: Checkout) -> None:
     """Only content counts: nothing is built at first, then the part with the changed source, and parts linked with it."""
     checkout.copied_setup()

@@ -6,6 +6,7 @@ import json
 import os
 import time
 
+import pytest
 from conftest import TINY, Checkout, csv_rows, must
 
 
@@ -49,6 +50,7 @@ few:
 """
 
 
+@pytest.mark.long
 def test_a_changed_study_is_seen_after_the_clock_was_corrected(checkout: Checkout) -> None:
     """All results have time stamps in the future: a study that grows or shrinks is measured and described nevertheless."""
     target, results = "results/tiny/measurements.csv", checkout.folder / "results"

@@ -28,6 +28,7 @@ sweeps:
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["mpich", "impi"])
 def test_windows_with_other_libraries(checkout: Checkout, name: str) -> None:
     installed(name)
@@ -39,6 +40,7 @@ def test_windows_with_other_libraries(checkout: Checkout, name: str) -> None:
     assert all(float(row["latency_us"]) > 0 for row in windows)
 
 
+@pytest.mark.long
 def test_both_ways_are_measured_in_one_block(checkout: Checkout) -> None:
     checkout.oversubscribe()
     rows = measured(checkout, "starts", STARTS)

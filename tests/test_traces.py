@@ -382,6 +382,7 @@ def linked(program: Path, fortran: Path) -> Path:
     return program
 
 
+@pytest.mark.long
 def test_a_fortran_library_of_another_open_mpi_is_refused(checkout: Checkout, program: Path, tmp_path: Path) -> None:
     own = library().shared_library.resolve().parent
     name, source = "libmpi_mpifh.so.40", tmp_path / "fortran.c"

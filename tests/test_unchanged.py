@@ -167,6 +167,7 @@ def answered(checkout: Checkout) -> bool:
     return False
 
 
+@pytest.mark.long
 def test_a_run_is_answered_when_snakemake_had_nothing_to_do(checkout: Checkout) -> None:
     done = checkout.collstudy(*RUN)
     assert done.returncode == 0 and "4 to simulate" in done.stderr

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import snakemake_logger_plugin_collstudy
 from collstudy.base.clock import clock
-from conftest import IMPORTED, TINY, Checkout, finish, local_study, must
+from conftest import IMPORTED, TINY, Checkout, finish, local_study, must, quick
 from made_runs import MEASURED, cell_files, cell_rows, measured, rows, run, with_faulty_simulator
 from snakemake.scheduling import job_scheduler
 from snakemake_interface_logger_plugins.common import LogEvent
@@ -57,6 +57,7 @@ def test_measure_rerun_change(checkout: Checkout) -> None:
     assert (checkout.folder / MEASURED).read_bytes() == first
 
 
+@pytest.mark.long
 def test_cells_whose_ranks_were_not_bound_say_so(checkout: Checkout) -> None:
     """Without the machine's `oversubscribe` the cells of bound ranks are measured; the others are kept."""
     study = local_study("collective: barrier, algorithms: [default]")
@@ -103,6 +104,7 @@ def test_without_a_target_everything_is_made(checkout: Checkout) -> None:
     assert "give_verdict" in printed and "Nothing to be done" not in printed
 
 
+@pytest.mark.long
 def test_results_are_complete_without_snakemakes_memory(checkout: Checkout) -> None:
     run(checkout, MEASURED)
     shutil.rmtree(checkout.folder / ".snakemake")
@@ -112,7 +114,7 @@ def test_results_are_complete_without_snakemakes_memory(checkout: Checkout) -> N
     assert "to simulate" not in run(checkout, MEASURED)
 
 
-@pytest.mark.parametrize("deleted", [["cells"], ["cells", "blocks"]])
+@pytest.mark.parametrize("deleted", quick([["cells"], ["cells", "blocks"]], 1, 2))
 def test_deleted_cells_are_measured_again(checkout: Checkout, deleted: list[str]) -> None:
     run(checkout, MEASURED)
     results = checkout.folder / "results"
@@ -123,6 +125,7 @@ def test_deleted_cells_are_measured_again(checkout: Checkout, deleted: list[str]
     assert sorted(path.name for path in (results / "cells").rglob("*.json")) == before
 
 
+@pytest.mark.long
 def test_a_deleted_folder_of_a_study_is_made_again(checkout: Checkout) -> None:
     target = "results/measured.txt"
     run(checkout, target)
@@ -317,6 +320,7 @@ def test_from_the_question_to_the_report(checkout: Checkout) -> None:
     assert "crash: smpirun ended with exit status 139" in " ".join(pages.split())
 
 
+@pytest.mark.long
 def test_jobs_load_the_modules_of_a_profile(checkout: Checkout, tmp_path: Path) -> None:
     said = tmp_path / "modules"
     profile = (checkout.folder / "profiles" / "default" / "profile.yaml").read_text()
@@ -345,6 +349,7 @@ exec "$@"
 """
 
 
+@pytest.mark.long
 def test_analysis_and_report_run_in_an_image(checkout: Checkout, tmp_path: Path) -> None:
     checkout.program("apptainer", APPTAINER)
     checkout.write("collstudy.sif", "")

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, TINY, Checkout, finish, local_study, must
+from conftest import ROOT, TINY, Checkout, finish, local_study, must, quick
 from made_runs import (
     MEASURED,
     cell_files,
@@ -31,6 +31,7 @@ from snakemake_interface_logger_plugins.common import LogEvent
 from snakemake_logger_plugin_collstudy import LogHandler
 
 
+@pytest.mark.long
 def test_a_damaged_cell_is_set_aside_and_measured_again(checkout: Checkout) -> None:
     run(checkout, MEASURED)
     first = (checkout.folder / MEASURED).read_bytes()
@@ -64,7 +65,7 @@ def faulty(checkout: Checkout) -> Checkout:
     [
         ("crash", "crash: smpirun ended with exit status 139"),
         pytest.param("hang", "time limit: not finished after 4 s", marks=pytest.mark.long),
-        ("garbage", "output: the output is incomplete"),
+        pytest.param("garbage", "output: the output is incomplete", marks=pytest.mark.long),
         pytest.param("truncated", "output: the output is incomplete", marks=pytest.mark.long),
     ],
 )
@@ -127,6 +128,7 @@ exec {real} "$@"
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("crashes", "status"), [(1, "measured"), (2, "failed")])
 def test_a_cell_that_crashed_is_launched_once_more(checkout: Checkout, crashes: int, status: str) -> None:
     programs = checkout.folder / "bin"
@@ -273,12 +275,14 @@ def run_on_fake_slurm(checkout: Checkout, squeue: str, min_job_age_s: int, *opti
     return done.stderr
 
 
+@pytest.mark.long
 def test_a_preempted_job_is_submitted_again(checkout: Checkout) -> None:
     """Snakemake's plugin would wait for ever for Slurm to resume a job that was submitted with --no-requeue."""
     printed = run_on_fake_slurm(checkout, 'for job in 1 2; do echo "$job|PREEMPTED"; done', 3600)
     assert "We leave it to SLURM" not in printed and re.search(r"failed: measuring \S+: SLURM-job '2' failed", printed)
 
 
+@pytest.mark.long
 def test_a_job_that_slurm_no_longer_lists_has_ended(checkout: Checkout) -> None:
     """With a short MinJobAge. It did not write its marker, so it is submitted once more."""
     assert "Run the same command again" in run_on_fake_slurm(checkout, "", 2, "--latency-wait", "1")
@@ -368,7 +372,7 @@ def interrupt_twice(pid: int) -> None:
     os.kill(pid, signal.SIGINT)
 
 
-@pytest.mark.parametrize("interrupt", [interrupt_group, interrupt_process, interrupt_twice])
+@pytest.mark.parametrize("interrupt", quick([interrupt_group, interrupt_process, interrupt_twice], 0, 3))
 def test_interrupted_and_started_again(checkout: Checkout, interrupt: Callable[[int], None]) -> None:
     """Ctrl-C (to the jobs as well) and `kill -INT` (only to the run) end a run with one line, without tracebacks and without reporting
     the jobs that they ended as failed.
@@ -397,6 +401,7 @@ def test_interrupted_and_started_again(checkout: Checkout, interrupt: Callable[[
     assert kept.items() <= after.items() and len(after) == 24
 
 
+@pytest.mark.long
 def test_a_forced_algorithm_that_another_component_ran_is_marked(checkout: Checkout) -> None:
     """The system's environment excludes coll/tuned: the forced algorithm does not run, and the cell reports it."""
     study = local_study("collective: barrier, algorithms: [linear], iterations: 20, warmup: 2")
@@ -416,6 +421,7 @@ def test_a_forced_algorithm_that_another_component_ran_is_marked(checkout: Check
     assert cell_rows(checkout, "local")[0]["status"] == "measured"
 
 
+@pytest.mark.long
 def test_an_analysis_package_of_another_checkout_is_refused(
     checkout: Checkout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

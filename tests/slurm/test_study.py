@@ -26,6 +26,7 @@ from test_program import WRONG
 from test_tuning_emitted import emitted, pasted
 
 
+@pytest.mark.long
 def test_only_what_changed(two, cluster) -> None:
     """Check the submitted jobs and the measured cells for each kind of change."""
     hosts_only(cluster)
@@ -72,6 +73,7 @@ def test_only_what_changed(two, cluster) -> None:
     assert "6 of 6 cells done, 0 failed" in study.collstudy("status").stdout
 
 
+@pytest.mark.long
 def test_a_checkout_in_a_folder_with_a_blank(cluster, tmp_path: Path) -> None:
     """With each MPI library, also what is preloaded into the ranks: the collectives library, and what verifies algorithms."""
     hosts_only(cluster)

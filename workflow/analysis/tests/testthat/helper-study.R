@@ -81,3 +81,22 @@ lawful <- function(algorithms = c(default = 1.1, linear = 1, chain = 1.3), count
 ids <- function(entries) vapply(entries, function(entry) entry$id, "")
 
 with_rows <- function(rows, ...) read_results(make_study(rows, ...))
+
+make_everything <- function(folder) {
+  expect_no_warning(write_analysis(read_results(folder)))
+  readr::read_csv(file.path(folder, "figures", "index.csv"), show_col_types = FALSE)
+}
+
+expect_complete <- function(folder) {
+  for (kind in c("tables", "models", "figures")) {
+    index <- readr::read_csv(file.path(folder, kind, "index.csv"), show_col_types = FALSE)
+    expect_true(all(file.exists(file.path(folder, index$file))), info = kind)
+    expect_equal(anyDuplicated(index$id), 0)
+    expect_true(all(nzchar(index$section)))
+  }
+  expect_equal(list.files(folder, "tmp", recursive = TRUE), character())
+}
+
+all_sentences <- function(folder) {
+  readr::read_csv(file.path(folder, "sentences.csv"), col_types = "cicl", progress = FALSE)$text
+}

@@ -36,7 +36,7 @@ test_that("the front page says what the slowest rank changes", {
   rows <- lawful(c(default = 2, linear = 1), counts = c(4, 8), sizes = c(1, 4))
   rows$max_latency_us <- ifelse(rows$algorithm == "default" & rows$collective == "bcast", 1, 2) * rows$latency_us
   folder <- make_study(rows, folder = file.path(new_folder(), "s"))
-  write_analysis(read_results(folder), folder)
+  write_front_tables(folder)
   expect_match(describe_front(folder)$answer, all = FALSE, paste(
     "^By the time of the slowest rank instead of the mean over the ranks, the default takes 0.0 % instead of 100 %",
     "longer than the fastest algorithm for broadcast on M \\(geometric means over the 4 cells, and the algorithms, for",
@@ -44,7 +44,7 @@ test_that("the front page says what the slowest rank changes", {
   ))
   rows$max_latency_us <- NA
   folder <- make_study(rows, folder = file.path(new_folder(), "s"))
-  write_analysis(read_results(folder), folder)
+  write_front_tables(folder)
   expect_no_match(describe_front(folder)$answer, "slowest rank")
 })
 
@@ -56,7 +56,7 @@ test_that("slow-downs by mapping are of the cells of the slow-down over all mapp
     algorithm == "default" & processes > 2, 2 * latency_us, latency_us
   ))
   folder <- make_study(dplyr::bind_rows(rows, by_node), folder = file.path(new_folder(), "s"))
-  write_analysis(read_results(folder), folder)
+  write_front_tables(folder)
   answer <- describe_front(folder)$answer
   expect_match(answer, "broadcast: it takes 112 % longer \\(50 % mapped by core and 200 % by node\\)", all = FALSE)
 })

@@ -102,7 +102,7 @@ test_that("ladders without single pairs, some levels or some sizes have tables a
     us <- c("level-node" = 2, "level-socket" = 0.5, "level-core" = 0.2)[grid$mapping] + grid$size_bytes / 8000
     rows <- dplyr::bind_rows(
       toy_rows("multi_lat", "default", grid$processes, grid$size_bytes, unname(us), grid$mapping, bandwidth_mb_s = NA),
-      toy_rows("bcast", rep(c("default", "linear"), each = 12), rep(seq(2, 24, 2), 2), 8, 1:24)
+      toy_rows("bcast", rep(c("default", "linear"), each = 4), rep(seq(6, 24, 6), 2), 8, 1:8)
     )
     results <- read_results(make_study(rows, levels = thin_levels))
     found <- describe_ladder(results)
