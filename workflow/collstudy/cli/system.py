@@ -16,6 +16,7 @@ from collstudy.project import needs
 from collstudy.project.studies import Project
 from collstudy.publish import versions
 from collstudy.sources.source import Source
+from collstudy.study.names import LIBRARIES
 
 
 def add_commands(commands: Any) -> None:
@@ -48,7 +49,7 @@ def info(_: argparse.Namespace) -> None:
 def say_needs(arguments: argparse.Namespace) -> None:
     """Print what studies and their companions need, one line `part study...` each; only MPI libraries that set-up manages."""
     for part, studies in _parts(arguments, _sources(arguments), report=not arguments.measure).items():
-        if part not in needs.LIBRARIES or needs.to_set_up(part):
+        if part not in LIBRARIES or needs.to_set_up(part):
             print(part, *studies)
 
 
@@ -61,7 +62,7 @@ def build(arguments: argparse.Namespace) -> None:
     parts = _parts(arguments, sources)
     simulated = {compiling.SIMULATED} if needs.SIMULATOR in parts and not arguments.real else set()
     programs = {program for source in sources for program in source.programs()}
-    compiling.build(set(parts) & needs.LIBRARIES | simulated, programs)
+    compiling.build(set(parts) & LIBRARIES.keys() | simulated, programs)
 
 
 def _sources(arguments: argparse.Namespace) -> list[Source]:

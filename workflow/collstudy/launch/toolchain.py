@@ -20,16 +20,14 @@ from collstudy.base.errors import StudyError
 from collstudy.base.paths import ROOT, SETUP
 from collstudy.study.cells import Cell, Versions
 from collstudy.study.machines import Machine
-from collstudy.study.names import APPLICATIONS, LIBRARIES
+from collstudy.study.names import APPLICATIONS, LIBRARIES, MPIS
 
 SIMULATED = "simulated"
 #: The simulated benchmark with the collectives library linked in.
 SIMULATED_WITH_LIBRARY = "simulated-library"
 
-
 #: Arguments with which a compiler prints the declarations of mpi.h.
 COMPILES_MPI = ["-E", "-include", "mpi.h", "-x", "c", "/dev/null"]
-
 
 #: Patterns for the version in the output of each MPI library's `mpirun --version`.
 LAUNCHERS_SAY = {
@@ -209,12 +207,10 @@ def mpis() -> dict[str, Mpi]:
     # Packages for running MPI programs may include a compiler wrapper without headers (Debian's openmpi-bin).
     if on_path and version_of([Path(on_path).parent / "mpicc", *COMPILES_MPI], "(MPI_Init)", Path(on_path).parent):
         folders.append(Path(on_path).parent)
-    folders += [SETUP / name / "bin" for name in ("openmpi", "mpich", "impi")]
+    folders += [SETUP / name / "bin" for name in LIBRARIES]
     found: dict[str, Mpi] = {}
-    for folder in folders:
-        mpi = identify(folder)
-        if mpi:
-            found.setdefault(mpi.name, mpi)
+    for mpi in filter(None, map(identify, folders)):
+        found.setdefault(mpi.name, mpi)
     return found
 
 
@@ -296,9 +292,7 @@ def _installed_omb() -> Suite | None:
         found = next(iter(sorted(folder.rglob("osu_bcast"))), None) if folder.is_dir() else None
         if found:
             version = version_of([found, "-v"], r"v(\d[\d.]*)") or "unknown"
-            # blocking/osu_bcast is in collective/; the folder above also contains pt2pt/.
-            base = folder if folder != found.parent else found.parent
-            return Suite("OSU Micro-Benchmarks", version, base, "osu_")
+            return Suite("OSU Micro-Benchmarks", version, folder, "osu_")
     return None
 
 
@@ -322,11 +316,9 @@ def chosen(mpi: str) -> dict[str, str]:
 def versions() -> Versions:
     """Return the versions for the identity of cells: suites, MPI libraries, and this computer."""
     known_mpi = {name: {"name": name, "version": mpi.version, **chosen(name)} for name, mpi in mpis().items()}
+    if simgrid := simulator_version():
+        known_mpi |= {name: {"name": name, "version": f"SimGrid {simgrid}"} for name in MPIS["simulated"]}
     known_suite = {}
-    simgrid = simulator_version()
-    for selector in ("smpi-openmpi", "smpi-mpich", "smpi-impi"):
-        if simgrid:
-            known_mpi[selector] = {"name": selector, "version": f"SimGrid {simgrid}"}
     for name in known_mpi:
         found = suite(SIMULATED if name.startswith("smpi-") else name)
         if found:

@@ -14,11 +14,10 @@ from collstudy.launch import toolchain
 from collstudy.launch.build import built
 from collstudy.launch.openmpi import emulates_nodes
 from collstudy.sources.source import Source
+from collstudy.study.names import LIBRARIES
 
-#: Parts of envs/debian.txt and envs/setup.sh that sources name, in addition to MPI libraries.
-COMPILER, SIMULATOR, R, APPLICATIONS = "compiler", "simulator", "r", "applications"
-#: MPI libraries that set-up can install. The simulated ones only need the simulator.
-LIBRARIES = {"openmpi", "mpich", "impi"}
+#: Parts of envs/debian.txt and envs/setup.sh that sources name, in addition to MPI libraries and applications.
+COMPILER, SIMULATOR, R = "compiler", "simulator", "r"
 
 
 def by_part(sources: Iterable[Source], report: bool = True) -> dict[str, list[str]]:
@@ -67,7 +66,7 @@ def why_not(source: Source) -> str:
     if machine.emulated_nodes > 1 and "openmpi" in toolchain.mpis() and not emulates_nodes(toolchain.mpis()["openmpi"]):
         return "emulated nodes need Open MPI 5 and permission to create namespaces (unshare)"
     needs = source.needs()
-    libraries = sorted(needs & LIBRARIES)
+    libraries = sorted(needs & LIBRARIES.keys())
     installing = f" (./study setup {source.study.name} shows how to install it)"
     if SIMULATOR in needs and toolchain.simulator_version() is None:
         return "SimGrid (smpicc, smpirun) is not installed" + installing
