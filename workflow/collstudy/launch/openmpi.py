@@ -17,6 +17,7 @@ from collstudy.base.commands import ask
 from collstudy.base.errors import StudyError, allowed
 from collstudy.base.files import write_atomically
 from collstudy.base.paths import ROOT
+from collstudy.launch import mca
 from collstudy.launch.bindings import cores_of_nodes
 from collstudy.launch.programs import benchmark
 from collstudy.launch.proof import judgement, other_messages, placed_as_asked, probe
@@ -40,8 +41,6 @@ from collstudy.study.names import APPLICATIONS, NON_BLOCKING, POINT_TO_POINT
 from collstudy.study.placement import Core
 from collstudy.study.selection import Default, Rules
 
-#: Components allowed with a forced algorithm: tuned implements it; basic and libnbc provide what tuned lacks.
-FORCED_COMPONENTS = "tuned,basic,libnbc,self"
 #: Priority that selects a component for a collective: the highest allowed one. Other components keep theirs.
 FIRST_PRIORITY = 100
 #: Arguments of a launch whose ranks are not bound, and of one with more ranks than cores.
@@ -78,8 +77,8 @@ def selection_arguments(cell: Cell, mpi: Mpi, monitored: bool = False) -> list[s
     forced = selection.forced("openmpi", cell.collective)
     if component := component_asked(cell):
         # ucc and hcoll are disabled by default, whatever their priority.
-        enabling = ["--mca", f"coll_{component}_enable", "1"] if component in ("ucc", "hcoll") else []
-        return ["--mca", f"coll_{component}_priority", str(FIRST_PRIORITY), *enabling]
+        enabling = {f"coll_{component}_enable": 1} if component in ("ucc", "hcoll") else {}
+        return mca.arguments_of({f"coll_{component}_priority": FIRST_PRIORITY, **enabling})
     return forcing_arguments(*forced, mpi, cell.algorithm, monitored) if forced else []
 
 
@@ -102,7 +101,7 @@ def forcing_arguments(
             + allowed(numbers)
         )
     prefix = f"coll_{component_of(collective)}_{collective}_algorithm"
-    components = FORCED_COMPONENTS + (",monitoring" if monitored else "")
+    components = mca.MONITORED if monitored else mca.COMPONENTS
     settings = {"coll": components, "coll_tuned_use_dynamic_rules": 1, prefix: numbers[known[0]]}
     if "segment_bytes" in chosen:
         settings[f"{prefix}_segmentsize"] = chosen["segment_bytes"]
@@ -113,7 +112,7 @@ def forcing_arguments(
         settings[f"{prefix}_knomial_radix"] = chosen["radix"]
     if "max_requests" in chosen:
         settings[f"{prefix}_max_requests"] = chosen["max_requests"]
-    return [part for key, value in settings.items() for part in ("--mca", key, str(value))]
+    return mca.arguments_of(settings)
 
 
 def emulates_nodes(mpi: Mpi) -> bool:
@@ -195,7 +194,7 @@ def srun_command(
     """Return the command for srun: a host file with one line per rank, one list of cores for all nodes, MCA parameters as variables."""
     file = folder / f"hosts-{cell.digest[:16]}.txt"
     write_atomically(file, "".join(f"{hosts[core.node]}\n" for core in placement).encode())
-    settings = zip(arguments[1::3], arguments[2::3], strict=True)
+    settings = mca.parameters_of(arguments).items()
     command: list[str | Path] = ["env", f"SLURM_HOSTFILE={file}", *(f"OMPI_MCA_{k}={v}" for k, v in settings)]
     command += ["srun", f"--mpi={machine.slurm.get('srun_mpi', 'pmix')}", "-n", str(cell.processes), "-m", "arbitrary"]
     if machine.oversubscribe:
@@ -214,8 +213,7 @@ def turn_of(cell: Cell) -> str:
     """Return a cell's turn in a shared launch, as the value of collbench_all's option -t: collective, sizes, component, and Open
     MPI's variables.
     """
-    forced = selection_arguments(cell, library())
-    settings = dict(zip(forced[1::3], forced[2::3], strict=True))
+    settings = mca.parameters_of(selection_arguments(cell, library()))
     if settings:
         # A list of components would apply to all turns of the launch; the preference of a communicator has the same effect.
         settings = {name: value for name, value in settings.items() if name not in ("coll", SHARED_ARGUMENTS[1])}
@@ -247,8 +245,8 @@ def proof_command(
 
 def monitoring(folder: Path) -> list[str]:
     """Return the arguments with which Open MPI's monitoring component writes the messages of each rank to *folder*."""
-    settings = {"enable": "2", "enable_output": "3", "filename": str(folder / "messages")}
-    return [part for key, value in settings.items() for part in ("--mca", f"pml_monitoring_{key}", value)]
+    settings = {"enable": 2, "enable_output": 3, "filename": folder / "messages"}
+    return mca.arguments_of({f"pml_monitoring_{key}": value for key, value in settings.items()})
 
 
 def shows_component(cell: Cell, mpi: Mpi) -> bool:

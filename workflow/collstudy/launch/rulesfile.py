@@ -8,6 +8,7 @@ from typing import Any
 
 from collstudy.base.files import write_atomically
 from collstudy.base.paths import SETUP
+from collstudy.launch import mca
 from collstudy.study.selection import digest_of
 
 
@@ -34,13 +35,13 @@ def rules_arguments(path: Path, monitored: bool = False, han: Path | None = None
 
     Other components are excluded, unless *han* is a rules file for coll/han.
     """
-    settings: dict[str, Any] = {} if han else {"coll": "tuned,basic,libnbc,self" + (",monitoring" if monitored else "")}
+    settings: dict[str, Any] = {} if han else {"coll": mca.MONITORED if monitored else mca.COMPONENTS}
     settings |= {"coll_tuned_use_dynamic_rules": 1, "coll_tuned_dynamic_rules_filename": path}
     text = text or (path.read_text(encoding="utf-8") if path.exists() else "")
     settings |= dict(re.findall(r"^# mca (\w+) (\S+)$", text, re.MULTILINE))
     if han:
         settings |= {"coll_han_use_dynamic_file_rules": 1, "coll_han_dynamic_rules_filename": han}
-    return [part for key, value in settings.items() for part in ("--mca", key, str(value))]
+    return mca.arguments_of(settings)
 
 
 def exported(text: str) -> dict[str, str]:

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from collstudy.launch import mpich
+from collstudy.launch import mca, mpich
 from collstudy.launch.rulesfile import exported, rules_arguments, rules_file
 from collstudy.sources.program import ProgramSource, seconds, statuses
 from collstudy.sources.source import Context, Rows
@@ -25,11 +25,11 @@ def variables(mpi: str, placement: Placement, own: Path, han: Path | None = None
         return mpich.environment(own)
     if mpi == "impi":
         return exported(own.read_text(encoding="utf-8"))
-    words = rules_arguments(own, han=han)
     # An algorithm forced by the user's environment would take precedence over the file; 0 forces none.
     forced = [f"OMPI_MCA_coll_tuned_{collective}_algorithm" for collective in placement.tables]
     found = {name: "0" for name in forced if name in os.environ}
-    return found | {f"OMPI_MCA_{name}": value for name, value in zip(words[1::3], words[2::3], strict=True)}
+    parameters = mca.parameters_of(rules_arguments(own, han=han))
+    return found | {f"OMPI_MCA_{name}": value for name, value in parameters.items()}
 
 
 class TrialSource(ProgramSource):

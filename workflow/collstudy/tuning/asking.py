@@ -12,7 +12,8 @@ import subprocess
 import tempfile
 from collections.abc import Iterable, Sequence
 
-from collstudy.launch.openmpi import FORCED_COMPONENTS, component_of
+from collstudy.launch import mca
+from collstudy.launch.openmpi import component_of
 from collstudy.launch.slurm_env import clean_environment
 from collstudy.launch.toolchain import Mpi
 
@@ -42,9 +43,9 @@ def ask(mpi: Mpi, arguments: Sequence[str], collective: str, questions: Iterable
 
     Calls without an answer are omitted; a library whose functions cannot be replaced stops at the first call.
     """
-    settings = dict(zip(arguments[1::3], arguments[2::3], strict=True))
+    settings = mca.parameters_of(arguments)
     # Exclude components whose algorithms would really run, and everything that connects to other ranks.
-    settings |= {"coll": FORCED_COMPONENTS, "pml": "ob1", "btl": "self", "mpi_param_check": "0"}
+    settings |= {"coll": mca.COMPONENTS, "pml": "ob1", "btl": "self", "mpi_param_check": "0"}
     words = [f"{ranks}:{size}" for ranks, size in sorted(set(questions))]
     with tempfile.TemporaryDirectory(prefix="ask-") as folder:
         environment = without_choices(mpi) | {f"OMPI_MCA_{key}": value for key, value in settings.items()}

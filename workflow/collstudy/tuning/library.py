@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from collstudy.base.errors import StudyError
-from collstudy.launch import hydra, mpich, openmpi
+from collstudy.launch import hydra, mca, mpich, openmpi
 from collstudy.launch.openmpi import AS_NODE, OVERSUBSCRIBED, UNBOUND
 from collstudy.launch.proof import messages
 from collstudy.launch.rulesfile import exported, rules_arguments
@@ -31,7 +31,7 @@ from collstudy.tuning.rules import Placement, Rule, own_version
 from collstudy.tuning.writers import intel_variables, openmpi_rules, settings_of
 
 #: Arguments for the default of Open MPI's coll/tuned, to which the rules of a file refer.
-ONLY_TUNED = ["--mca", "coll", "tuned,basic,libnbc,self,monitoring"]
+ONLY_TUNED = mca.arguments_of({"coll": mca.MONITORED})
 LAUNCH_LIMIT_S = 60
 
 #: Number of messages per pair of ranks (sender, receiver); of Intel MPI, number of calls per function.
