@@ -8,7 +8,7 @@ functions are observed (workflow/native/trace/symbols.c). The placement of ranks
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from collstudy.launch.programs import benchmark
 from collstudy.launch.proof import judgement, messages, other_messages, placed_as_asked, probe
 from collstudy.launch.ran import functions
 from collstudy.launch.rulesfile import exported, rules_file
-from collstudy.launch.toolchain import Mpi, installed, preloaded, with_library
+from collstudy.launch.toolchain import Mpi, installed, preloaded, recording, with_library
 from collstudy.launch.tracefile import rank_files
 from collstudy.study.cells import Cell
 from collstudy.study.machines import Machine
@@ -108,22 +108,21 @@ def expected_function(cell: Cell) -> str | None:
     return (cell.selection.settings("impi") or {}).get("function")
 
 
-def watching(mpi: Mpi, folder: Path) -> list[str | Path]:
+def watching(mpi: Mpi, folder: Path) -> list[str]:
     """Return the arguments of Hydra's mpirun that make each rank record the messages it receives in *folder*."""
     # Ranks on one node must communicate through UCX, too, because only its messages can be intercepted.
-    settings = {"COLLPROBE_MESSAGES": folder / "messages", "MPIR_CVAR_NOLOCAL": "1"}
-    return _preloaded(mpi, "probe/libmessages.so", settings)
+    settings = {"COLLPROBE_MESSAGES": str(folder / "messages"), "MPIR_CVAR_NOLOCAL": "1"}
+    return _for_all_ranks(settings | preloaded(mpi.build / "probe" / "libmessages.so", mpi.environment()))
 
 
-def tracing(mpi: Mpi, folder: Path) -> list[str | Path]:
+def tracing(mpi: Mpi, folder: Path) -> list[str]:
     """Return the arguments of Hydra's mpirun that make each rank record what it runs in *folder*."""
-    settings = {"COLLTRACE_FOLDER": folder, "COLLTRACE_RAN": "1"}
-    return _preloaded(mpi, "trace/libcolltrace.so", settings)
+    return _for_all_ranks(recording(mpi, folder, mpi.environment()))
 
 
-def _preloaded(mpi: Mpi, library: str, settings: dict[str, str | Path]) -> list[str | Path]:
-    own = preloaded(mpi.build / library, mpi.environment())
-    return [part for key, value in {**settings, **own}.items() for part in ("-genv", key, value)]
+def _for_all_ranks(variables: Mapping[str, str]) -> list[str]:
+    """Return the arguments of Hydra's mpirun that set *variables* for all ranks."""
+    return [part for name, value in variables.items() for part in ("-genv", name, value)]
 
 
 def functions_ran(collective: str, processes: int, folder: Path) -> list[list[str]]:

@@ -31,6 +31,7 @@ from collstudy.launch.toolchain import (
     mpi_environment,
     ompi_info_says,
     preloaded,
+    recording,
     with_library,
 )
 from collstudy.launch.tracefile import rank_files
@@ -235,9 +236,7 @@ def proof_command(
     if Path(command[0]).name == "mpirun":
         command.insert(1, "--report-bindings")
     if traced:
-        own = preloaded(mpi.build / "trace" / "libcolltrace.so", mpi.environment())
-        own |= {"COLLTRACE_FOLDER": str(folder), "COLLTRACE_RAN": "1"}
-        command += ["env", *(f"{name}={value}" for name, value in own.items())]
+        command += ["env", *(f"{name}={value}" for name, value in recording(mpi, folder, mpi.environment()).items())]
     if cell.shares_start:
         return [*command, embedded("openmpi").program("all")]
     return [*command, *probe(cell, mpi.build)]
@@ -257,7 +256,7 @@ def shows_component(cell: Cell, mpi: Mpi) -> bool:
     if component_asked(cell) or cell.shares_start:
         return True
     free = type(cell.selection) is Default and cell.collective not in (*POINT_TO_POINT, *APPLICATIONS)
-    return free and (mpi.build / "trace" / "libcolltrace.so").exists()
+    return free and mpi.trace_library.exists()
 
 
 def watched(cell: Cell) -> bool:

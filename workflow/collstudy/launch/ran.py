@@ -180,7 +180,7 @@ def preloading(mpi: Mpi, own: Path | None, folder: Path | None, given: Mapping[s
     libraries = {"LD_LIBRARY_PATH": path} if path else {}
     if not folder:
         return libraries
-    traced = preloaded(mpi.build / "trace" / "libcolltrace.so", given | libraries)
+    traced = preloaded(mpi.trace_library, given | libraries)
     return libraries | traced | {"COLLTRACE_FOLDER": str(folder)}
 
 

@@ -105,6 +105,11 @@ class Mpi:
         """Return the folder of this project's programs built with this library."""
         return SETUP / "build" / f"{self.name}-{self.version}"
 
+    @property
+    def trace_library(self) -> Path:
+        """Return the path of the trace library (workflow/native/trace)."""
+        return self.build / "trace" / "libcolltrace.so"
+
 
 def version_of(command: list[str | Path], pattern: str, programs: Path | None = None) -> str | None:
     """Run *command* and return the first group of *pattern* in its output; None if the command or the match is missing.
@@ -141,6 +146,11 @@ def preloaded(library: Path, given: Mapping[str, str]) -> dict[str, str]:
     if " " in str(library):
         own = {"LD_PRELOAD": library.name, "LD_LIBRARY_PATH": str(library.parent)}
     return {name: ":".join(filter(None, [value, given.get(name)])) for name, value in own.items()}
+
+
+def recording(mpi: Mpi, folder: Path, given: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables with which the trace library records in *folder* what ranks run; they extend those in *given*."""
+    return preloaded(mpi.trace_library, given) | {"COLLTRACE_FOLDER": str(folder), "COLLTRACE_RAN": "1"}
 
 
 def installed(name: str) -> Mpi:

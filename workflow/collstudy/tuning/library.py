@@ -22,7 +22,7 @@ from collstudy.launch import hydra, mca, mpich, openmpi
 from collstudy.launch.openmpi import AS_NODE, OVERSUBSCRIBED, UNBOUND
 from collstudy.launch.proof import messages
 from collstudy.launch.rulesfile import exported, rules_arguments
-from collstudy.launch.toolchain import Mpi, preloaded
+from collstudy.launch.toolchain import Mpi, recording
 from collstudy.launch.tracefile import rank_files
 from collstudy.study.catalogue import Catalogue
 from collstudy.tuning import trees
@@ -81,8 +81,7 @@ def library_of(mpi: Mpi, catalogue: Catalogue, numbers: dict[str, dict[str, int]
         version = own_version(placement, mpi.version)
         path.write_text(openmpi_rules(placement, catalogue, [], numbers, version), encoding="utf-8")
 
-    traces = (mpi.build / "trace" / "libcolltrace.so").exists()
-    requests = functools.partial(_requests, mpi) if traces else None
+    requests = functools.partial(_requests, mpi) if mpi.trace_library.exists() else None
     asks = functools.partial(_openmpi_ask, mpi, catalogue)
     return Library(label, "openmpi", functools.partial(_openmpi_probe, mpi, catalogue), write_classic, requests, asks)
 
@@ -91,14 +90,13 @@ def _requests(mpi: Mpi, path: Path, collective: str, processes: int, sizes: Sequ
     """Return the limit of outstanding requests that Open MPI passed to its algorithm at each size, seen by the trace library."""
     with tempfile.TemporaryDirectory(prefix="rulescheck-") as name:
         folder = Path(name)
-        own = preloaded(mpi.build / "trace" / "libcolltrace.so", without_choices(mpi))
-        own |= {"COLLTRACE_FOLDER": str(folder), "COLLTRACE_RAN": "1"}
+        environment = without_choices(mpi)
         command = [
             mpi.mpirun, "-n", processes, *OVERSUBSCRIBED, *rules_arguments(path),
-            "env", *(f"{key}={value}" for key, value in own.items()),
+            "env", *(f"{key}={value}" for key, value in recording(mpi, folder, environment).items()),
             mpi.build / "probe" / "collprobe", collective, *sizes,
         ]  # fmt: skip
-        launch(command, without_choices(mpi), folder)
+        launch(command, environment, folder)
         calls = [call for call in rank_files(folder, processes)[0].calls() if call.operation == collective]
     found = [re.search(r"\[requests (\d+)\]", call.ran) for call in calls]
     return [int(one.group(1)) if one else None for one in found]
