@@ -141,7 +141,7 @@ def test_more_ranks_than_processors_are_one_sentence():
     machine = Configuration(ROOT / "config").machine("orfeo-thin-slurm")
     facts = {"slurm": {"job": "3", "cpus": [24, 1]}}
     launches = object.__new__(Launches)
-    launches.machine, launches.place = machine, Allocation(["thin001", "thin002"], {}, facts)
+    launches.machine, launches.place = machine, Allocation(["thin001", "thin002"], {}, {}, facts)
     cores = [Core((node, core), node, core) for node in (0, 1) for core in (0, 1)]
     with pytest.raises(StudyError, match="Slurm job 3 has 1 processor on thin002, but 2 ranks are placed there"):
         launches._placement(SimpleNamespace(place=lambda _: cores))
@@ -156,7 +156,7 @@ def test_a_block_says_why_slurm_ended_it_when_the_signal_comes_first(monkeypatch
     """Slurm signals launches and this process together: no launch may have failed yet."""
     cancelled = subprocess.CompletedProcess([], 0, RECORDED.replace("JobState=RUNNING", "JobState=CANCELLED"), "")
     monkeypatch.setattr(slurm_env.subprocess, "run", lambda *_, **__: cancelled)
-    monkeypatch.setattr(runner, "allocation", lambda *_: Allocation(["thin001"], {}, {"slurm": {"job": "3"}}))
+    monkeypatch.setattr(runner, "allocation", lambda *_: Allocation(["thin001"], {}, {}, {"slurm": {"job": "3"}}))
     monkeypatch.setattr(runner.BlockRunner, "run", lambda _: os.kill(os.getpid(), signal.SIGTERM))
     machine = Configuration(ROOT / "config").machine("thin")
     before = {number: signal.getsignal(number) for number in runner.ENDING}

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from collstudy.base.errors import StudyError
-from collstudy.launch.slurm_env import expand_ranges
+from collstudy.launch.slurm_env import expand_ranges, short
 from collstudy.study.cells import Cell
 from collstudy.study.placement import Core
 
@@ -76,11 +76,6 @@ def misplaced(bindings: Sequence[Binding], requested: Sequence[Core], hosts: Seq
             cores = ",".join(str(core) for _, core in binding.cores)
             problems.append(f"rank {rank}: requested {wanted}, placed on {binding.host} core {cores}")
     return problems
-
-
-def short(host: str) -> str:
-    """Return the host name without its domain: some launchers print the domain, others do not."""
-    return host.split(".")[0]
 
 
 def cores_of_nodes(cell: Cell, placement: list[Core], launcher: str, instead: str) -> str:

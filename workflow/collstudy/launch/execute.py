@@ -64,9 +64,9 @@ class Allocation:
 
     hosts: list[str]
     environment: dict[str, str]
+    users: dict[str, str]
     facts: dict[str, Any]
     end: datetime.datetime | None = None
-    users: dict[str, str] | None = None
 
 
 def allocation(machine: Machine, nodes: int) -> Allocation:
@@ -76,7 +76,7 @@ def allocation(machine: Machine, nodes: int) -> Allocation:
     if machine.kind != "slurm":
         hosts = [here] if machine.emulated_nodes == 1 else [f"emulated{i}" for i in range(machine.emulated_nodes)]
         own = mpi_environment(clean_environment(os.environ))
-        return Allocation(hosts[:nodes], own, {"nodes": state}, None, mpi_environment())
+        return Allocation(hosts[:nodes], own, mpi_environment(), {"nodes": state})
     job = current_job(os.environ, here)
     if job is None:
         raise StudyError(
@@ -92,7 +92,7 @@ def allocation(machine: Machine, nodes: int) -> Allocation:
     # Slurm may count threads as processors: the ranks of a program fill the cores of a node, like those of the cells, before the next.
     cores = compress_counts(tuple(min(count, machine.cores_per_node) for count in job.cpus))
     users = environment | {"SLURM_TASKS_PER_NODE": cores}
-    return Allocation(hosts, environment, {"slurm": slurm, "nodes": described}, job.end, users)
+    return Allocation(hosts, environment, users, {"slurm": slurm, "nodes": described}, job.end)
 
 
 class Ended(NamedTuple):

@@ -17,11 +17,11 @@ from collstudy.base.clock import now
 from collstudy.base.digests import file_digest
 from collstudy.base.errors import StudyError
 from collstudy.launch import openmpi, output, programs
-from collstudy.launch.bindings import short
 from collstudy.launch.execute import KEPT_ENVIRONMENT, Allocation, Ended, LaunchFailed, execute, spawn
 from collstudy.launch.launchers import launcher_of
 from collstudy.launch.rulesfile import rules_file
 from collstudy.launch.run import run_once
+from collstudy.launch.slurm_env import short
 from collstudy.launch.starter import Starter
 from collstudy.launch.toolchain import Mpi, chosen, installed, source_version, spack_lock, suite_of
 from collstudy.plan.blocks import Block

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from collstudy.launch import bindings
+from collstudy.launch.slurm_env import short
 from collstudy.study.cells import Cell
 from collstudy.study.names import APPLICATIONS, POINT_TO_POINT
 from collstudy.study.patterns import PATTERNS, messages_an_edge
@@ -91,15 +92,20 @@ def _placed(
     reported = bindings.parse_bindings(output)
     if reported and placement:
         problems = bindings.misplaced(reported, placement, hosts)
-        cores = {binding.rank: [core for _, core in binding.cores] for binding in reported}
-        binding = [{"rank": b.rank, "host": b.host, "socket": b.socket, "cores": cores[b.rank]} for b in reported]
         cpus = {entry["rank"]: entry["cpus"] for entry in stated}
-        return not problems, problems, [{**b, "cpus": cpus.get(b["rank"], "")} for b in binding]
+        binding = [
+            {
+                "rank": one.rank, "host": one.host, "socket": one.socket, "cores": [core for _, core in one.cores],
+                "cpus": cpus.get(one.rank, ""),
+            }
+            for one in reported
+        ]  # fmt: skip
+        return not problems, problems, binding
     problems = (
         [f"{len(stated)} of {cell.processes} ranks reported their placement"] if len(stated) != cell.processes else []
     )
     for entry, core in zip(stated, placement, strict=False):
-        if bindings.short(entry["host"]) != bindings.short(hosts[core.node]):
+        if short(entry["host"]) != short(hosts[core.node]):
             problems.append(f"rank {entry['rank']}: requested {hosts[core.node]}, placed on {entry['host']}")
     unbound = [str(entry["rank"]) for entry in stated if "," in entry["cpus"]]
     if unbound:

@@ -42,7 +42,7 @@ def run_once(run: Run, place: Allocation, shared: Path, log: TextIO) -> Timed:
         command, variables = with_variables(
             words, launcher, installed(launcher.mpi), run.environment, traces, ran=run.ran
         )
-        environment = users_own({**(place.users or place.environment), **variables})
+        environment = users_own({**place.users, **variables})
         clock = time.monotonic()
         ended = execute(command, application.limit_s or run.machine.launch_time_limit_s, log, environment, folder)
         seconds = time.monotonic() - clock

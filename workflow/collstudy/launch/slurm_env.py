@@ -41,10 +41,10 @@ class Job:
     end: datetime.datetime | None
     batch: bool = True
 
-    @property
-    def node_list(self) -> str:
-        """Return the nodes as a plain list, which every version of Slurm and Open MPI can read."""
-        return ",".join(self.nodes)
+
+def short(host: str) -> str:
+    """Return the host name without its domain: some launchers print the domain, others do not."""
+    return host.split(".")[0]
 
 
 def split_hostlist(text: str) -> Iterator[str]:
@@ -162,7 +162,7 @@ def current_job(environment: Mapping[str, str], host: str) -> Job | None:
         raise StudyError(f"scontrol show job {number}: {done.stderr.strip() or done.stdout.strip()}")
     job = parse_job(done.stdout)
     hosts = job.nodes if job.batch else (*job.nodes, environment.get("SLURM_SUBMIT_HOST", ""))
-    if job.state not in ("RUNNING", "COMPLETING") or host.split(".")[0] not in {name.split(".")[0] for name in hosts}:
+    if job.state not in ("RUNNING", "COMPLETING") or short(host) not in map(short, hosts):
         return None
     return job
 
@@ -212,12 +212,13 @@ def launcher_environment(environment: Mapping[str, str], job: Job) -> dict[str, 
     Slots follow the allocation instead of the number of tasks requested from sbatch: rank files can then use every core, and
     one block can run launches of different sizes.
     """
-    counts = compress_counts(job.cpus)
+    # A plain list, which every version of Slurm and Open MPI can read.
+    nodes, counts = ",".join(job.nodes), compress_counts(job.cpus)
     return clean_environment(environment) | {
         "SLURM_JOB_ID": job.id,
         "SLURM_JOBID": job.id,
-        "SLURM_JOB_NODELIST": job.node_list,
-        "SLURM_NODELIST": job.node_list,
+        "SLURM_JOB_NODELIST": nodes,
+        "SLURM_NODELIST": nodes,
         "SLURM_JOB_NUM_NODES": str(len(job.nodes)),
         "SLURM_NNODES": str(len(job.nodes)),
         "SLURM_JOB_CPUS_PER_NODE": counts,

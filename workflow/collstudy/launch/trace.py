@@ -16,10 +16,10 @@ from collstudy.base.commands import ask
 from collstudy.base.digests import file_digest
 from collstudy.base.errors import StudyError
 from collstudy.launch import tracefile
-from collstudy.launch.bindings import short
 from collstudy.launch.execute import KEPT_ENVIRONMENT, Allocation, LaunchFailed, execute
 from collstudy.launch.openmpi import OVERSUBSCRIBED, library
 from collstudy.launch.ran import launcher_of, preloading, ranks_in, users_own, with_variables
+from collstudy.launch.slurm_env import short
 from collstudy.launch.toolchain import Mpi, installed, mpi_environment
 from collstudy.study.description import Application
 from collstudy.study.traces import Trace
@@ -96,7 +96,7 @@ def trace(trace: Trace, place: Allocation, stage: Path, log: TextIO) -> dict[str
         work.mkdir(exist_ok=True)
         ranks.mkdir()
         command, settings = trace_command(trace, ranks)
-        environment = {**(application.folder and place.users or place.environment), **settings}
+        environment = {**(place.users if application.folder else place.environment), **settings}
         limit_s = application.limit_s or machine.launch_time_limit_s
         started, clock = time.strftime("%Y-%m-%dT%H:%M:%S%z"), time.monotonic()
         try:
