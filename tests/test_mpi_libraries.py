@@ -157,13 +157,13 @@ def test_where_the_ranks_are_is_proved(tmp_path: Path, name: str) -> None:
         return must(finish(words, env=environment, timeout=60)).stdout
 
     bound = told(*words)
-    seen = hydra.judge(cell, bound, tmp_path, placement, hosts)
+    seen = hydra.judge(cell, bound, tmp_path, placement, hosts, bound=True)
     assert (seen["used"], seen["placed"], seen["detail"]) == (None, True, "")
-    assert hydra.judge(cell, bound, tmp_path, placement, ["elsewhere"])["placed"] is False
+    assert hydra.judge(cell, bound, tmp_path, placement, ["elsewhere"], bound=True)["placed"] is False
     words[:3] = [words[0], *(["-genv", "I_MPI_PIN", "0"] if name == "impi" else []), "-n", "2"]
     at = words.index("-bind-to" if name == "mpich" else "I_MPI_PIN_PROCESSOR_LIST") - (name == "impi")
     del words[at : at + (2 if name == "mpich" else 3)]
-    unbound = hydra.judge(cell, told(*words), tmp_path, placement, hosts)
+    unbound = hydra.judge(cell, told(*words), tmp_path, placement, hosts, bound=True)
     assert unbound["placed"] is False and "not bound to one core" in unbound["detail"]
 
 

@@ -76,7 +76,7 @@ def judged(cell: Cell, folder: Path, winner: str, pairs: str, text: str = LINES,
     (folder / "messages.0.prof").write_text(
         "# POINT TO POINT\n" + "\n".join(lines) + "\nI\t2\t0\t0 bytes\t0 msgs sent\t0\n"
     )
-    return openmpi.judge(cell, text.replace("WINNER", winner), folder)
+    return openmpi.judge(cell, text.replace("WINNER", winner), folder, [], [], bound=True)
 
 
 def test_proved(cell: Cell, tmp_path: Path) -> None:

@@ -132,9 +132,9 @@ def functions_ran(collective: str, processes: int, folder: Path) -> list[list[st
 
 
 def judge(
-    cell: Cell, output: str, folder: Path, placement: Sequence[Core] = (), hosts: Sequence[str] = (), bound: bool = True
+    cell: Cell, output: str, folder: Path, placement: Sequence[Core], hosts: Sequence[str], bound: bool
 ) -> dict[str, Any]:
-    """Read the files of the verification launch; returns the same as `openmpi.judge`."""
+    """Read the files of the verification launch and return the verdict, as described for `Launcher`."""
     placed, problems, binding = placed_as_asked(cell, output, placement, hosts, bound)
     used = None
     if watched(cell) and cell.processes > 1:

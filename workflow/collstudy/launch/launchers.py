@@ -39,7 +39,12 @@ class Launcher(Protocol):
     def judge(
         self, cell: Cell, output: str, folder: Path, placement: Sequence[Core], hosts: Sequence[str], bound: bool
     ) -> dict[str, Any]:
-        """Read the files of the verification launch; return {component, used, placed, detail, pattern, binding}."""
+        """Read the files of the verification launch; return {component, used, placed, detail, pattern, binding}.
+
+        `used`: whether the forced algorithm ran (None if nothing is forced, or the library does not show it); `placed`: whether
+        every rank is on the requested core (None if ranks are not *bound*, because there are more ranks than cores); `detail`: the
+        reasons if not.
+        """
 
 
 def launcher_of(cell: Cell) -> Launcher:

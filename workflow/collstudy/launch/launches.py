@@ -72,7 +72,7 @@ class Launches:
                 )
             if cell.shares_start:
                 return openmpi.judge_turns(cells, printed, folder, placement, hosts, machine.bound)
-            return [launcher.judge(cell, printed, folder, placement, hosts, bound=machine.bound)]
+            return [launcher.judge(cell, printed, folder, placement, hosts, machine.bound)]
 
     def measure(
         self, cells: list[Cell], scratch: Path, numbers: list[int], order: dict[str, Any]

@@ -177,7 +177,7 @@ def launcher(
 ) -> list[str | Path]:
     """Return the command that precedes the program: mpirun or srun, the placement, and `--mca` *arguments*."""
     mpi = library()
-    if machine.kind == "slurm" and machine.slurm.get("launcher") == "srun":
+    if srun_words(machine, cell.processes):
         return srun_command(machine, cell, placement, folder, hosts, arguments)
     command = [mpi.mpirun, "-n", str(cell.processes)]
     command += placement_arguments(machine, cell, mpi, placement, folder, hosts)
@@ -189,6 +189,13 @@ def launcher(
     return [*command, *arguments]
 
 
+def srun_words(machine: Machine, ranks: int) -> list[str]:
+    """Return the beginning of the command with which srun starts ranks; [] if the machine uses mpirun."""
+    if machine.kind != "slurm" or machine.slurm.get("launcher") != "srun":
+        return []
+    return ["srun", f"--mpi={machine.slurm.get('srun_mpi', 'pmix')}", "-n", str(ranks)]
+
+
 def srun_command(
     machine: Machine, cell: Cell, placement: list[Core], folder: Path, hosts: list[str], arguments: list[str]
 ) -> list[str | Path]:
@@ -197,7 +204,7 @@ def srun_command(
     write_atomically(file, "".join(f"{hosts[core.node]}\n" for core in placement).encode())
     settings = mca.parameters_of(arguments).items()
     command: list[str | Path] = ["env", f"SLURM_HOSTFILE={file}", *(f"OMPI_MCA_{k}={v}" for k, v in settings)]
-    command += ["srun", f"--mpi={machine.slurm.get('srun_mpi', 'pmix')}", "-n", str(cell.processes), "-m", "arbitrary"]
+    command += [*srun_words(machine, cell.processes), "-m", "arbitrary"]
     if machine.oversubscribe:
         return [*command, "--overcommit", "--cpu-bind=none"]
     return [*command, "--cpu-bind=map_cpu:" + cores_of_nodes(cell, placement, "srun", "launcher: mpirun")]
@@ -230,16 +237,18 @@ def proof_command(
     """Return the command of the untimed launch that reports component, messages and binding."""
     mpi = library()
     traced = shows_component(cell, mpi)
-    arguments = SHARED_ARGUMENTS if cell.shares_start else selection_arguments(cell, mpi, monitored=not traced)
-    arguments += [] if traced else ["--mca", "coll_base_verbose", "20", *monitoring(folder)]
+    if cell.shares_start:
+        arguments, program = SHARED_ARGUMENTS, [embedded("openmpi").program("all")]
+    else:
+        arguments, program = selection_arguments(cell, mpi, monitored=not traced), probe(cell, mpi.build)
+    if not traced:
+        arguments = [*arguments, "--mca", "coll_base_verbose", "20", *monitoring(folder)]
     command = launcher(machine, cell, placement, folder, hosts, arguments)
     if Path(command[0]).name == "mpirun":
         command.insert(1, "--report-bindings")
     if traced:
         command += ["env", *(f"{name}={value}" for name, value in recording(mpi, folder, mpi.environment()).items())]
-    if cell.shares_start:
-        return [*command, embedded("openmpi").program("all")]
-    return [*command, *probe(cell, mpi.build)]
+    return [*command, *program]
 
 
 def monitoring(folder: Path) -> list[str]:
@@ -287,14 +296,9 @@ def judge_turns(
 
 
 def judge(
-    cell: Cell, output: str, folder: Path, placement: Sequence[Core] = (), hosts: Sequence[str] = (), bound: bool = True
+    cell: Cell, output: str, folder: Path, placement: Sequence[Core], hosts: Sequence[str], bound: bool
 ) -> dict[str, Any]:
-    """Read the files of the verification launch.
-
-    Returns {component, used, placed, detail, binding}: `used`: whether the forced algorithm ran (None for the
-    default, which forces nothing); `placed`: whether every rank is on the requested core (None if ranks are not
-    *bound*, because there are more ranks than cores); `detail`: the reason if not.
-    """
+    """Read the files of the verification launch and return the verdict, as described for `Launcher`."""
     traced = component_asked(cell) or next(folder.glob("rank-*.trace"), None)
     component = _component_ran(cell, folder) if traced else winning_component(output)
     placed, problems, binding = placed_as_asked(cell, output, placement, hosts, bound)

@@ -90,7 +90,7 @@ def _placed(
     ]
     stated.sort(key=lambda entry: entry["rank"])
     reported = bindings.parse_bindings(output)
-    if reported and placement:
+    if reported:
         problems = bindings.misplaced(reported, placement, hosts)
         cpus = {entry["rank"]: entry["cpus"] for entry in stated}
         binding = [

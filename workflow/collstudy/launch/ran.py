@@ -110,9 +110,11 @@ def library_folder(launcher: Launcher, mpi: Mpi) -> Path | None:
     for folder in (launcher.path.resolve().parent.parent / "lib", launcher.path.parent.parent / "lib"):
         if list(folder.glob("libmpi.so*")):
             return folder
+    if launcher.path.name == "srun":
+        return mpi.bin.parent / "lib"
     about = launcher.path.parent / "ompi_info"
-    if launcher.path.name == "srun" or not about.exists():
-        return mpi.bin.parent / "lib" if launcher.path.name == "srun" else None
+    if not about.exists():
+        return None
     found = re.search(r"^\s*libmpi\.so\S* => (/.*)/libmpi", ask(["ldd", about], 30).stdout, re.MULTILINE)
     return Path(found.group(1)) if found else None
 

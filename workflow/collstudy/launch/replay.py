@@ -79,13 +79,12 @@ def refuse_deadlock(printed: str) -> None:
 
 def keep_traffic(log: Path, stage: Path) -> dict[str, Any]:
     """Move the traffic log of a fat tree to *stage*; return its totals."""
-    run_ = {row["key"]: float(row["value"]) for row in read_csv(log / "run.csv")}
+    run = {row["key"]: float(row["value"]) for row in read_csv(log / "run.csv")}
     for file in ("ports.csv", "intervals.csv", "operations.csv", "pairs.csv"):
         shutil.move(log / file, stage / file)
     with open(log / "links.csv", "rb") as plain, gzip.open(stage / "links.csv.gz", "wb", 4) as packed:
         shutil.copyfileobj(plain, packed)
-    totals = {"makespan_us": run_["makespan_us"], "messages": int(run_["messages"])}
-    return totals | {"interval_us": run_["interval_us"]}
+    return {"makespan_us": run["makespan_us"], "messages": int(run["messages"]), "interval_us": run["interval_us"]}
 
 
 def keep_calls(log: Path, ranks: int, stage: Path) -> dict[str, Any]:

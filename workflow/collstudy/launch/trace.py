@@ -17,7 +17,7 @@ from collstudy.base.digests import file_digest
 from collstudy.base.errors import StudyError
 from collstudy.launch import tracefile
 from collstudy.launch.execute import KEPT_ENVIRONMENT, Allocation, LaunchFailed, execute
-from collstudy.launch.openmpi import OVERSUBSCRIBED, library
+from collstudy.launch.openmpi import OVERSUBSCRIBED, library, srun_words
 from collstudy.launch.ran import launcher_of, preloading, ranks_in, users_own, with_variables
 from collstudy.launch.slurm_env import short
 from collstudy.launch.toolchain import Mpi, installed, mpi_environment
@@ -77,13 +77,10 @@ def trace_command(trace: Trace, folder: Path) -> tuple[list[str | Path], dict[st
     # An application linked with another build of Open MPI runs with this one: both provide libmpi.so.40.
     # A trace records the time of the thread that calls MPI: use one thread per rank, unless the command sets another number.
     settings = preloading(mpi, _own_folder(mpi), folder) | {"OMP_NUM_THREADS": "1"}
-    ranks, words = str(trace.application.ranks), command_words(trace.application)
-    if machine.kind == "slurm" and machine.slurm.get("launcher") == "srun":
-        command: list[str | Path] = ["srun", f"--mpi={machine.slurm.get('srun_mpi', 'pmix')}", "-n", ranks]
-        command += ["--overcommit"] if machine.oversubscribe else []
-        return [*command, *words], settings
-    command = [mpi.mpirun, "-n", ranks]
-    command += OVERSUBSCRIBED if machine.oversubscribe else []
+    ranks, words = trace.application.ranks, command_words(trace.application)
+    if srun := srun_words(machine, ranks):
+        return [*srun, *(["--overcommit"] if machine.oversubscribe else []), *words], settings
+    command = [mpi.mpirun, "-n", str(ranks), *(OVERSUBSCRIBED if machine.oversubscribe else [])]
     return [*command, *(part for key, value in settings.items() for part in ("-x", f"{key}={value}")), *words], {}
 
 
