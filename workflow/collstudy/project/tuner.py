@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
@@ -75,26 +76,21 @@ class Tuner:
         made.move_away(self.folder, (f"tuning/{path.name}" for path in outdated))
         return found
 
-    def check(self, found: list[Placement], name: str, before: list[Placement] | None = None) -> None:
+    def check(self, found: list[Placement], name: str, before: Sequence[Placement] = ()) -> None:
         """Check the files against the installed library and write the findings to tuning/*name*. Raises StudyError for a mismatch.
 
         If *before* was already checked, only entries that it lacks are checked, and its findings are kept for the others.
         """
         findings: list[Finding] = []
         if self.mpi not in ("mpich", "impi", "nccl"):
+            version = self.document["provenance"]["mpi_version"]
             found, before = (
-                [
-                    rules.as_openmpi_reads(
-                        one, self.catalogue, rules.own_version(one, self.document["provenance"]["mpi_version"])
-                    )
-                    for one in many or []
-                ]
-                for many in (found, before)
+                [rules.as_release_reads(one, self.catalogue, version) for one in many] for many in (found, before)
             )
         if self.library:
             for placement in found:
                 file = emission.rules_path(self.folder / "tuning", self.mpi, placement)
-                old = next((one for one in before or [] if one.name == placement.name), None)
+                old = next((one for one in before if one.name == placement.name), None)
                 if old:
                     findings += [
                         one
@@ -103,7 +99,7 @@ class Tuner:
                         and old.tables[one.collective][one.entry] == placement.tables[one.collective].get(one.entry)
                     ]
                 findings += check.check_placement(placement, file.resolve(), self.catalogue, self.library, old)
-            findings += self._check_han(found, before or [])
+            findings += self._check_han(found, before)
         else:
             print("rules files not checked: no installed MPI library can report which algorithm it selects")
         self.findings = findings
@@ -112,7 +108,7 @@ class Tuner:
         if findings:
             print(checked(findings))
 
-    def _check_han(self, found: list[Placement], before: list[Placement]) -> list[Finding]:
+    def _check_han(self, found: Sequence[Placement], before: Sequence[Placement]) -> list[Finding]:
         """Check, with Open MPI 5 on emulated nodes, the placements whose rules for coll/han differ from *before*."""
         folder, findings = self.folder / "tuning", []
         for placement in found:

@@ -12,7 +12,7 @@ from typing import Any
 from collstudy.base.statistics import median_interval
 from collstudy.launch import mpich
 from collstudy.launch.rulesfile import is_parameter
-from collstudy.sources.source import Context, Rows
+from collstudy.sources.source import Context
 from collstudy.sources.swept import SweptSource
 from collstudy.store.described import read_study
 from collstudy.study.cells import Cell
@@ -144,9 +144,7 @@ class VerifyingSource(SweptSource):
             self.placements = [writers.in_library(context.catalogue, one) for one in placements]
         if self.mpi == "openmpi":
             version = self.document["provenance"]["mpi_version"]
-            self.placements = [
-                rules.as_openmpi_reads(one, context.catalogue, rules.own_version(one, version)) for one in placements
-            ]
+            self.placements = [rules.as_release_reads(one, context.catalogue, version) for one in placements]
 
     @property
     def gridded(self) -> Study:
@@ -157,10 +155,6 @@ class VerifyingSource(SweptSource):
     def cells(self) -> list[Cell]:
         """Return both cells of each pair."""
         return [cell for pair in self.pairs() for cell in (pair.default, pair.tuned)]
-
-    def rows(self) -> Rows:
-        """Return the stored measurements of both."""
-        return self.rows_of(self.cells())
 
     def pairs(self) -> list[Pair]:
         """Return the pairs of cells to compare."""

@@ -21,9 +21,8 @@ from collstudy.tuning.readers.dispatch import read
 from collstudy.tuning.readers.known import Known
 from collstudy.tuning.rules import (
     Placement,
-    as_openmpi_reads,
+    as_release_reads,
     decision_at,
-    own_version,
     parse_parameters,
     placements,
     read_decisions,
@@ -115,9 +114,9 @@ def _can_express(
     if how["mpi"] == "impi":
         placement = as_intel_reads(placement)
     elif how["mpi"] != "mpich":
-        placement = as_openmpi_reads(placement, catalogue, own_version(placement, how["mpi_version"]))
+        placement = as_release_reads(placement, catalogue, how["mpi_version"])
     rule = selected(placement.tables[question.collective], question.processes, question.size or 0)
-    return (rule.algorithm, rule.parameters) == (row["algorithm"], parse_parameters(row["parameters"]))
+    return rule.choice == (row["algorithm"], parse_parameters(row["parameters"]))
 
 
 def _default(row: dict[str, str], reason: str) -> dict[str, str]:

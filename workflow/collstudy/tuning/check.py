@@ -127,7 +127,7 @@ def _entries_with_all_algorithms(placement: Placement, entries: list[tuple[str, 
     def used(one: tuple[str, int]) -> set[tuple]:
         collective, entry = one
         rules = placement.tables[collective][entry]
-        return {(collective, rule.algorithm, rule.parameters) for rule in rules if rule.algorithm != "default"}
+        return {(collective, rule.choice) for rule in rules if rule.algorithm != "default"}
 
     lacking = {one: used(one) for one in entries}
     while any(lacking.values()):
@@ -148,9 +148,9 @@ def _start_entry(
     chosen = {size: selected(table, processes, size) for size in sizes}
     _add_references(references, chosen, collective, processes, catalogue, library)
     all_seen = library.probe(file, collective, processes, sizes)
-    limited = library.requests and any("max_requests" in dict(rule.parameters) for rule in chosen.values())
-    limits = library.requests(file, collective, processes, sizes) if limited and library.requests else []
-    limit_at = dict(zip(sizes, limits, strict=False))
+    limit_at: dict[int, int | None] = {}
+    if library.requests and any("max_requests" in dict(rule.parameters) for rule in chosen.values()):
+        limit_at = dict(zip(sizes, library.requests(file, collective, processes, sizes), strict=False))
     for size, rule in chosen.items():
         expected = expected_pairs(catalogue, collective, rule, processes, library.mpi)
         if expected is None:
@@ -163,7 +163,7 @@ def _start_entry(
                 expected_number(catalogue, collective, other, size, library.mpi),
             )
             for other in selected_rules(table, processes)
-            if (other.algorithm, other.parameters) != (rule.algorithm, rule.parameters)
+            if other.choice != rule.choice
         ]
         agrees, apart = _agree(seen, expected, number), bool(others) and (expected, number) not in others
         wanted = dict(rule.parameters).get("max_requests")

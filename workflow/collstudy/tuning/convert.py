@@ -40,6 +40,8 @@ USUAL = (
     "comm_hierarchy=parent", "is_commutative=yes", "is_op_built_in=yes", "is_sendbuf_inplace=no", "is_block_regular=yes",
     "is_node_consecutive=yes", "is_multi_threaded=no",
 )  # fmt: skip
+#: Conditions that do not prevent the conversion of a rule.
+CONVERTED = {*USUAL, POWER_OF_TWO}
 #: The largest number of ranks (a power of two) for which a rule for powers of two is written.
 MOST_RANKS = 2**20
 
@@ -173,8 +175,7 @@ def _placement(file: TuningFile, to: str, known: Known, losses: Faults) -> Place
 
 def _can_express_conditions(rule: FileRule, to: str, losses: Faults) -> bool:
     """Return whether the other format can express the conditions of a rule; usual conditions are dropped."""
-    known = {*USUAL, POWER_OF_TWO}
-    lacking = [condition for condition in rule.conditions if condition not in known]
+    lacking = [condition for condition in rule.conditions if condition not in CONVERTED]
     lacking += ["the number of nodes"] if rule.nodes != ALL else []
     lacking += ["the number of ranks per node"] if not rule.ppn.covers(Span(1, trees.ANY_PPN)) else []
     if lacking:
@@ -228,7 +229,7 @@ def _by_size(rules: list[FileRule], count: int, to: str, known: Known) -> tuple[
         chosen = (
             (str(first.algorithm), first.parameters) if first and _has_algorithm(first, to, known) else ("default", ())
         )
-        if not found or (found[-1].algorithm, found[-1].parameters) != chosen:
+        if not found or found[-1].choice != chosen:
             found.append(Rule(size, *chosen, total=total))
     return tuple(found)
 
@@ -285,13 +286,12 @@ def _read_back(text: str, to: str, placement: Placement, known: Known) -> None:
             if to == "nccl" and not nccl.ranks_of(collective, entry):
                 continue
             rule = selected(table, count, one.size)
-            usual = {*USUAL, POWER_OF_TWO}
-            at = [line for line in found.at(collective, count, one.size) if set(line.conditions) <= usual]
+            at = [line for line in found.at(collective, count, one.size) if CONVERTED.issuperset(line.conditions)]
             said = (at[0].algorithm, at[0].parameters) if at else ("default", ())
             if to == "openmpi-han" and rule.algorithm == "default":
                 said = ("default" if said[0] == "han" else said[0], ())
             # For undecided parts, MPICH's file contains the library's own tree.
-            if said != (rule.algorithm, rule.parameters) and not (to == "mpich" and rule.algorithm == "default"):
+            if said != rule.choice and not (to == "mpich" and rule.algorithm == "default"):
                 raise StudyError(
                     f"the new file says {said[0]} for {collective}, {count} ranks, {one.size} bytes, not {rule.text}: "
                     "a bug in ./study convert; please report it with the file"

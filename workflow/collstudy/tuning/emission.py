@@ -18,7 +18,7 @@ from collstudy.study.names import REDUCTIONS
 from collstudy.study.openmpi_numbers import NUMBERS
 from collstudy.tuning import nccl, trees
 from collstudy.tuning.mpirun_tuned import CYCLES
-from collstudy.tuning.rules import Placement, as_openmpi_reads, han_default, own_version
+from collstudy.tuning.rules import Placement, as_release_reads, han_default, own_version
 from collstudy.tuning.writers import (
     han_rules,
     in_library,
@@ -292,7 +292,7 @@ def _not_expressed(study: dict[str, Any], placement: Placement, catalogue: Catal
     how = study["provenance"]
     if how["mpi"] in ("mpich", "impi"):
         return ""
-    readable = as_openmpi_reads(placement, catalogue, own_version(placement, how["mpi_version"]))
+    readable = as_release_reads(placement, catalogue, how["mpi_version"])
     expressed = sum(rule.algorithm != "default" for rule in readable.rules)
     file = rules_path(Path(), how["mpi"], placement)
     return (

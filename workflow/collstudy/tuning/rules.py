@@ -87,6 +87,11 @@ class Rule:
     total: int | None = None
 
     @property
+    def choice(self) -> tuple[str, Parameters]:
+        """Return algorithm and parameters."""
+        return self.algorithm, self.parameters
+
+    @property
     def text(self) -> str:
         """Return the algorithm with its parameters, as in the catalogue."""
         return library_text({"algorithm": self.algorithm, **dict(self.parameters)})
@@ -243,7 +248,7 @@ def _merge_sizes(rows: list[Decision], withdrawn: set[tuple], of_program: bool) 
     gains: list[list[float]] = []
 
     def add(rule: Rule) -> None:
-        if rules and (rules[-1].algorithm, rules[-1].parameters) == (rule.algorithm, rule.parameters):
+        if rules and rules[-1].choice == rule.choice:
             rules[-1] = replace(rules[-1], beyond=rules[-1].beyond and rule.beyond)
         else:
             rules.append(rule)
@@ -268,7 +273,7 @@ def merge_counts(table: Table, collective: str) -> Table:
     """Return the table without process counts whose rules mean the same as those of the previous count."""
 
     def meaning(count: int) -> Any:
-        return [(first_byte(collective, rule, count), rule.algorithm, rule.parameters) for rule in table[count]]
+        return [(first_byte(collective, rule, count), rule.choice) for rule in table[count]]
 
     kept: Table = {}
     last = None
@@ -303,6 +308,11 @@ def radix_of(placement: Placement) -> int | None:
     """Return the radix of the k-nomial broadcasts, of which Open MPI has one for all rules: the most frequent one; None without any."""
     found = Counter(_parameter_values(placement, "radix"))
     return found.most_common(1)[0][0] if found else None
+
+
+def as_release_reads(placement: Placement, catalogue: Catalogue, release: str) -> Placement:
+    """Return the placement with only the rules that the file for a release of Open MPI can express."""
+    return as_openmpi_reads(placement, catalogue, own_version(placement, release))
 
 
 def as_openmpi_reads(placement: Placement, catalogue: Catalogue, version: int = 2) -> Placement:
@@ -340,7 +350,7 @@ def without_repetition(rules: Iterable[Rule]) -> tuple[Rule, ...]:
     """Return the rules without those that repeat the previous one."""
     kept: list[Rule] = []
     for rule in rules:
-        if not kept or (kept[-1].algorithm, kept[-1].parameters) != (rule.algorithm, rule.parameters):
+        if not kept or kept[-1].choice != rule.choice:
             kept.append(rule)
     return tuple(kept)
 

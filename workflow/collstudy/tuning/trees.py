@@ -81,16 +81,10 @@ def trees(placement: Placement, catalogue: Catalogue, own: tuple[Tree, Tree]) ->
     algorithms, device = dict(own[0]), dict(own[1])
     for collective, table in placement.tables.items():
         key = f"collective={collective}"
-
-        def algorithm(rule: Rule, collective: str = collective) -> Tree:
-            return _algorithm(catalogue, collective, rule)
-
-        def unsplit(_: Rule, collective: str = collective) -> Tree:
-            return {f"composition=MPIDI_{collective.capitalize()}_intra_composition_{UNSPLIT[collective]}": {}}
-
+        algorithm = functools.partial(_algorithm, catalogue, collective)
         algorithms[key] = _decided(table, collective, algorithms[key], catalogue, algorithm)
         if collective in UNSPLIT:
-            device[key] = _decided(table, collective, device[key], catalogue, unsplit)
+            device[key] = _decided(table, collective, device[key], catalogue, functools.partial(_unsplit, collective))
     return algorithms, device
 
 
@@ -99,11 +93,6 @@ CONDITIONS = {
     "is_op_built_in=yes": "builtin_op", "is_op_built_in=no": "any", "is_commutative=yes": "commutative", "is_commutative=no": "any",
     "count<pow2": "!count_ge_pof2", "count=any": "any", "comm_size=any": "any", "avg_msg_size=any": "any",
 }  # fmt: skip
-
-
-def own_subtree(collective: str) -> str:
-    """Return the name of MPICH 5.1's own subtree of a collective."""
-    return f"{collective}-intra-auto"
 
 
 def subtrees_text(placement: Placement, catalogue: Catalogue) -> str:
@@ -116,7 +105,7 @@ def subtrees_text(placement: Placement, catalogue: Catalogue) -> str:
 
     main, found = {}, {}
     for collective, table in placement.tables.items():
-        own = {"comm_type=intra": f"call={own_subtree(collective)}"}
+        own = {"comm_type=intra": f"call={collective}-intra-auto"}
         decided = _decided(table, collective, own, catalogue, functools.partial(_algorithm, catalogue, collective))
         name = f"{collective}-intra-decided"
         main[f"collective={collective}-intra"] = f"call={name}"
@@ -143,6 +132,10 @@ def _decided(
     limits = [f"comm_size<={after - 1}" for after in counts[1:]] + ["comm_size=any"]
     decided = {limit: by_size(table[count]) for limit, count in zip(limits, counts, strict=True)}
     return {**own, "comm_type=intra": {f"comm_avg_ppn<={ANY_PPN}": decided, "comm_avg_ppn=any": default}}
+
+
+def _unsplit(collective: str, _: Rule) -> Tree:
+    return {f"composition=MPIDI_{collective.capitalize()}_intra_composition_{UNSPLIT[collective]}": {}}
 
 
 def _algorithm(catalogue: Catalogue, collective: str, rule: Rule) -> Tree:
