@@ -37,7 +37,7 @@ def emitted(folder, nodes, mpi=None, built=None):
         [found],
         CATALOGUE,
         folder,
-        None,
+        NUMBERS,
         library.write,
         built or mpi.build,
     )

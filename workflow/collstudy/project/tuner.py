@@ -16,7 +16,6 @@ from collstudy.sources.source import CELL_COLUMNS, VERIFYING, Source
 from collstudy.sources.verifying import FAILED_COLUMNS, WITHDRAWN_COLUMNS, Verified
 from collstudy.store.described import read_study
 from collstudy.store.measurements import read_measurements
-from collstudy.study.description import Study
 from collstudy.study.openmpi_numbers import NUMBERS
 from collstudy.tuning import check, emission, intel, rules, writers
 from collstudy.tuning.findings import Finding, checked, complain, findings_csv
@@ -33,14 +32,12 @@ class Tuner:
     """Converts the decisions of one study to verified tuning files."""
 
     def __init__(self, project: Project, name: str):
-        self.project = project
         self.source = project.source(name)
-        self.study: Study = self.source.study
         self.folder = project.folder(name)
         self.document: dict[str, Any] = read_study(self.folder)
         self.catalogue = project.configuration.catalogue
         self.decisions = rules.read_decisions(self.folder / "tuning" / "decisions.csv")
-        self.tie_pct = float(self.study.analysis.get("tie_pct", 2))
+        self.tie_pct = float(self.source.study.analysis.get("tie_pct", 2))
         self.withdrawn: set[tuple] = set()
         self.findings: list[Finding] = []
         self.mpi: str = self.document["provenance"]["mpi"]
@@ -50,11 +47,11 @@ class Tuner:
         #: The installed library for which the files are: that of the study; Open MPI for simulated and imported studies; None
         #: for NCCL.
         self.installed = mpis().get(self.mpi if self.mpi in ("mpich", "impi", "nccl") else "openmpi")
-        numbers = {**NUMBERS, **self.numbers()}
-        self.library = library_of(self.installed, self.catalogue, numbers) if self.installed else None
+        self.numbers = NUMBERS | self._installed_numbers()
+        self.library = library_of(self.installed, self.catalogue, self.numbers) if self.installed else None
 
-    def numbers(self) -> dict[str, dict[str, int]]:
-        """Return the algorithm numbers of the installed Open MPI for the collectives of the study."""
+    def _installed_numbers(self) -> dict[str, dict[str, int]]:
+        """Return the algorithm numbers of the installed Open MPI for the collectives of the study; {} without Open MPI."""
         if "openmpi" not in mpis():
             return {}
         info = mpis()["openmpi"].ompi_info
@@ -70,7 +67,7 @@ class Tuner:
             return []
         folder = self.folder / "tuning"
         outdated = emission.emit(
-            self.document, found, self.catalogue, folder, self.numbers(),
+            self.document, found, self.catalogue, folder, self.numbers,
             self.library.write if self.library else None, self.installed and self.installed.build,
         )  # fmt: skip
         made.move_away(self.folder, (f"tuning/{path.name}" for path in outdated))
@@ -128,9 +125,8 @@ class Tuner:
                 findings += [one for one in self.findings if one.file == han.name]
                 continue
             findings += check.check_han(
-                placement, own.resolve(), han.resolve(), default, self.catalogue, self.installed,
-                {**NUMBERS, **self.numbers()},
-            )  # fmt: skip
+                placement, own.resolve(), han.resolve(), default, self.catalogue, self.installed, self.numbers
+            )
         return findings
 
     def best_known(self) -> dict[tuple, tuple[float, str]]:

@@ -80,15 +80,14 @@ def _placed(study: dict[str, Any], placement: Placement) -> str:
 
 def emit(
     study: dict[str, Any], found: list[Placement], catalogue: Catalogue, folder: Path,
-    numbers: dict[str, dict[str, int]] | None = None, write_trees: Callable[[Placement, Path], None] | None = None,
+    numbers: dict[str, dict[str, int]] = NUMBERS, write_trees: Callable[[Placement, Path], None] | None = None,
     built: Path | None = None,
 ) -> set[Path]:  # fmt: skip
     """Write all files and README.md to *folder*; return the tuning files in it that are of an earlier definition of the study.
 
-    *numbers* are the algorithm numbers of the installed Open MPI, *write_trees* writes the selection trees of the installed MPICH,
+    *numbers* are Open MPI's algorithm numbers, *write_trees* writes the selection trees of the installed MPICH,
     and *built* is the folder of this project's programs for the study's MPI library.
     """
-    numbers = {**NUMBERS, **(numbers or {})}
     mpi = study["provenance"]["mpi"]
     if mpi == "nccl":
         return files_in(folder) - _emit_nccl(study, found, catalogue, folder)

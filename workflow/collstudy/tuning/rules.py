@@ -278,9 +278,9 @@ def merge_counts(table: Table, collective: str) -> Table:
     kept: Table = {}
     last = None
     for count in sorted(table):
-        if last is None or meaning(count) != last:
+        if (here := meaning(count)) != last:
             kept[count] = table[count]
-            last = meaning(count)
+        last = here
     return kept
 
 
