@@ -18,17 +18,13 @@ OF_TABLE = {("bcast", "binary"): "binary_tree", ("bcast", "split_binary"): "spli
 @functools.cache
 def run_by_default(collective: str, processes: int, size: int) -> str:
     """Return the algorithm that the default runs; "" if it has parameters or is unknown. *size* in bytes (barriers: 0)."""
-    for row in _table(collective):
+    for row in decisions(collective):
         if processes < (row["ranks"] or math.inf) and size < (row["bytes"] or math.inf):
             return "" if row["parameters"] else OF_TABLE.get((collective, row["algorithm"]), row["algorithm"])
     return ""
 
 
 @functools.cache
-def _table(collective: str) -> list[dict[str, Any]]:
-    return decisions(collective)
-
-
 def decisions(collective: str) -> list[dict[str, Any]]:
     """Return the decision table of simulated Open MPI's default: {ranks, bytes, algorithm, parameters}. The first row whose
     ranks and bytes both exceed those of the call applies; None means no limit. A chain always has fan-out 1 there.

@@ -111,8 +111,8 @@ def of_rows(
 
 def write(study: Study, launched: Sequence[Launched], catalogue: Catalogue, folder: Path) -> None:
     """Write `ranks.csv`, `edges.csv` and `exchanges.csv` to the study's folder if they have changed."""
-    levels = study.machine.levels
-    write_if_changed(folder / "ranks.csv", to_csv([*RANK_COLUMNS, *_level_names(levels)], ranks(study, launched)))
+    levels = [level.name for level in study.machine.levels] or ["core"]
+    write_if_changed(folder / "ranks.csv", to_csv([*RANK_COLUMNS, *levels], ranks(study, launched)))
     write_if_changed(folder / "edges.csv", to_csv(EDGE_COLUMNS, edges(launched, catalogue)))
     write_if_changed(folder / "exchanges.csv", to_csv(EXCHANGE_COLUMNS, exchanges(launched)))
 
@@ -148,11 +148,12 @@ def edges(launched: Sequence[Launched], catalogue: Catalogue) -> list[dict[str, 
     for key, counts in _wanted(launched, _tree_parts).items():
         mpi, collective, algorithm, parameters = key
         trees = {count: tree_of(catalogue, *key[:3], dict(parameters), count) for count in counts}
-        kind = "stand-in" if None in trees.values() else "own"
-        if kind == "stand-in" and key not in own:
-            continue
-        if kind == "stand-in":
-            trees = {count: _stand_in(algorithm, dict(parameters), count) for count in counts}
+        kind = "own"
+        if None in trees.values():
+            if key not in own:
+                continue
+            kind, shape = "stand-in", PATTERNS[STAND_INS.get(algorithm, "binomial")]
+            trees = {count: _in_order(shape(count, dict(parameters))) for count in counts}
         for first, last, tree in _shared(trees):
             values = (mpi, collective, algorithm, parameter_text(parameters), kind, first, last)
             keys = dict(zip(EDGE_COLUMNS, values, strict=False))
@@ -239,7 +240,7 @@ def _decided(collective: str) -> tuple[tuple, ...]:
     return tuple(sorted({(row["algorithm"], parse_parameters(row["parameters"])) for row in decisions(collective)}))
 
 
-def _in_order(found: Iterable[tuple[int, int]], backwards: bool, radix: int | None) -> Tree:
+def _in_order(found: Iterable[tuple[int, int]], backwards: bool = False, radix: int | None = None) -> Tree:
     """Convert edges (parent, rank) to (rank, parent), in the order in which a parent serves its children."""
 
     def turn(pair: tuple[int, int]) -> tuple[int, int]:
@@ -252,15 +253,6 @@ def _in_order(found: Iterable[tuple[int, int]], backwards: bool, radix: int | No
         return -digit, rank
 
     return tuple(sorted(((rank, parent) for parent, rank in found), key=turn))
-
-
-def _stand_in(algorithm: str, parameters: Parameters, processes: int) -> Tree:
-    shape = PATTERNS[STAND_INS.get(algorithm, "binomial")]
-    return _in_order(shape(processes, parameters), False, None)
-
-
-def _level_names(levels: tuple[Level, ...]) -> list[str]:
-    return [level.name for level in levels] or ["core"]
 
 
 def _units(study: Study, one: Launched) -> tuple[dict[str, int], ...] | None:

@@ -238,15 +238,16 @@ class ProgramSource(SampledSource):
         placed = {ranks: node_of_rank(row, machine, mpi) for ranks, row in by_ranks.items()}
         # The same number for all, because a tuning file is for one.
         nodes = max([nodes_of(self.trace), *(1 + max(each) for each in placed.values() if each)])
-        for collective, _, algorithms, rows in worth_measuring(used, self.context.catalogue, self.launcher.mpi):
-            for entry in sweeps_of(collective, algorithms, rows, self.context.catalogue, mpi):
-                entry |= {"mpi": [self.launcher.mpi], "nodes": [nodes]}
-                if can_share_start(self.study.machine, (self.launcher.mpi,)):
+        catalogue = self.context.catalogue
+        for collective, _, algorithms, rows in worth_measuring(used, catalogue, mpi):
+            for entry in sweeps_of(collective, algorithms, rows, catalogue, mpi):
+                entry |= {"mpi": [mpi], "nodes": [nodes]}
+                if can_share_start(machine, (mpi,)):
                     entry["start"] = "shared"
                 (ranks,) = entry["processes"]
                 own = placed[ranks]
                 allocations = Allocations(str(path), {ranks: own}) if own else None
-                read = read_sweeps(entry, self.study.machine, self.context.catalogue, Place(path, {}))
+                read = read_sweeps(entry, machine, catalogue, Place(path, {}))
                 sweeps += [replace(sweep, allocations=allocations) for sweep in read]
         return replace(self.study, source=replace(self.tuned, sweeps=tuple(sweeps)))
 
@@ -283,7 +284,6 @@ class ProgramSource(SampledSource):
 
     def describe(self) -> dict[str, Any]:
         """Return the description of the grid, if there is anything to measure, and of the program."""
-        rules = {key: value for key, value in asdict(self.sampling).items() if value is not None}
         found = {"collectives": {}, "decisions": {}, "provenance": self._how([]), "cells": self.trace.digest}
         if self.grid:
             found = super().describe()
@@ -292,7 +292,7 @@ class ProgramSource(SampledSource):
         program |= {"worth_pct": self.tuned.worth_pct, "overhead": self.overhead()}
         if failure := self.context.read(self.trace).failure:
             program["failure"] = failure["reason"]
-        return found | {"sampling": rules, "program": program}
+        return found | {"sampling": self.sampling_rules, "program": program}
 
     def _how(self, cells: list[Any]) -> dict[str, Any]:
         if cells:
@@ -323,24 +323,23 @@ class ProgramSource(SampledSource):
     def rows(self) -> Rows:
         """Return the measurements of the cells; trace and runs contribute only their status, as their times are not of collectives."""
         rows = super().rows()
-        rows.cells += statuses(self.study, self.first(), self.context)
+        rows.cells += self.statuses(self.first())
         return rows
 
-
-def statuses(study: Study, works: Iterable[Work], context: Context) -> list[dict[str, Any]]:
-    """Return the rows of cells.csv for traces and runs."""
-    found = []
-    for work in works:
-        record = context.read(work)
-        status, reason = record.status()
-        found.append(
-            {
-                "study": study.name, "collective": "program", "algorithm": getattr(work, "variant", "trace"), "parameters": "",
-                "mapping": "", "nodes": work.nodes, "processes": work.processes, "status": status, "reason": reason,
-                "launches": len(record.launches), "cell": work.digest[:16],
-            }
-        )  # fmt: skip
-    return found
+    def statuses(self, works: Iterable[Work]) -> list[dict[str, Any]]:
+        """Return the rows of cells.csv for traces and runs."""
+        found = []
+        for work in works:
+            record = self.context.read(work)
+            status, reason = record.status()
+            found.append(
+                {
+                    "study": self.study.name, "collective": "program", "algorithm": getattr(work, "variant", "trace"),
+                    "parameters": "", "mapping": "", "nodes": work.nodes, "processes": work.processes, "status": status,
+                    "reason": reason, "launches": len(record.launches), "cell": work.digest[:16],
+                }
+            )  # fmt: skip
+        return found
 
 
 def seconds(record: Record, column: str = "latency_us") -> list[float]:

@@ -19,8 +19,8 @@ from collstudy.sources.source import Context, Rows
 from collstudy.sources.swept import SweptSource
 from collstudy.study.cells import Cell
 from collstudy.study.description import Sampled, Study
-from collstudy.study.sweeps import Choice
 from collstudy.study.work import Work
+from collstudy.tuning.rules import parameter_text
 
 #: Columns that identify a point; GRID_COLUMNS adds the cost of its calls.
 POINT = ["collective", "algorithm", "parameters", "mapping", "nodes", "processes", "size_bytes"]
@@ -110,10 +110,14 @@ class SampledSource(SweptSource):
                 return number
         return self.last_round
 
+    @property
+    def sampling_rules(self) -> dict[str, Any]:
+        """Return how the grid is sampled: the keys of `sampling` that the study sets or that have a default."""
+        return {key: value for key, value in asdict(self.sampling).items() if value is not None}
+
     def describe(self) -> dict[str, Any]:
         """Return the description of the grid, and how it is sampled."""
-        rules = {key: value for key, value in asdict(self.sampling).items() if value is not None}
-        return super().describe() | {"sampling": rules}
+        return super().describe() | {"sampling": self.sampling_rules}
 
     def files(self) -> dict[str, bytes]:
         """Return the files, including the list of all points."""
@@ -130,7 +134,7 @@ class SampledSource(SweptSource):
 
 def _points(cell: Cell) -> Iterator[dict[str, Any]]:
     """Yield every point of a cell."""
-    parameters = Choice(cell.algorithm, cell.parameters).parameter_text
+    parameters = parameter_text(cell.parameters)
     for size in cell.size_list:
         values = (cell.collective, cell.algorithm, parameters, cell.mapping, cell.nodes, cell.processes, size)
         yield dict(zip(POINT, values, strict=True))

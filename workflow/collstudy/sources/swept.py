@@ -24,6 +24,7 @@ from collstudy.study.names import APPLICATIONS
 from collstudy.study.sweeps import Choice, component_of, spreads_of
 from collstudy.study.words import parameter_words
 from collstudy.study.work import Work, content_digest
+from collstudy.tuning.rules import parameter_text
 
 #: Columns of cells.csv that tell cells apart for the user.
 _SHOWN = ("collective", "algorithm", "parameters", "mapping", "nodes", "processes")
@@ -71,7 +72,14 @@ class SweptSource(Source):
         names: set[str] = set()
         count = 0
         for cell in cells:
-            texts = (cell.collective, cell.algorithm, _parameters(cell), cell.mapping, cell.nodes, cell.processes)
+            texts = (
+                cell.collective,
+                cell.algorithm,
+                parameter_text(cell.parameters),
+                cell.mapping,
+                cell.nodes,
+                cell.processes,
+            )
             earlier = before.get(tuple(map(str, texts)), set())
             # A cell beside one that the study still has is a further one.
             if not earlier or earlier & present:
@@ -201,7 +209,7 @@ class SweptSource(Source):
             common = {
                 "study": self.study.name, "machine": self.study.machine.name, "simulated": cell.deterministic,
                 "suite": cell.suite["name"], "mpi": cell.mpi["name"], "collective": cell.collective, "algorithm": cell.algorithm,
-                "parameters": _parameters(cell), "mapping": cell.mapping,
+                "parameters": parameter_text(cell.parameters), "mapping": cell.mapping,
                 "nodes": cell.nodes, "processes": cell.processes, "cell": cell.digest[:16],
             }  # fmt: skip
             rows.cells.append(
@@ -225,10 +233,6 @@ class SweptSource(Source):
                     whole["round"] = order["seed"]
                 rows.measurements += [{**common, **sample, **whole} for sample in launch["samples"]]
         return rows
-
-
-def _parameters(cell: Cell) -> str:
-    return Choice(cell.algorithm, cell.parameters).parameter_text
 
 
 def _components(study: Study, catalogue: Catalogue) -> set[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from collstudy.launch import mca, mpich
 from collstudy.launch.rulesfile import exported, rules_arguments, rules_file
-from collstudy.sources.program import ProgramSource, seconds, statuses
+from collstudy.sources.program import ProgramSource, seconds
 from collstudy.sources.source import Context, Rows
 from collstudy.sources.verifying import texts_of
 from collstudy.store.described import read_study
@@ -70,7 +70,7 @@ class TrialSource(ProgramSource):
 
     def rows(self) -> Rows:
         """Return the status of the runs."""
-        return Rows(statuses(self.study, self.work(), self.context))
+        return Rows(self.statuses(self.work()))
 
     def pairs(self, traced: bool, column: str = "latency_us") -> tuple[list[float], list[float]]:
         """Return the times (s) of the default and of the tuned runs in launch order; the two were launched in turn."""
