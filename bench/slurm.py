@@ -100,7 +100,7 @@ def overhead(folder: Path) -> None:
     os.chdir(made.folder)
     project = Project(config=made.folder / "config", results=made.folder / "results")
     study = project.study("bench")
-    (cell,) = project.source(study).work()
+    (cell,) = project.source("bench").work()
     task = pending(cell, Summary(), study.source.policy)
     assert task
     bare, execute = [], launches.execute
@@ -134,8 +134,8 @@ from collstudy.project.studies import Project
 from collstudy.store.records import Record
 os.fsync = lambda *_: None
 project = Project(results="results")
-study = project.study("bench")
-cells = project.source(study).work()
+source = project.source("bench")
+cells = source.work()
 print(len(cells))
 for cell in cells:
     samples = [{"size_bytes": s, "latency_us": 1.5, "min_latency_us": 1.0, "max_latency_us": 2.0} for s in cell.size_list]
@@ -143,7 +143,6 @@ for cell in cells:
     launch = {"launch": 1, "samples": samples, "provenance": {"seconds": 1.0, "command": "mpirun " * 40}}
     proof = {"component": "tuned", "used": True, "placed": True, "detail": "", "binding": binding}
     project.store.write(cell, Record((launch,), proof), "limit")
-source = project.source(study)
 for name, content in source.files().items():
     write_atomically(project.folder("bench") / name, content)
 source.rows().write(project.folder("bench"))

@@ -35,7 +35,7 @@ def starter() -> Iterator[Starter]:
 
 def a_cell(collective: str, algorithm: str, processes: int) -> Cell:
     return next(
-        cell for cell in PROJECT.source(PROJECT.study("thin")).work()
+        cell for cell in PROJECT.source("thin").work()
         if (cell.collective, cell.algorithm, cell.processes) == (collective, algorithm, processes)
     )  # fmt: skip
 

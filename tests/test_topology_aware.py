@@ -121,7 +121,7 @@ def test_at_every_leaf_a_run_does_what_the_tree_says(study: Checkout) -> None:
     project = Project(study.folder / "config", results)
     question = project.study("aware")
     asked = []
-    for cell in project.source(question).work():
+    for cell in project.source("aware").work():
         if cell.algorithm == "default" and cell.mapping == "random":
             library = {"COLL_BARRIER": cell.selection.library["COLL_BARRIER"], "COLL_BASE": "ompi"}
             chosen = Rules(own, None, library, project.context.versions.library)

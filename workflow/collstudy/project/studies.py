@@ -71,11 +71,10 @@ class Project:
             self._studies[name] = self.configuration.study(name)
         return self._studies[name]
 
-    def source(self, study: Study | str) -> Source:
+    def source(self, name: str) -> Source:
         """Return the source of a study's numbers."""
-        name = study if isinstance(study, str) else study.name
         if name not in self._sources:
-            self._sources[name] = source_of(self.study(name) if isinstance(study, str) else study, self.context)
+            self._sources[name] = source_of(self.study(name), self.context)
         return self._sources[name]
 
     def state(self, source: Source) -> StudyState:
