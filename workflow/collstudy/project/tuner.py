@@ -46,7 +46,7 @@ class Tuner:
             self.decisions = intel.settled(self.decisions, rows, self.source.weight)
         #: The installed library for which the files are: that of the study; Open MPI for simulated and imported studies; None
         #: for NCCL.
-        self.installed = mpis().get(self.mpi if self.mpi in ("mpich", "impi", "nccl") else "openmpi")
+        self.installed = mpis().get(self.mpi if self.mpi in emission.OWN_FORMAT else "openmpi")
         self.numbers = NUMBERS | self._installed_numbers()
         self.library = library_of(self.installed, self.catalogue, self.numbers) if self.installed else None
 
@@ -79,7 +79,7 @@ class Tuner:
         If *before* was already checked, only entries that it lacks are checked, and its findings are kept for the others.
         """
         findings: list[Finding] = []
-        if self.mpi not in ("mpich", "impi", "nccl"):
+        if self.mpi not in emission.OWN_FORMAT:
             version = self.document["provenance"]["mpi_version"]
             found, before = (
                 [rules.as_release_reads(one, self.catalogue, version) for one in many] for many in (found, before)

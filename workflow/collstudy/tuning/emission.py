@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from collstudy.base.files import read_csv, write_atomically
-from collstudy.launch import mpich
+from collstudy.launch import hydra, mpich
 from collstudy.launch.rulesfile import rules_arguments
 from collstudy.launch.toolchain import collectives_library, preloaded
 from collstudy.study.catalogue import Catalogue
@@ -32,6 +32,8 @@ from collstudy.tuning.writers import (
 #: The launcher that selects a file by the job's shape, and the table that it reads.
 LAUNCHER = Path(__file__).with_name("mpirun_tuned.py")
 LAUNCHER_NAME, SHAPES_NAME = "mpirun-tuned", "shapes.json"
+#: MPI libraries whose studies have files in the library's own format; all others have Open MPI's.
+OWN_FORMAT = ("mpich", "impi", "nccl")
 BUILT = "built by ./study setup; on another machine, build it there"
 
 
@@ -101,7 +103,7 @@ def emit(
         for path, text in texts.items():
             write_atomically(path, text.encode())
         written |= texts.keys()
-    if mpi not in ("mpich", "impi"):
+    if mpi not in OWN_FORMAT:
         entries = shapes(study, found, catalogue)
         write_atomically(folder / SHAPES_NAME, json.dumps(entries, indent=1).encode() + b"\n")
         write_atomically(folder / LAUNCHER_NAME, LAUNCHER.read_bytes())
@@ -289,7 +291,7 @@ def _library_lines(own: dict[str, str]) -> list[str]:
 def _not_expressed(study: dict[str, Any], placement: Placement, catalogue: Catalogue, changed: int) -> str:
     """Return a sentence, with a leading blank, if Open MPI's file has fewer than the *changed* rules; "" otherwise."""
     how = study["provenance"]
-    if how["mpi"] in ("mpich", "impi"):
+    if how["mpi"] in OWN_FORMAT:
         return ""
     readable = as_release_reads(placement, catalogue, how["mpi_version"])
     expressed = sum(rule.algorithm != "default" for rule in readable.rules)
@@ -308,7 +310,7 @@ def _on_order(study: dict[str, Any], placement: Placement) -> list[str]:
         for name in REDUCTIONS
         if any(rule.algorithm != "default" for rules in placement.tables.get(name, {}).values() for rule in rules)
     ]
-    if not changed or study["provenance"]["mpi"] in ("mpich", "impi"):
+    if not changed or study["provenance"]["mpi"] in OWN_FORMAT:
         return []
     return [
         f"**Not for programs with operations that do not commute** (`MPI_Op_create` with `commute` 0): Open MPI applies the rules for"
@@ -318,7 +320,7 @@ def _on_order(study: dict[str, Any], placement: Placement) -> list[str]:
 
 
 def _launching(study: dict[str, Any], found: list[Placement], catalogue: Catalogue) -> list[str]:
-    if study["provenance"]["mpi"] in ("mpich", "impi"):
+    if study["provenance"]["mpi"] in OWN_FORMAT:
         return []
     named = []
     for placement in found:
@@ -381,5 +383,5 @@ def _commands(study: dict[str, Any], placement: Placement) -> list[str]:
 def _with_library(mpi: str, placement: Placement, own: dict[str, str]) -> str:
     values = {name: f"${name}" for name in own} | {"LD_PRELOAD": "$COLLSTUDY"}
     values["COLL_RULES"] = str(_library_path(Path("$TUNING"), placement))
-    given = '-genv {} "{}"' if mpi in ("mpich", "impi") else '-x {}="{}"'
+    given = '-genv {} "{}"' if mpi in hydra.LIBRARIES else '-x {}="{}"'
     return " ".join(["mpirun", *(given.format(*one) for one in values.items()), "./program"])
