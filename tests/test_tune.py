@@ -45,20 +45,20 @@ def test_sizes_between_those_that_decided():
 
 
 def test_arms_are_cells_of_their_own_and_the_content_of_the_file_is_part_of_them(cell):
-    default, tuned = verifying.arms(cell, {"library": "a", "own": "b"}, 1)
+    default, tuned = verifying.arms(cell, {"library": "a", "own": "b"})
     assert len({cell.digest, default.digest, tuned.digest}) == 3
     assert tuned.algorithm == "tuned"
     assert tuned.selection.library == {"COLL_BARRIER": cell.selection.library["COLL_BARRIER"]}
-    assert verifying.arms(cell, {"library": "c", "own": "b"}, 1)[1].digest != tuned.digest
-    assert verifying.arms(cell, {"library": "a", "own": "x"}, 1)[1].digest == tuned.digest
+    assert verifying.arms(cell, {"library": "c", "own": "b"})[1].digest != tuned.digest
+    assert verifying.arms(cell, {"library": "a", "own": "x"})[1].digest == tuned.digest
     real = replace(cell, machine={**cell.machine, "kind": "local"}, selection=Default())
-    assert verifying.arms(real, {"library": "a", "own": "b"}, 1)[1].selection.text == "b"
-    several = verifying.arms(real, {"library": "a", "own": "b", "han": "h"}, 1)[1]
+    assert verifying.arms(real, {"library": "a", "own": "b"})[1].selection.text == "b"
+    several = verifying.arms(real, {"library": "a", "own": "b", "han": "h"})[1]
     told = openmpi.selection_arguments(several, None)
     assert [
         Path(told[told.index(f"coll_{name}_dynamic_rules_filename") + 1]).read_text() for name in ("tuned", "han")
     ] == ["b", "h"]
-    assert "coll" not in told and several.digest != verifying.arms(real, {"library": "a", "own": "b"}, 1)[1].digest
+    assert "coll" not in told and several.digest != verifying.arms(real, {"library": "a", "own": "b"})[1].digest
 
 
 VARIANTS = """

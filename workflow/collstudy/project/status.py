@@ -45,10 +45,10 @@ def explain(
     """Return the missing work of a run, one line per incomplete study. Raises StudyError if it needs more than *limit* node-hours."""
     lines, hours = [], 0.0
     for name, mine in blocks.items():
-        hours += states[name].source.node_hours_ahead()
+        state = states[name]
+        hours += state.source.node_hours_ahead()
         if not mine:
             continue
-        state = states[name]
         own = sum(block.node_hours for block in mine)
         hours += own
         seconds = sum(block.seconds for block in mine)

@@ -26,7 +26,7 @@ def keep(tuner: Tuner, trial: TrialSource | None, placement: Placement | None) -
     rows: list[dict[str, Any]] = []
     seen: list[dict[str, Any]] = []
     if trial:
-        for part, times in parts(trial).items():
+        for part, times in trial.pairs().items():
             rows += [
                 {"pair": number, "part": part, "default_s": a, "tuned_s": b, "speedup": a / b}
                 for number, (a, b) in enumerate(zip(*times, strict=False), 1)
@@ -35,16 +35,15 @@ def keep(tuner: Tuner, trial: TrialSource | None, placement: Placement | None) -
         seen = [{"file": name, **row} for name in ("default", "tuned") for row in trial.ran(name)]
     reason = why_not(tuner, trial, judged)
     lines = [reason or sentence(judged)]
-    own = emission.rules_path(folder, tuner.mpi, placement) if placement else None
     if reason:
         withdrawn = _withdrawn(placement)
         for path in emission.files_in(folder):
             path.unlink()
         write_atomically(folder / "README.md", f"# No tuning file\n\n{reason}\n".encode())
     else:
-        assert placement and own
+        assert placement
         withdrawn = []
-        han = emission.han_path(folder, placement)
+        own, han = emission.rules_path(folder, tuner.mpi, placement), emission.han_path(folder, placement)
         used = variables(tuner.mpi, placement, own.resolve(), han.resolve() if han.exists() else None)
         line = "export " + " ".join(f"{name}={shlex.quote(value)}" for name, value in used.items())
         lines.append(line)
@@ -62,11 +61,6 @@ def keep(tuner: Tuner, trial: TrialSource | None, placement: Placement | None) -
     findings = read_findings(folder / "check-emitted.csv")
     write_atomically(folder / "check.csv", findings_csv(findings if placement and not reason else []))
     print("\n".join(lines))
-
-
-def parts(trial: TrialSource) -> dict[str, tuple[list[float], list[float]]]:
-    """Return the times (s) of the pairs: of the whole command, and of the collectives in traced runs."""
-    return {"whole": trial.pairs(False), "collectives": trial.pairs(True, "comm_us")}
 
 
 def judge(part: str, times: tuple[list[float], list[float]], tie_pct: float) -> dict[str, Any]:

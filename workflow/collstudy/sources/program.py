@@ -36,7 +36,6 @@ from collstudy.sources.account import (
 from collstudy.sources.sampled import SampledSource, grid
 from collstudy.sources.source import MEASUREMENT_COLUMNS, Context, Rows
 from collstudy.sources.verifying import ratio_of_pairs
-from collstudy.store.records import Record
 from collstudy.study.allocations import Allocations
 from collstudy.study.cells import Cell, machine_identity
 from collstudy.study.description import Policy, Study, Tuned
@@ -259,10 +258,14 @@ class ProgramSource(SampledSource):
             if (row["operation"], int(row["ranks"]), typical(row)) == (collective, processes, size or 0)
         )
 
+    def seconds(self, run: Work, column: str = "latency_us") -> list[float]:
+        """Return the times (s) of a run's launches, in their order."""
+        return [launch["samples"][0][column] / 1e6 for launch in self.context.read(run).launches]
+
     def overhead(self) -> dict[str, float]:
         """Return the ratio of run times with and without the trace library: {ratio, low, high}; {} without such runs."""
         _, plain, traced = self.first()
-        times = [seconds(self.context.read(run)) for run in (traced, plain)]
+        times = [self.seconds(run) for run in (traced, plain)]
         return dict(zip(("ratio", "low", "high"), ratio_of_pairs(*times), strict=True)) if all(times) else {}
 
     # Its description
@@ -340,8 +343,3 @@ class ProgramSource(SampledSource):
                 }
             )  # fmt: skip
         return found
-
-
-def seconds(record: Record, column: str = "latency_us") -> list[float]:
-    """Return the times (s) of a run's launches, in their order."""
-    return [launch["samples"][0][column] / 1e6 for launch in record.launches]

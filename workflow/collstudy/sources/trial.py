@@ -9,7 +9,7 @@ from typing import Any
 
 from collstudy.launch import mca, mpich
 from collstudy.launch.rulesfile import exported, rules_arguments, rules_file
-from collstudy.sources.program import ProgramSource, seconds
+from collstudy.sources.program import ProgramSource
 from collstudy.sources.source import Context, Rows
 from collstudy.sources.verifying import texts_of
 from collstudy.store.described import read_study
@@ -72,10 +72,15 @@ class TrialSource(ProgramSource):
         """Return the status of the runs."""
         return Rows(self.statuses(self.work()))
 
-    def pairs(self, traced: bool, column: str = "latency_us") -> tuple[list[float], list[float]]:
-        """Return the times (s) of the default and of the tuned runs in launch order; the two were launched in turn."""
-        default, tuned = (self.context.read(self.arms[file + "-traced" * traced]) for file in ("default", "tuned"))
-        return seconds(default, column), seconds(tuned, column)
+    def pairs(self) -> dict[str, tuple[list[float], list[float]]]:
+        """Return the times (s) of the default and of the tuned runs, which were launched in turn, in launch order: of the whole command,
+        and of the collectives in traced runs.
+        """
+
+        def both(how: str, column: str) -> tuple[list[float], list[float]]:
+            return self.seconds(self.arms["default" + how], column), self.seconds(self.arms["tuned" + how], column)
+
+        return {"whole": both("", "latency_us"), "collectives": both("-traced", "comm_us")}
 
     def failures(self) -> list[str]:
         """Return the reasons of failed runs."""

@@ -23,7 +23,8 @@ from collstudy.tuning.rules import Placement, Rule, selected
 
 #: Process counts to verify per placement: number of measured ones, and of unmeasured ones between them, spread over the range.
 ON_GRID, OFF_GRID = 4, 3
-
+#: Number in the identities of the cells, which gives them fresh launches.
+VERIFICATION = 1
 #: Columns of tables/tuning-withdrawn.csv.
 WITHDRAWN_COLUMNS = ["collective", "mapping", "nodes", "processes", "size_bytes", "rule", "speedup"]
 #: Columns of tables/tuning-failed.csv.
@@ -112,9 +113,9 @@ def size_ranges(sizes: tuple[int, int] | None) -> list[tuple[tuple[int, int] | N
     return [(sizes, True)] + ([((first, sizes[1]), False)] if first <= sizes[1] else [])
 
 
-def arms(cell: Cell, texts: dict[str, str], number: int) -> tuple[Cell, Cell]:
-    """Return the default and the tuned cell of a verification; *number* gives them separate identities and so fresh launches."""
-    default = replace(cell, selection=cell.selection.verified(number))
+def arms(cell: Cell, texts: dict[str, str]) -> tuple[Cell, Cell]:
+    """Return the default and the tuned cell of a verification."""
+    default = replace(cell, selection=cell.selection.verified(VERIFICATION))
     if cell.deterministic:
         # The barriers between timed calls stay the same; if the barrier itself is measured, it follows the rules.
         assert isinstance(cell.selection, Library)
@@ -124,7 +125,7 @@ def arms(cell: Cell, texts: dict[str, str], number: int) -> tuple[Cell, Cell]:
         chosen = Rules(texts["library"], None, kept or {"COLL_VERBOSE": "0"}, cell.selection.version)
     else:
         chosen = Rules(texts["own"], texts.get("han"))
-    return default, replace(cell, algorithm="tuned", selection=chosen.verified(number))
+    return default, replace(cell, algorithm="tuned", selection=chosen.verified(VERIFICATION))
 
 
 class VerifyingSource(SweptSource):
@@ -173,7 +174,7 @@ class VerifyingSource(SweptSource):
                 largest[self._place(cell)] = max(cell.processes, largest.get(self._place(cell), 0))
             for cell, on_grid in compared:
                 ruled = largest[self._place(cell)] if self.document["simulated"] else cell.processes
-                both = arms(cell, texts, 1)
+                both = arms(cell, texts)
                 pairs.append(Pair(placement, cell.collective, self._nodes(cell), cell.processes, on_grid, *both, ruled))
         return pairs
 
