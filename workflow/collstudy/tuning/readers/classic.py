@@ -74,7 +74,6 @@ def _long(word: str) -> int:
 def read_classic(path: Path, text: str, known: Known) -> TuningFile:
     """Read versions 1 and 2 of Open MPI's format."""
     faults = Faults()
-    ignored = f"Open MPI {known.version} ignores the whole file"
     first = re.match(r"rule-file-version-(\d+)", text)
     version = int(first.group(1)) if first else 1
     reads_2 = reads_version_2(known.version)
@@ -83,7 +82,7 @@ def read_classic(path: Path, text: str, known: Known) -> TuningFile:
     if stated and not (first and reads_2):
         line = text[: stated.end()].count("\n") + 1
         why = "its readers of version 2 begin with 4.1.8 and 5.0.7" if first else "the version must be the first word"
-        faults.add(line, f"{why}: the number in it is read as a negative count; {ignored}")
+        faults.add(line, f"{why}: the number in it is read as a negative count; {known.ignored}")
         version, lost = (2, True)
     body = re.sub(r"^(\s*)rule-file-version-\d+", r"\1", text, flags=re.MULTILINE)
     for number, line in enumerate(body.splitlines(), 1):
@@ -97,13 +96,13 @@ def read_classic(path: Path, text: str, known: Known) -> TuningFile:
         last = numbers.tokens[-1][0] if numbers.tokens else 1
         if not faults:
             raise StudyError(
-                f"{path}, line {last}: truncated: the file ends where {cut} is expected; {ignored}"
+                f"{path}, line {last}: truncated: the file ends where {cut} is expected; {known.ignored}"
             ) from None
-        faults.add(last, f"the file ends where {cut} is expected; {ignored}")
+        faults.add(last, f"the file ends where {cut} is expected; {known.ignored}")
         lost = True
     for line, number, _ in numbers.tokens[: numbers.position]:
         if number < 0:
-            faults.add(line, f"the number {number} is negative: {ignored}")
+            faults.add(line, f"the number {number} is negative: {known.ignored}")
     if numbers.left:
         faults.add(numbers.tokens[numbers.position][0], "not read: more collectives than announced")
     lost = lost or any("ignores the whole file" in fault.text for fault in faults)
@@ -112,18 +111,17 @@ def read_classic(path: Path, text: str, known: Known) -> TuningFile:
 
 
 def _classic_collectives(numbers: _Numbers, version: int, known: Known, rules: list[FileRule], faults: Faults) -> None:
-    ignored = f"Open MPI {known.version} ignores the whole file"
     line, count = numbers.next("the number of collectives")
     if count > len(COLLTYPES):
-        faults.add(line, f"{count} collectives: Open MPI has {len(COLLTYPES)}; {ignored}")
+        faults.add(line, f"{count} collectives: Open MPI has {len(COLLTYPES)}; {known.ignored}")
     seen: dict[str, int] = {}
     for i in range(count):
         if not numbers.left:
-            faults.add(line, f"{count} collectives are announced, {i} follow: {ignored}")
+            faults.add(line, f"{count} collectives are announced, {i} follow: {known.ignored}")
             return
         at, number = numbers.next("the number of a collective")
         if not 0 <= number < len(COLLTYPES):
-            faults.add(at, f"{number} is not a collective (0 to {len(COLLTYPES) - 1}); {ignored}")
+            faults.add(at, f"{number} is not a collective (0 to {len(COLLTYPES) - 1}); {known.ignored}")
             return
         collective = COLLTYPES[number]
         if collective not in known.numbers:
@@ -219,7 +217,7 @@ def _classic_sizes(numbers: _Numbers, version: int, known: Known, collective: st
     if sizes and sizes[0] != 0:
         faults.add(
             found[0][0],
-            f"{collective}: the first message size is {sizes[0]}, not 0: Open MPI {known.version} ignores the whole file",
+            f"{collective}: the first message size is {sizes[0]}, not 0: {known.ignored}",
         )
     for (at, _), size, before in zip(found[1:], sizes[1:], sizes, strict=False):
         if size <= before:

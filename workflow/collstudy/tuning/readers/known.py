@@ -39,6 +39,11 @@ class Known:
         return numbers_of(self.version)
 
     @property
+    def ignored(self) -> str:
+        """Return what Open MPI does with a classic file that it cannot read."""
+        return f"Open MPI {self.version} ignores the whole file"
+
+    @property
     def release(self) -> tuple[int, ...]:
         """Return the version as numbers."""
         return tuple(int(word) for word in re.findall(r"\d+", self.version)[:3])
