@@ -18,7 +18,14 @@ from pathlib import Path
 
 from collstudy.base.errors import StudyError
 from collstudy.base.paths import ROOT, SETUP
-from collstudy.launch.toolchain import SIMULATED, SIMULATED_WITH_LIBRARY, mpi_environment, mpis, simulator_version
+from collstudy.launch.toolchain import (
+    SIMULATED,
+    SIMULATED_WITH_LIBRARY,
+    built_for,
+    mpi_environment,
+    mpis,
+    simulator_version,
+)
 
 NATIVE = ROOT / "workflow" / "native"
 #: The file that marks a subfolder of workflow/native as a part.
@@ -44,8 +51,9 @@ def build(names: Iterable[str] | None = None, parts: Iterable[str] | None = None
     chosen = all_parts() if parts is None else [part for part in all_parts() if part in {*USUAL, *parts}]
     wanted = {*mpis(), SIMULATED} if names is None else set(names)
     builds = [(str(mpi.mpicc), mpi.build, mpi.environment()) for name, mpi in mpis().items() if name in wanted]
+    simulated = built_for(SIMULATED)
     if SIMULATED in wanted and simulator_version():
-        builds.append(("smpicc", SETUP / "build" / SIMULATED, mpi_environment()))
+        builds.append(("smpicc", simulated, mpi_environment()))
     # The builds run concurrently: each uses all cores only until its last files compile.
     with _Progress() as progress, ThreadPoolExecutor(max_workers=len(builds) or 1) as pool:
         for name, mpi in mpis().items():
@@ -53,15 +61,14 @@ def build(names: Iterable[str] | None = None, parts: Iterable[str] | None = None
                 progress.say(f"{mpi.label} {mpi.version} in {mpi.bin} is used")
         list(pool.map(lambda one: _build_parts(progress, *one, chosen), builds))
     folders = [folder for _, folder, _ in builds]
-    simulated = SETUP / "build" / SIMULATED
     if simulated in folders:
         # LD_PRELOAD does not reach simulated ranks: build the benchmark again with the collectives library linked in.
         library, objects = (
             os.path.relpath(simulated / place, NATIVE / "bench") for place in ("coll/collstudy.o", "bench")
         )
-        target = SETUP / "build" / SIMULATED_WITH_LIBRARY
         with _Progress() as progress:
             linked = [f"LDLIBS={library} -Wl,-Bsymbolic", f"OBJECTS={objects}"]
+            target = built_for(SIMULATED_WITH_LIBRARY)
             _build_parts(progress, "smpicc", target, mpi_environment(), ["bench"], linked, ["coll"])
     return folders
 

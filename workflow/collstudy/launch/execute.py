@@ -10,7 +10,7 @@ import shlex
 import signal
 import subprocess
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
@@ -28,7 +28,7 @@ from collstudy.launch.toolchain import mpi_environment
 from collstudy.study.machines import Machine
 
 #: Prefixes of environment variables that can change a measurement and are stored with it.
-KEPT_ENVIRONMENT = (
+_KEPT = (
     "OMPI_",
     "PRTE_",
     "PMIX_",
@@ -40,6 +40,11 @@ KEPT_ENVIRONMENT = (
     "SLURM_JOB_ID",
     "OMP_NUM_THREADS",
 )
+
+
+def kept(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that are stored with a measurement."""
+    return {name: value for name, value in environment.items() if name.startswith(_KEPT)}
 
 
 class LaunchFailed(Exception):

@@ -17,7 +17,7 @@ from collstudy.base.clock import now
 from collstudy.base.digests import file_digest
 from collstudy.base.errors import StudyError
 from collstudy.launch import openmpi, output, programs
-from collstudy.launch.execute import KEPT_ENVIRONMENT, Allocation, Ended, LaunchFailed, execute, spawn
+from collstudy.launch.execute import Allocation, Ended, LaunchFailed, execute, kept, spawn
 from collstudy.launch.launchers import launcher_of
 from collstudy.launch.rulesfile import rules_file
 from collstudy.launch.run import run_once
@@ -148,7 +148,7 @@ class Launches:
         """Return the provenance of a launch: command, environment, times, hosts, software and order."""
         return {
             "command": shlex.join(str(word) for word in command),
-            "environment": {k: v for k, v in environment.items() if k.startswith(KEPT_ENVIRONMENT)},
+            "environment": kept(environment),
             "started": started,
             "seconds": round(seconds, 3),
             "peak_memory_mb": round(ended.peak_memory_mb),

@@ -54,8 +54,7 @@ from pathlib import Path
 from typing import Literal
 
 from collstudy.base.files import write_atomically, write_if_changed
-from collstudy.base.paths import SETUP
-from collstudy.launch.toolchain import SIMULATED
+from collstudy.launch.toolchain import SIMULATED, built_for
 from collstudy.study.machines import Level, Machine
 from collstudy.study.names import POINT_TO_POINT
 from collstudy.study.placement import cores_in_order
@@ -301,7 +300,7 @@ def platform(machine: Machine, hosts: Path, folder: Path, collective: str = "") 
 
     The variables name files relative to that folder, in which the simulator runs, because smpirun splits arguments at blanks.
     """
-    built = SETUP / "build" / SIMULATED
+    built = built_for(SIMULATED)
     if "fat_tree" in machine.simulation:
         tree = folder / "fat-tree.txt"
         write_if_changed(tree, fat_tree_text(machine).encode())

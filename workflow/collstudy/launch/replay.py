@@ -16,12 +16,11 @@ from typing import Any, TextIO
 
 from collstudy.base.errors import StudyError
 from collstudy.base.files import read_csv, write_atomically
-from collstudy.base.paths import SETUP
 from collstudy.launch import simulator
 from collstudy.launch.actions import write_actions
 from collstudy.launch.execute import LaunchFailed, Start, execute
 from collstudy.launch.platforms import platform
-from collstudy.launch.toolchain import SIMULATED
+from collstudy.launch.toolchain import SIMULATED, built_for
 from collstudy.store.store import Store
 from collstudy.study.placement import place
 from collstudy.study.traces import Replay
@@ -130,6 +129,6 @@ def replay_command(
     # The library broadcasts for the program. SMPI's own broadcast numbers new communicators: its default, a ring of all ranks, would
     # make those of algorithms by topology ten times as long.
     command += simulator.options_of(machine, "smpi-openmpi", {"bcast": "binomial_tree"})
-    program = SETUP / "build" / SIMULATED / "replay" / "replay"
+    program = built_for(SIMULATED) / "replay" / "replay"
     logs = ["--log=root.thres:warning", *([] if replay.on_tree else ["--log=smpi_host.thres:error"])]
     return [*command, *logs, program, ".", str(ranks)], {**os.environ, **chosen}

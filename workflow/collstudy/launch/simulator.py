@@ -6,10 +6,9 @@ import itertools
 from collections.abc import Sequence
 from pathlib import Path
 
-from collstudy.base.paths import SETUP
 from collstudy.launch import programs
 from collstudy.launch.platforms import calibrated, platform
-from collstudy.launch.toolchain import SIMULATED, SIMULATED_WITH_LIBRARY, suite
+from collstudy.launch.toolchain import SIMULATED, SIMULATED_WITH_LIBRARY, built_for, suite
 from collstudy.study.cells import Cell, variable
 from collstudy.study.machines import DEFAULTS, Machine
 from collstudy.study.names import APPLICATIONS
@@ -113,7 +112,7 @@ def prepare(
     names = folder / f"hosts-{cell.digest[:16]}.txt"
     names.write_text("".join(core.name + "\n" for core in placement), encoding="ascii")
     if cell.collective in APPLICATIONS:
-        program = programs.command(cell, SETUP / "build" / SIMULATED)
+        program = programs.command(cell, built_for(SIMULATED))
     else:
         found = suite(SIMULATED_WITH_LIBRARY if cell.selection.by_library else SIMULATED)
         program = [found.program(cell.collective), "-d", "6"]

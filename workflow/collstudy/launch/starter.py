@@ -10,11 +10,10 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from collstudy.base.paths import SETUP
 from collstudy.launch.execute import Ended, LaunchFailed, Started, spawn
-from collstudy.launch.toolchain import SIMULATED
+from collstudy.launch.toolchain import SIMULATED, built_for
 
-PROGRAM = SETUP / "build" / SIMULATED / "simulator" / "starter"
+PROGRAM = built_for(SIMULATED) / "simulator" / "starter"
 #: How smpirun of SimGrid 4 writes two options of 3.32, both of which later options replace.
 _SINCE_4 = {
     "--cfg=smpi/privatization:ON": "--cfg=smpi/privatization:1",

@@ -271,15 +271,16 @@ def suite(target: str) -> Suite | None:
     return installed if installed and target == "openmpi" else embedded(target)
 
 
+def built_for(target: str) -> Path:
+    """Return the folder of this project's programs built for an installed MPI library, or for the simulator (`simulated`)."""
+    return SETUP / "build" / target if target.startswith(SIMULATED) else mpis()[target].build
+
+
 def embedded(target: str) -> Suite | None:
     """Return the embedded suite, which has additional tests, even if another suite is installed."""
-    if target.startswith(SIMULATED):
-        folder = SETUP / "build" / target / "bench"
-    elif target in mpis():
-        folder = mpis()[target].build / "bench"
-    else:
+    if not target.startswith(SIMULATED) and target not in mpis():
         return None
-    return Suite("collbench", source_version("bench"), folder, "collbench_")
+    return Suite("collbench", source_version("bench"), built_for(target) / "bench", "collbench_")
 
 
 def suite_of(cell: Cell) -> Suite | None:
@@ -309,13 +310,11 @@ def _installed_omb() -> Suite | None:
 @functools.cache
 def host() -> dict[str, str]:
     """Return the processor model of this computer."""
-    model = "unknown"
     try:
         found = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
-        model = found.group(1).strip() if found else platform.machine()
     except OSError:
-        pass
-    return {"processor": model}
+        return {"processor": "unknown"}
+    return {"processor": found.group(1).strip() if found else platform.machine()}
 
 
 def chosen(mpi: str) -> dict[str, str]:

@@ -16,7 +16,7 @@ from collstudy.base.commands import ask
 from collstudy.base.digests import file_digest
 from collstudy.base.errors import StudyError
 from collstudy.launch import tracefile
-from collstudy.launch.execute import KEPT_ENVIRONMENT, Allocation, LaunchFailed, execute
+from collstudy.launch.execute import Allocation, LaunchFailed, execute, kept
 from collstudy.launch.openmpi import OVERSUBSCRIBED, library, srun_words
 from collstudy.launch.ran import launcher_of, preloading, ranks_in, users_own, with_variables
 from collstudy.launch.slurm_env import short
@@ -128,7 +128,7 @@ def trace(trace: Trace, place: Allocation, stage: Path, log: TextIO) -> dict[str
     provenance = {
         "command": shlex.join(str(word) for word in command), "prepare": application.prepare, "started": started,
         "seconds": round(seconds, 3), "host": system.node(), **place.facts,
-        "environment": {k: v for k, v in environment.items() if k.startswith(KEPT_ENVIRONMENT)},
+        "environment": kept(environment),
         "printed": printed[-2000:],
     }  # fmt: skip
     about = {"failure": failure, "label": application.label, "trace": table, "provenance": provenance}

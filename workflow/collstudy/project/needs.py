@@ -79,7 +79,7 @@ def why_not(source: Source) -> str:
             suite = toolchain.suite(target)
             if suite is None or not suite.folder.is_dir():
                 return f"the benchmarks are not built for {target}{building}"
-            folder = SETUP / "build" / target if target == toolchain.SIMULATED else toolchain.mpis()[target].build
+            folder = toolchain.built_for(target)
             if lacking := sorted(part for part in source.programs() if built(folder, part) is None):
                 return f"programs are not built for {target}: {', '.join(lacking)}{building}"
     if R in needs and not has_r():
