@@ -346,3 +346,9 @@ def test_a_collective_by_the_name_of_the_schema_is_not_read_by_open_mpi(tmp_path
     """The schema calls it reducescatter, the reader reduce_scatter; with another name the reader ignores the file."""
     found = read(written(tmp_path, '{"collectives": {"reducescatter": [{"rules": [{"alg": 1}]}]}}'), known())
     assert found.ignored and "'reducescatter' is not a collective of Open MPI" in found.faults[0].text
+
+
+def test_a_distribution_of_ranks_that_is_no_string_makes_open_mpi_ignore_the_file(tmp_path):
+    text = '{"collectives": {"bcast": [{"comm_rank_distribution": ["single-node"], "rules": [{"alg": 1}]}]}}'
+    found = read(written(tmp_path, text), known())
+    assert found.ignored and "comm_rank_distribution ['single-node'] is not a string" in found.faults[0].text

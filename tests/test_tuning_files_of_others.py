@@ -38,6 +38,14 @@ def test_a_tree_of_mpich(tmp_path, capsys):
     assert any(line == 3 and "no `any` after comm_size<=64" in words for line, words in found)
 
 
+def test_a_segment_size_of_mpich_that_is_no_number(tmp_path):
+    """MPICH reads it with atoi()."""
+    tree = '{"tree_type=kary": {}, "k=1": {}, "chunk_size=8 KiB": {}}'
+    text = f'{{"collective=bcast": {{"comm_type=intra": {{"algorithm=MPIR_Bcast_intra_pipelined_tree": {tree}}}}}}}'
+    assert faults(tmp_path, text) == [(1, "bcast: chunk_size=8KiB is not a number: MPICH takes 8")]
+    assert read(written(tmp_path, text), known()).rules[0].text == "pipeline:segment_bytes=8"
+
+
 def test_variables_of_intel_mpi(tmp_path, capsys):
     text = "# mine\nexport I_MPI_ADJUST_BCAST='1:0-1023;8:1024-4095;99:8192-9000'\nI_MPI_ADJUST_NOTHING=1\n"
     path = written(tmp_path, text)

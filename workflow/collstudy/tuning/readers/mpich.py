@@ -113,7 +113,7 @@ def _walk(tree: Located, rule: FileRule, known: Known, faults: Faults) -> Iterat
             faults.add(tree.line, f"the value of {key!r} is not an object: MPICH aborts when it reads this")
             return
         if key.startswith(("algorithm=", "composition=")):
-            yield _leaf(replace(rule, line=below.line), key.partition("=")[2], below, known)
+            yield _leaf(replace(rule, line=below.line), key.partition("=")[2], below, known, faults)
             return
         if key.startswith("call="):
             yield replace(rule, line=below.line, word=key, algorithm="default")
@@ -156,7 +156,7 @@ def _narrowed(rule: FileRule, key: str) -> FileRule:
     return rule if key == "comm_type=intra" else replace(rule, conditions=(*rule.conditions, key))
 
 
-def _leaf(rule: FileRule, word: str, below: Located, known: Known) -> FileRule:
+def _leaf(rule: FileRule, word: str, below: Located, known: Known, faults: Faults) -> FileRule:
     given = dict(key.replace(" ", "").partition("=")[::2] for key in below)
     named = word.removeprefix(f"MPIR_{rule.collective.capitalize()}_intra_")
     for name, entry in known.catalogue.algorithms.get(rule.collective, {}).items():
@@ -166,6 +166,11 @@ def _leaf(rule: FileRule, word: str, below: Located, known: Known) -> FileRule:
         if "fanout" not in settings:
             return replace(rule, word=word, algorithm=name)
         if given.get("tree_type") == "kary" and given.get("k") == str(settings["fanout"]):
-            segment = int(given.get("chunk_size", "0"))
+            size = given.get("chunk_size", "0")
+            # MPICH reads it with atoi().
+            number = re.match(r"[-+]?\d+", size, re.ASCII)
+            segment = int(number[0]) if number else 0
+            if not number or number[0] != size:
+                faults.add(below.line, f"{rule.collective}: chunk_size={size} is not a number: MPICH takes {segment}")
             return replace(rule, word=word, algorithm=name, parameters=(("segment_bytes", segment),) if segment else ())
     return replace(rule, word=" ".join([word, *(f"{key}={value}" for key, value in given.items())]))

@@ -53,6 +53,9 @@ def _json_scope(collective: str, scope: Located, known: Known, faults: Faults) -
         return
     _unknown_keys(scope, {"comm_size_min", "comm_size_max", "comm_rank_distribution", "rules"}, faults)
     where = scope.get("comm_rank_distribution", "any")
+    if not isinstance(where, str):
+        faults.add(scope.line, f"{collective}: comm_rank_distribution {where!r} is not a string: {IGNORED}")
+        return
     if where not in ("any", "one-per-node", "single-node"):
         faults.add(scope.line, f"{collective}: comm_rank_distribution {where!r} is taken as any")
     if not isinstance(scope.get("rules"), list) or not all(isinstance(rule, Located) for rule in scope["rules"]):
