@@ -29,19 +29,12 @@ def of_study(source: Source) -> tuple[list[str], list[str]]:
         except Damaged as damage:
             problems.append(f"{name}: damaged: {damage}")
         else:
-            found[
-                "intact, with a digest of the measurements"
-                if sealed
-                else "intact, written by an earlier version without a digest"
-            ] += 1
+            how = "with a digest of the measurements" if sealed else "written by an earlier version without a digest"
+            found[f"intact, {how}"] += 1
     parts = [f"{count} {what}" for what, count in found.items()] + ([f"{len(problems)} damaged"] if problems else [])
-    lines = (
-        [f"{name}: {len(checks)} stored files expected: " + ", ".join(parts)]
-        if checks
-        else [f"{name}: no stored files expected"]
-    )
+    stored = f"{len(checks)} stored files expected: {', '.join(parts)}" if checks else "no stored files expected"
     count, changes = of_derived(name, source.folder)
-    return [*lines, *count], problems + changes
+    return [f"{name}: {stored}", *count], problems + changes
 
 
 def _check(store: Store, item: Work) -> bool:

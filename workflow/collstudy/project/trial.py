@@ -112,11 +112,9 @@ def why_not(tuner: Tuner, trial: TrialSource | None, judged: list[dict[str, Any]
     shown = all(row["known_by"] != "-" for row in trial.ran("default"))
     if shown and ran_by["default"] == ran_by["tuned"]:
         return "No tuning file: with it the program ran the same algorithms as without."
-    return (
-        ""
-        if whole["verdict"] == "faster"
-        else f"No tuning file: the program is not clearly faster with it. {sentence(judged)}{not_measured}"
-    )
+    if whole["verdict"] == "faster":
+        return ""
+    return f"No tuning file: the program is not clearly faster with it. {sentence(judged)}{not_measured}"
 
 
 def _kind(row: dict[str, Any]) -> tuple[Any, ...]:

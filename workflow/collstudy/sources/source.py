@@ -302,19 +302,20 @@ class Source(ABC):
 
     def judged(self) -> list[str]:
         """Return the files that judge the decisions; [] if nothing is decided."""
-        judged = [
-            "tables/tuning-regret.csv",
-            "tables/tuning-shared.csv",
-            "tables/tuning-verification.csv",
-            "tables/tuning-withdrawn.csv",
-            FAILED,
-            "tuning/check.csv",
-            VERIFYING,
-        ]
-        found = judged if "tuning" in self.study.analysis else []
-        return found + (
-            ["tables/sampling.csv", "tuning/sampling.svg"] if "replay_sampling" in self.study.analysis else []
-        )
+        found = []
+        if "tuning" in self.study.analysis:
+            found += [
+                "tables/tuning-regret.csv",
+                "tables/tuning-shared.csv",
+                "tables/tuning-verification.csv",
+                "tables/tuning-withdrawn.csv",
+                FAILED,
+                "tuning/check.csv",
+                VERIFYING,
+            ]
+        if "replay_sampling" in self.study.analysis:
+            found += ["tables/sampling.csv", "tuning/sampling.svg"]
+        return found
 
     def verifying(self) -> list[dict[str, str]]:
         """Return the cells, and runs of a program, that verified the tuning files (tuning/cells.csv)."""

@@ -171,6 +171,8 @@ class SweptSource(Source):
             ("collbench" if cell.by_collbench else cell.suite["name"], cell.suite["version"]) for cell in cells
         )
         libraries = dict.fromkeys((cell.mpi["name"], cell.mpi["version"]) for cell in cells)
+        barriers = sorted({sweep.barrier for sweep in sweeps})
+        spreads = sorted({us for sweep in sweeps for us in spreads_of(sweep.spread_us) or (0,)})
         return {
             "suite": ", ".join(name for name, _ in suites),
             "suite_version": ", ".join(version for _, version in suites),
@@ -181,12 +183,8 @@ class SweptSource(Source):
             "iterations": sorted({cell.iterations for cell in cells if cell.collective not in APPLICATIONS}),
             "warmup": sorted({cell.warmup for cell in cells if cell.collective not in APPLICATIONS}),
             # Where all sweeps have the library's default barrier, and ranks that enter together, these keys say nothing.
-            "barriers": barriers if (barriers := sorted({sweep.barrier for sweep in sweeps})) != ["default"] else [],
-            **(
-                {"spreads_us": spreads}
-                if (spreads := sorted({us for sweep in sweeps for us in spreads_of(sweep.spread_us) or (0,)})) != [0]
-                else {}
-            ),
+            "barriers": [] if barriers == ["default"] else barriers,
+            **({} if spreads == [0] else {"spreads_us": spreads}),
             "launches": {"min": 1, "max": 1} if simulated else {"min": policy.minimum, "max": policy.maximum},
             "ci_width_pct": None if simulated else policy.ci_width_pct,
         }

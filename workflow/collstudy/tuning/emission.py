@@ -295,12 +295,10 @@ def _not_expressed(study: dict[str, Any], placement: Placement, catalogue: Catal
         return ""
     readable = as_release_reads(placement, catalogue, how["mpi_version"])
     expressed = sum(rule.algorithm != "default" for rule in readable.rules)
+    if expressed == changed:
+        return ""
     file = rules_path(Path(), how["mpi"], placement)
-    return (
-        ""
-        if expressed == changed
-        else f" The format of `{file}` can express {expressed} of these {changed}; for the others it has the default."
-    )
+    return f" The format of `{file}` can express {expressed} of these {changed}; for the others it has the default."
 
 
 def _on_order(study: dict[str, Any], placement: Placement) -> list[str]:
