@@ -207,12 +207,10 @@ def rank_files(folder: Path, ranks: int) -> list[RankFile]:
         path = folder / f"rank-{rank:06d}.trace"
         if not path.exists():
             found = len(list(folder.glob("rank-*.trace")))
-            hint = (
-                "does the program call MPI, and through the library that the trace library was built with?"
-                if not found
-                else ""
+            hint = " does the program call MPI, and through the library that the trace library was built with?"
+            raise StudyError(
+                f"rank {rank} of {ranks} left no trace in {folder} ({found} ranks did){'' if found else hint}"
             )
-            raise StudyError(f"rank {rank} of {ranks} left no trace in {folder} ({found} ranks did) {hint}".rstrip())
         file = RankFile(path)
         if file.size != ranks or file.rank != rank:
             raise StudyError(

@@ -24,7 +24,8 @@ from collstudy.study.machines import Level
 from collstudy.study.names import POINT_TO_POINT
 from collstudy.study.patterns import PATTERNS, in_order_binomial, knomial
 from collstudy.study.placement import Core, place
-from collstudy.tuning.rules import parameter_text, parse_parameters
+from collstudy.study.words import parameter_text
+from collstudy.tuning.rules import parse_parameters
 
 RANK_COLUMNS = ["mapping", "nodes", "per_node", "from_processes", "to_processes", "rank"]
 EDGE_COLUMNS = [

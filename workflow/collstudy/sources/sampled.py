@@ -19,8 +19,8 @@ from collstudy.sources.source import Context, Rows
 from collstudy.sources.swept import SweptSource
 from collstudy.study.cells import Cell
 from collstudy.study.description import Sampled, Study
+from collstudy.study.words import parameter_text
 from collstudy.study.work import Work
-from collstudy.tuning.rules import parameter_text
 
 #: Columns that identify a point; GRID_COLUMNS adds the cost of its calls.
 POINT = ["collective", "algorithm", "parameters", "mapping", "nodes", "processes", "size_bytes"]

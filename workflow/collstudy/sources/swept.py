@@ -22,9 +22,8 @@ from collstudy.study.cells import Cell, expand, swept
 from collstudy.study.description import Study, Swept
 from collstudy.study.names import APPLICATIONS
 from collstudy.study.sweeps import Choice, component_of, spreads_of
-from collstudy.study.words import parameter_words
+from collstudy.study.words import parameter_text, parameter_words
 from collstudy.study.work import Work, content_digest
-from collstudy.tuning.rules import parameter_text
 
 #: Columns of cells.csv that tell cells apart for the user.
 _SHOWN = ("collective", "algorithm", "parameters", "mapping", "nodes", "processes")

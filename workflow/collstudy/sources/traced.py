@@ -21,8 +21,9 @@ from collstudy.study.description import Application, ReplayPlan, Study, Traced
 from collstudy.study.machines import Machine
 from collstudy.study.placement import place
 from collstudy.study.traces import REPLAY_IDENTITY, TRACE_IDENTITY, Replay, Trace
+from collstudy.study.words import parameter_text
 from collstudy.study.work import Work, content_digest
-from collstudy.tuning.rules import parameter_text, placements, read_decisions
+from collstudy.tuning.rules import placements, read_decisions
 from collstudy.tuning.writers import in_library, library_entries, library_rules
 
 #: Name of the replay to which the others are compared.

@@ -14,6 +14,7 @@ from collstudy.study.document import Place
 from collstudy.study.machines import Machine
 from collstudy.study.names import APPLICATIONS, IMPORTED_ONLY, MPIS, NON_BLOCKING, POINT_TO_POINT, SIZED
 from collstudy.study.openmpi_numbers import parameters_of
+from collstudy.study.words import parameter_text
 
 #: Value of `to` that stands for the number of cores.
 ALL_CORES = "cores"
@@ -36,7 +37,7 @@ class Choice:
     @property
     def parameter_text(self) -> str:
         """Return `key=value;...` in alphabetical order; "" if there are no parameters."""
-        return ";".join(f"{k}={v}" for k, v in sorted(self.parameters))
+        return parameter_text(self.parameters)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Readable text for message sizes and algorithm parameters."""
+"""Text for message sizes and algorithm parameters."""
 
 from __future__ import annotations
 
@@ -18,6 +18,11 @@ def size_words(size: int) -> str:
         if size and size % factor == 0:
             return f"{size // factor} {unit}"
     return f"{size} B"
+
+
+def parameter_text(parameters: Iterable[tuple[str, int | str]]) -> str:
+    """Format the parameters of an algorithm as in tables: `key=value;...` in alphabetical order; "" if there are none."""
+    return ";".join(f"{name}={value}" for name, value in sorted(parameters))
 
 
 def parameter_words(parameters: Iterable[tuple[str, int | str]]) -> str:

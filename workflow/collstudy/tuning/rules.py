@@ -143,14 +143,9 @@ class Placement:
 
 
 def parse_parameters(text: str) -> Parameters:
-    """Convert `key=value;...` (the form in tables) to pairs in alphabetical order."""
+    """Convert `key=value;...` (parameter_text()) to pairs in alphabetical order."""
     pairs = [pair.split("=") for pair in text.split(";") if pair]
     return tuple(sorted((key, int(value) if value.isdecimal() else value) for key, value in pairs))
-
-
-def parameter_text(parameters: Parameters) -> str:
-    """Return parameters in the form of tables; see parse_parameters()."""
-    return ";".join(f"{key}={value}" for key, value in parameters)
 
 
 def read_decisions(path: Path) -> list[Decision]:
