@@ -86,9 +86,7 @@ def _carries_all(level: Level, inner: Level) -> bool:
 def _link(identifier: str, bandwidth_gb_s: float, latency_us: float, indent: str, policy: str = "") -> str:
     sharing = f' sharing_policy="{policy}"' if policy else ""
     speed = f'bandwidth="{bandwidth_gb_s * 1e9:.6g}Bps" latency="{max(latency_us, 0) * 1e-6:.6g}s"'
-    from xml.sax.saxutils import quoteattr  # loads an HTTP client, for which every job would wait
-
-    return f"{indent}<link id={quoteattr(identifier)} {speed}{sharing}/>"
+    return f'{indent}<link id="{identifier}" {speed}{sharing}/>'
 
 
 def _zone(
@@ -136,43 +134,45 @@ def _pair_routes(
     level: Level, name: str, pair: tuple[str, str], innermost: bool, indent: str, core_gb_s: float | None
 ) -> Iterator[str]:
     """Yield the routes between two units; they have fewer links than those through the router, so SimGrid prefers them."""
+    prefix = "c-" if innermost else "z"
     for one, other in (pair, pair[::-1]) if core_gb_s else (pair,):
         crossed = ["p" + "_".join(pair)]
         for child, direction in ((one, "u"), (other, "d")):
-            if core_gb_s and innermost:
-                crossed.append(f"{direction}{child}")
-            if level.shared_gb_s:
-                crossed.append(f"s{name}" if innermost else f"s{direction if core_gb_s else ''}{child}")
-        kind, prefix = ("route", "c-") if innermost else ("zoneRoute", "z")
-        gateways = "" if innermost else f' gw_src="r{one}" gw_dst="r{other}"'
-        one_way = ' symmetrical="NO"' if core_gb_s else ""
-        links = "".join(f'<link_ctn id="{link}"/>' for link in crossed)
-        yield f'{indent}<{kind} src="{prefix}{one}" dst="{prefix}{other}"{gateways}{one_way}>{links}</{kind}>'
+            crossed += _crossed(level, name, child, innermost, direction if core_gb_s else "")
+        gateways = () if innermost else (f"r{one}", f"r{other}")
+        yield _route((prefix + one, prefix + other), gateways, crossed, indent, one_way=bool(core_gb_s))
 
 
 def _routes(
     level: Level, name: str, child: str, innermost: bool, indent: str, core_gb_s: float | None
 ) -> Iterator[str]:
     """Yield the route between a child and the router of its zone; with *core_gb_s*, one for each direction."""
+    ends = (f"c-{child}", f"r{name}") if innermost else (f"z{child}", f"zr{name}")
+    gateways = () if innermost else (f"r{child}", f"r{name}")
+    # The route is given from the child outwards; SimGrid reverses it for the other direction.
+    way = ' direction="UP"' if level.full_duplex and not core_gb_s else ""
     for direction in ("u", "d") if core_gb_s else ("",):
-        crossed = [f"l{child}"]
-        if core_gb_s and innermost:
-            crossed.append(f"{direction}{child}")
-        if level.shared_gb_s:
-            crossed.append(f"s{name}" if innermost else f"s{direction}{child}")
-        ends = [f"c-{child}", f"r{name}"] if innermost else [f"z{child}", f"zr{name}"]
-        gateways = [] if innermost else [f"r{child}", f"r{name}"]
-        if direction == "d":
-            ends, gateways = ends[::-1], gateways[::-1]
-        kind = "route" if innermost else "zoneRoute"
-        where = f'src="{ends[0]}" dst="{ends[1]}"' + "".join(
-            f' {key}="{value}"' for key, value in zip(("gw_src", "gw_dst"), gateways, strict=False)
-        )
-        one_way = ' symmetrical="NO"' if direction else ""
-        # The route is given from the child outwards; SimGrid reverses it for the other direction.
-        way = ' direction="UP"' if level.full_duplex and not core_gb_s else ""
-        links = "".join(f'<link_ctn id="{link}"{way}/>' for link in crossed)
-        yield f"{indent}<{kind} {where}{one_way}>{links}</{kind}>"
+        crossed = [f"l{child}", *_crossed(level, name, child, innermost, direction)]
+        order = -1 if direction == "d" else 1
+        yield _route(ends[::order], gateways[::order], crossed, indent, bool(direction), way)
+
+
+def _crossed(level: Level, name: str, child: str, innermost: bool, direction: str) -> list[str]:
+    """Return the links of a child that messages cross which leave it (*direction* u), enter it (d), or do either ("")."""
+    own = [f"{direction}{child}"] if direction and innermost else []
+    shared = [f"s{name}" if innermost else f"s{direction}{child}"] if level.shared_gb_s else []
+    return own + shared
+
+
+def _route(
+    ends: tuple[str, ...], gateways: tuple[str, ...], crossed: list[str], indent: str, one_way: bool, way: str = ""
+) -> str:
+    """Return a route between two cores or routers, or with *gateways* between two zones."""
+    kind = "zoneRoute" if gateways else "route"
+    named = zip(("src", "dst", "gw_src", "gw_dst"), ends + gateways, strict=False)
+    where = " ".join(f'{key}="{value}"' for key, value in named) + ' symmetrical="NO"' * one_way
+    links = "".join(f'<link_ctn id="{link}"{way}/>' for link in crossed)
+    return f"{indent}<{kind} {where}>{links}</{kind}>"
 
 
 def _links(
