@@ -8,7 +8,7 @@ functions are observed (workflow/native/trace/symbols.c). The placement of ranks
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from collstudy.launch.programs import benchmark
 from collstudy.launch.proof import judgement, messages, other_messages, placed_as_asked, probe
 from collstudy.launch.ran import functions
 from collstudy.launch.rulesfile import exported, rules_file
-from collstudy.launch.toolchain import Mpi, installed, preloaded, recording, with_library
+from collstudy.launch.toolchain import Mpi, exporting, installed, preloaded, recording, with_library
 from collstudy.launch.tracefile import rank_files
 from collstudy.study.cells import Cell
 from collstudy.study.machines import Machine
@@ -112,17 +112,12 @@ def watching(mpi: Mpi, folder: Path) -> list[str]:
     """Return the arguments of Hydra's mpirun that make each rank record the messages it receives in *folder*."""
     # Ranks on one node must communicate through UCX, too, because only its messages can be intercepted.
     settings = {"COLLPROBE_MESSAGES": str(folder / "messages"), "MPIR_CVAR_NOLOCAL": "1"}
-    return _for_all_ranks(settings | preloaded(mpi.build / "probe" / "libmessages.so", mpi.environment()))
+    return exporting(mpi.name, settings | preloaded(mpi.build / "probe" / "libmessages.so", mpi.environment()))
 
 
 def tracing(mpi: Mpi, folder: Path) -> list[str]:
     """Return the arguments of Hydra's mpirun that make each rank record what it runs in *folder*."""
-    return _for_all_ranks(recording(mpi, folder, mpi.environment()))
-
-
-def _for_all_ranks(variables: Mapping[str, str]) -> list[str]:
-    """Return the arguments of Hydra's mpirun that set *variables* for all ranks."""
-    return [part for name, value in variables.items() for part in ("-genv", name, value)]
+    return exporting(mpi.name, recording(mpi, folder, mpi.environment()))
 
 
 def functions_ran(collective: str, processes: int, folder: Path) -> list[list[str]]:

@@ -22,7 +22,7 @@ from collstudy.base.errors import StudyError
 from collstudy.base.paths import ROOT, SETUP
 from collstudy.launch.build import build
 from collstudy.launch.execute import LaunchFailed, execute
-from collstudy.launch.toolchain import Mpi, installed, library_of, mpi_environment, mpis, preloaded
+from collstudy.launch.toolchain import Mpi, exporting, installed, library_of, mpi_environment, mpis, preloaded
 from collstudy.launch.tracefile import Call, Communicators, RankFile, is_collective, rank_files, unrecorded
 from collstudy.study.names import LAUNCHERS
 
@@ -137,14 +137,12 @@ def with_variables(
     if launcher.path.name == "srun":
         # What `env` before srun sets is in the settings.
         return [word for word in words[: at - 1] if word.partition("=")[0] not in settings] + words[at - 1 :], settings
+    given = exporting(launcher.mpi, settings)
     if launcher.mpi == "openmpi":
-        # Open MPI 5 passes the end of an empty standard input to no rank: one that reads it would wait for ever.
-        given = [part for key, value in settings.items() for part in ("-x", f"{key}={value}")]
         # Open MPI 4.1 sets variables for one program of several (:), and ranks without the trace library would be awaited for ever.
         words = [part for word in words for part in ([word, *given] if word == ":" else [word])]
+        # Open MPI 5 passes the end of an empty standard input to no rank: one that reads it would wait for ever.
         given = ["--stdin", "none", *given]
-    else:
-        given = [part for key, value in settings.items() for part in ("-genv", key, value)]
     # Intel's launcher needs these variables to find its other programs.
     needed = mpi.environment() if launcher.mpi == "impi" and launcher.path.parent == mpi.bin else {}
     own = {name: needed[name] for name in ("I_MPI_ROOT", "FI_PROVIDER_PATH", "PATH") if name in needed}

@@ -148,6 +148,13 @@ def preloaded(library: Path, given: Mapping[str, str]) -> dict[str, str]:
     return {name: ":".join(filter(None, [value, given.get(name)])) for name, value in own.items()}
 
 
+def exporting(mpi: str, variables: Mapping[str, str]) -> list[str]:
+    """Return the arguments with which the mpirun of an MPI library sets *variables* for all ranks."""
+    if mpi == "openmpi":
+        return [part for name, value in variables.items() for part in ("-x", f"{name}={value}")]
+    return [part for name, value in variables.items() for part in ("-genv", name, value)]
+
+
 def recording(mpi: Mpi, folder: Path, given: Mapping[str, str]) -> dict[str, str]:
     """Return the variables with which the trace library records in *folder* what ranks run; they extend those in *given*."""
     return preloaded(mpi.trace_library, given) | {"COLLTRACE_FOLDER": str(folder), "COLLTRACE_RAN": "1"}

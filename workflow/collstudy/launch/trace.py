@@ -20,7 +20,7 @@ from collstudy.launch.execute import Allocation, LaunchFailed, execute, kept
 from collstudy.launch.openmpi import OVERSUBSCRIBED, library, srun_words
 from collstudy.launch.ran import launcher_of, preloading, ranks_in, users_own, with_variables
 from collstudy.launch.slurm_env import short
-from collstudy.launch.toolchain import Mpi, installed, mpi_environment
+from collstudy.launch.toolchain import Mpi, exporting, installed, mpi_environment
 from collstudy.study.description import Application
 from collstudy.study.traces import Trace
 
@@ -81,7 +81,7 @@ def trace_command(trace: Trace, folder: Path) -> tuple[list[str | Path], dict[st
     if srun := srun_words(machine, ranks):
         return [*srun, *(["--overcommit"] if machine.oversubscribe else []), *words], settings
     command = [mpi.mpirun, "-n", str(ranks), *(OVERSUBSCRIBED if machine.oversubscribe else [])]
-    return [*command, *(part for key, value in settings.items() for part in ("-x", f"{key}={value}")), *words], {}
+    return [*command, *exporting(mpi.name, settings), *words], {}
 
 
 def trace(trace: Trace, place: Allocation, stage: Path, log: TextIO) -> dict[str, Any]:
