@@ -49,7 +49,36 @@ class TracedSource(Source):
     @functools.cached_property
     def found(self) -> tuple[list[Trace | Replay], list[dict[str, str]]]:
         """Return all traces and replays, and the applications left out with the reason. Raises StudyError if a program is missing."""
-        return jobs(self.study, self.traced, self.context)
+        study, versions = self.study, self.context.versions
+        if "openmpi" not in versions.mpi:
+            raise StudyError("no Open MPI to run the applications; ./study setup installs one")
+        found: list[Trace | Replay] = []
+        left_out = []
+        for application in self.applications:
+            # On a cluster the program may be installed on compute nodes only.
+            if study.machine.kind == "local" and program_of(application) is None:
+                reason = f"the program of {application.command!r} is not installed"
+                if not application.optional:
+                    raise StudyError(f"config/studies/{study.name}.yaml: applications.{application.name}: {reason}")
+                left_out.append({"name": application.name, "label": application.label, "reason": reason})
+                continue
+            for number in range(1, self.replay.traces + 1 if self.replay else 2):
+                trace = _trace(application, study.machine, versions, number)
+                found.append(trace)
+                if self.replay:
+                    found += _replays(trace, self.replay, self.choice, self.context)
+        if not found:
+            raise StudyError(
+                f"config/studies/{study.name}.yaml: no application can run: "
+                + "; ".join(f"{entry['name']}: {entry['reason']}" for entry in left_out)
+            )
+        return found, left_out
+
+    @functools.cached_property
+    def choice(self) -> Decided | None:
+        """Return the decisions to replay; None if no study decides, or if it has not yet."""
+        plan, context = self.replay, self.context
+        return decided(plan, context) if plan and plan.decisions else None
 
     def work(self) -> list[Work]:
         """Return each trace, followed by its replays."""
@@ -67,7 +96,7 @@ class TracedSource(Source):
     def remarks(self) -> list[str]:
         """Return a line if there are no decisions to replay yet."""
         plan = self.replay
-        if not plan or not self.decided_by or decided(plan, self.context):
+        if not plan or not self.decided_by or self.choice:
             return []
         return [
             f"study {self.study.name}: replays with the decisions of {plan.decisions} are skipped, because {plan.decisions} "
@@ -94,8 +123,7 @@ class TracedSource(Source):
             replay = {"ranks": plan.ranks, "mapping": plan.mapping, "machines": names, "decisions": plan.decisions}
             if plan.decisions:
                 machine, cycle = plan.machines[0], self.context.catalogue.mappings[plan.mapping]["cycle"]
-                choice = decided(plan, self.context)
-                replay["rules"] = choice.listed if choice else []
+                replay["rules"] = self.choice.listed if self.choice else []
                 replay["nodes"] = [core.node for core in place(machine, cycle, machine.nodes, plan.ranks, None)]
         return {
             "collectives": {}, "decisions": {},
@@ -242,7 +270,7 @@ def decided(plan: ReplayPlan, context: Context) -> Decided | None:
     return Decided(rules if names else "", names, listed)
 
 
-def _replays(trace: Trace, plan: ReplayPlan, context: Context) -> Iterator[Replay]:
+def _replays(trace: Trace, plan: ReplayPlan, choice: Decided | None, context: Context) -> Iterator[Replay]:
     catalogue, versions = context.catalogue, context.versions
     tried: list[dict[str, Any]] = [{"label": DEFAULT}]
     tried += [
@@ -250,7 +278,6 @@ def _replays(trace: Trace, plan: ReplayPlan, context: Context) -> Iterator[Repla
         for entry in plan.alternatives
         if trace.application.name in entry.get("applications", [trace.application.name])
     ]
-    choice = decided(plan, context) if plan.decisions else None
     if choice:
         tried.append({"label": DECIDED})
     for number, machine in enumerate(plan.machines):
@@ -277,31 +304,3 @@ def _replays(trace: Trace, plan: ReplayPlan, context: Context) -> Iterator[Repla
             yield Replay(
                 trace, machine, label, plan.ranks, mapping, cycle, algorithms, environment, identity, rules,
             )  # fmt: skip
-
-
-def jobs(study: Study, traced: Traced, context: Context) -> tuple[list[Trace | Replay], list[dict[str, str]]]:
-    """Return all traces and replays, and the applications left out with the reason. Raises StudyError if a program is missing."""
-    versions = context.versions
-    if "openmpi" not in versions.mpi:
-        raise StudyError("no Open MPI to run the applications; ./study setup installs one")
-    found: list[Trace | Replay] = []
-    left_out = []
-    for application in traced.applications:
-        # On a cluster the program may be installed on compute nodes only.
-        if study.machine.kind == "local" and program_of(application) is None:
-            reason = f"the program of {application.command!r} is not installed"
-            if not application.optional:
-                raise StudyError(f"config/studies/{study.name}.yaml: applications.{application.name}: {reason}")
-            left_out.append({"name": application.name, "label": application.label, "reason": reason})
-            continue
-        for number in range(1, traced.replay.traces + 1 if traced.replay else 2):
-            trace = _trace(application, study.machine, versions, number)
-            found.append(trace)
-            if traced.replay:
-                found += _replays(trace, traced.replay, context)
-    if not found:
-        raise StudyError(
-            f"config/studies/{study.name}.yaml: no application can run: "
-            + "; ".join(f"{entry['name']}: {entry['reason']}" for entry in left_out)
-        )
-    return found, left_out
