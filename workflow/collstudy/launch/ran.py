@@ -150,8 +150,10 @@ def with_variables(
 
 
 def _libraries_of_user(words: list[str], position: int) -> tuple[list[str], dict[str, str]]:
-    """Return a command without the values that options of its launcher give to LD_LIBRARY_PATH and LD_PRELOAD, and the values that
-    the command gives them, also by `env` before the launcher. If an option sets a variable twice, libraries differ in which one counts.
+    """Return a command without the options of its launcher that set LD_LIBRARY_PATH or LD_PRELOAD, and the values of these variables
+    that the command sets, by such options or by `env` before the launcher.
+
+    Options are removed because libraries differ in which one applies if two set the same variable.
     """
     own = ("LD_LIBRARY_PATH", "LD_PRELOAD")
     before = (word.partition("=") for word in words[:position])

@@ -138,7 +138,7 @@ class Project:
         return sources, left_out
 
     def named(self, text: str, whatever_is_here: bool = False) -> tuple[list[Source], list[str]]:
-        """Do the same for a list of names as the user typed it; without names, for the studies of config.yaml."""
+        """Return what `available` returns for names as the user typed them (`a,b`); without names, for the studies of config.yaml."""
         names = split_names(text)
         return self.available(names or self.default_studies, bool(names), whatever_is_here)
 

@@ -97,8 +97,8 @@ def _applies(name: str, ranks: int, nodes: int, machine: Machine | None) -> bool
 
 
 def _nodes_of(row: dict[str, str], machine: Machine | None) -> int:
-    """Return the number of nodes of a row's communicators on a simulated *machine* if each has as many of their ranks, otherwise of its
-    first cores that they need.
+    """Return the number of nodes that a row's communicators use on a simulated *machine*: that of the trace if all nodes had the same
+    number of ranks and have cores for them here, otherwise the smallest sufficient one. 1 on a real machine (None).
     """
     ranks, cores = int(row["ranks"]), machine.cores_per_node if machine else int(row["ranks"])
     regular = re.match(r"(\d+) x (\d+)(,|$)", row.get("placements", ""))
@@ -108,9 +108,11 @@ def _nodes_of(row: dict[str, str], machine: Machine | None) -> int:
 
 
 def node_of_rank(row: dict[str, str], machine: Machine, mpi: str = "openmpi") -> tuple[int, ...] | None:
-    """Return the node of each rank of the communicators in a row of an account. None if the first cores of the first nodes of
-    *machine* are such a placement, or if it is unknown, needs more cores of a node than there are, or cannot be launched: Hydra, of all
-    libraries but Open MPI, returns to a node only in turn.
+    """Return the node of each rank of the communicators in a row of an account.
+
+    None if the ranks fill the nodes of *machine* one after the other, which is the usual placement, or if this placement is unknown,
+    needs more cores of a node than there are, or cannot be launched: Hydra (all libraries but Open MPI) assigns ranks to nodes
+    cyclically.
     """
     repeated = [part.split("*") for part in row.get("node_of_rank", "").split()]
     nodes = tuple(int(node) for node, times in repeated for _ in range(int(times)))
@@ -122,9 +124,11 @@ def node_of_rank(row: dict[str, str], machine: Machine, mpi: str = "openmpi") ->
 
 
 def spreads_of_sites(row: dict[str, str], simulated: bool) -> tuple[float, ...]:
-    """Return the times (us) over which a program's ranks would arrive at a collective if they left the one before together, for a class
-    of sizes: at most TURNS values, each in proportion to the calls of the call sites that have it. () for rooted collectives, and if
-    all are 0. On a real machine 0 stands for what is less than the transfer takes, as windows take longer.
+    """Return the times (us) within which a program's ranks would arrive at a collective of a class of sizes if they had left the
+    previous one together.
+
+    There are at most TURNS values; each appears in proportion to the calls of the call sites that have it. The result is () for rooted
+    collectives, and if all values are 0. On a real machine, values below the transfer time are 0, because windows take longer.
 
     Arrivals are drawn uniformly from that time, so the spread of P ranks is (P - 1) / (P + 1) of it in the mean. It is rounded to a
     power of two, because it differs with every trace.

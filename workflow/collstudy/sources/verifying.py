@@ -33,7 +33,7 @@ FAILED_COLUMNS = ["collective", "algorithm", "mapping", "nodes", "processes", "r
 
 @dataclass(frozen=True)
 class Pair:
-    """Two cells to compare, whose ranks use so many *nodes*: with the default, and with the rules file of a placement.
+    """Two cells to compare, with the default and with the rules file of a placement; *nodes* is the number of nodes that ranks use.
 
     *ruled* is the number of processes whose rules apply: simulated, that of writers.library_rules(), otherwise their own.
     """

@@ -53,8 +53,8 @@ def settled(
 
 def as_intel_reads(placement: Placement, has: Callable[[str, Rule], bool] = lambda collective, rule: True) -> Placement:
     """Return the placement with the rules that variables express: measured ones, which also apply beyond the measured sizes and
-    processes. Left to the library is a collective with a default, with an algorithm that Intel MPI does not have (*has*), or with
-    rules that depend on both processes and sizes.
+    processes. A collective is left to the library if one of its rules is the default, if Intel MPI lacks an algorithm (*has*), or if
+    its rules depend on both processes and sizes.
     """
     tables: dict[str, Table] = {}
     for collective, table in placement.tables.items():
