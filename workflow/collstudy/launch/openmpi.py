@@ -123,6 +123,14 @@ def emulates_nodes(mpi: Mpi) -> bool:
     return ask([AS_NODE, "node", "true"]).returncode == 0
 
 
+def emulating(folder: Path) -> list[str]:
+    """Return the arguments with which mpirun starts its daemons on emulated nodes; writes a link to *folder*."""
+    agent = folder / AS_NODE.name
+    if not agent.exists():  # Open MPI splits the agent's path at blanks
+        agent.symlink_to(AS_NODE)
+    return ["--prtemca", "plm_ssh_agent", str(agent)]
+
+
 def placement_arguments(
     machine: Machine, cell: Cell, mpi: Mpi, placement: list[Core], folder: Path, hosts: list[str]
 ) -> list[str]:
@@ -131,12 +139,9 @@ def placement_arguments(
     On emulated nodes ranks are not bound; a host file in rank order places them.
     """
     if machine.emulated_nodes > 1:
-        agent, file = folder / AS_NODE.name, folder / f"hosts-{cell.digest[:16]}.txt"
-        if not agent.exists():  # Open MPI splits the agent's path at blanks
-            agent.symlink_to(AS_NODE)
+        file = folder / f"hosts-{cell.digest[:16]}.txt"
         write_atomically(file, "".join(f"{hosts[core.node]}\n" for core in placement).encode())
-        words = ["--prtemca", "plm_ssh_agent", str(agent), "--hostfile", str(file), "--map-by", "seq:OVERSUBSCRIBE"]
-        return [*words, *UNBOUND]
+        return [*emulating(folder), "--hostfile", str(file), "--map-by", "seq:OVERSUBSCRIBE", *UNBOUND]
     if machine.oversubscribe:
         return [*OVERSUBSCRIBED]
     lines = []

@@ -19,7 +19,7 @@ from typing import Any
 
 from collstudy.base.errors import StudyError
 from collstudy.launch import hydra, mca, mpich, openmpi
-from collstudy.launch.openmpi import AS_NODE, OVERSUBSCRIBED, UNBOUND
+from collstudy.launch.openmpi import OVERSUBSCRIBED, UNBOUND
 from collstudy.launch.proof import messages
 from collstudy.launch.rulesfile import exported, rules_arguments
 from collstudy.launch.toolchain import Mpi, recording
@@ -212,8 +212,6 @@ def on_two_nodes(mpi: Mpi, arguments: list[Any], collective: str, processes: int
     """Return the messages of a call with the ranks on two emulated nodes, in blocks; *arguments* may exclude components."""
     hosts = f"nodea:{(processes + 1) // 2},nodeb:{processes // 2}"
     with tempfile.TemporaryDirectory(prefix="rulescheck-") as folder:
-        agent = Path(folder) / AS_NODE.name  # Open MPI splits the agent's path at blanks
-        agent.symlink_to(AS_NODE)
-        where = ["--prtemca", "plm_ssh_agent", agent, "--host", hosts, "--map-by", "slot"]
+        where = [*openmpi.emulating(Path(folder)), "--host", hosts, "--map-by", "slot"]
         # One size per launch: the first call creates the communicators of coll/han, which needs messages of its own.
         return _monitored(mpi, [*where, *arguments], collective, processes, [size])[size]
