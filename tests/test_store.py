@@ -49,6 +49,19 @@ def test_a_write_that_was_killed_leaves_nothing_after_the_next(cell: Cell, tmp_p
     assert list(folder.iterdir()) == [store.file(cell)]
 
 
+def test_a_writer_of_the_cache_that_was_killed_leaves_nothing_after_the_next(cell: Cell, tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.write(cell, Record((launch(cell, 1),)), None)
+    writer = os.fork()
+    if writer == 0:
+        os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+        store.summaries([cell])
+    os.waitpid(writer, 0)
+    assert len(list(tmp_path.glob(".*.tmp"))) == 1 and not store.memory.exists()
+    assert store.summaries([cell])[0][0].count == 1
+    assert store.memory.exists() and not list(tmp_path.glob(".*.tmp"))
+
+
 def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "x"
     write_atomically(path, b"old")

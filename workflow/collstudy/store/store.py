@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from collstudy.base.digests import file_digest
+from collstudy.base.errors import StudyError
 from collstudy.base.files import locked, read_json, set_aside, write_atomically
 from collstudy.store.records import Damaged, Record, Summary, check_record
 from collstudy.study.cells import Cell, cell_from
@@ -223,8 +224,9 @@ class Store:
             found.append((summary, state.st_mtime_ns if summary.count or summary.failed else 0))
         if fresh:
             # This is only a cache; a full disk, or a folder with this name, is reported elsewhere.
-            with contextlib.suppress(OSError):
-                write_atomically(self.memory, json.dumps(known | fresh, separators=(",", ":")).encode())
+            with contextlib.suppress(OSError, StudyError), locked(self.memory.parent / ".locks" / "summaries.lock"):
+                text = json.dumps(known | fresh, separators=(",", ":"))
+                write_atomically(self.memory, text.encode(), sole_writer=True)
         return found
 
     def _seconds_of_variants(self, work: Work) -> float | None:
