@@ -107,6 +107,7 @@ def plugins(text: str, collective: str, size: int, nodes: int, ranks: int) -> tu
     return None
 
 
+@pytest.mark.long
 def test_from_the_output_to_the_tuners_file(checkout: Checkout, capsys) -> None:
     files = {}
     for collective, choices in CHOICES.items():

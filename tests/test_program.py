@@ -205,11 +205,12 @@ def test_a_program_that_hardly_communicates_gets_that_answer(user: Checkout, fol
             "the program spawns ranks (MPI_Comm_spawn), which is not supported",
             marks=pytest.mark.long,
         ),
-        (
+        pytest.param(
             "silent",
             ["./ran", "silent"],
             (),
             "the program does not use MPI, starts it by MPI_Session_init, or uses a different MPI library than its launcher",
+            marks=pytest.mark.long,
         ),
         pytest.param("threads", ["./tuned", "threads", "8", "3"], (), "", marks=pytest.mark.long),
     ],

@@ -129,6 +129,7 @@ def test_a_package_has_the_launches_that_verify_tuning_files(checkout: Checkout)
     assert not list((package / "results" / "blocks").glob("*.done"))
 
 
+@pytest.mark.long
 def test_companions_are_published_with_their_study(checkout: Checkout) -> None:
     """The report has a chapter of each companion."""
     run(checkout, MEASURED)
@@ -145,6 +146,7 @@ def test_companions_are_published_with_their_study(checkout: Checkout) -> None:
     assert {f"data-package/results/{name}/measurements.csv" for name in ("tiny", "tiny2")} <= set(names)
 
 
+@pytest.mark.long
 def test_imported_data_keep_their_source_and_licence(checkout: Checkout) -> None:
     checkout.write("config/config.yaml", "studies: [theirs]\nresults: results\n")
     checkout.write("config/studies/theirs.yaml", IMPORTED)

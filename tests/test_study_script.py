@@ -222,6 +222,7 @@ def test_paths_are_those_of_the_folder_that_one_is_in(tmp_path: Path) -> None:
     assert "my.rules" in done.stdout and "no such file" not in done.stderr.lower(), done.stderr
 
 
+@pytest.mark.long
 def test_a_run_whose_script_is_killed_ends(checkout: Checkout) -> None:
     """`kill` with the number of ./study reaches only its shell; the run went on without it."""
     text = TINY.replace("[2, 4]", "{from: 2, to: 48, step: 4}").replace("iterations: 3", "iterations: 40")

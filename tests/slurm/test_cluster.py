@@ -152,6 +152,7 @@ def test_loopback_runs_jobs(tmp_path):
         assert sorted(output.read_text().split()) == ["thin001", "thin002"]
 
 
+@pytest.mark.long
 def test_with_accounting_sacct_answers():
     if not shutil.which("slurmdbd", path="/usr/sbin:/usr/bin"):
         pytest.fail("not installed: slurmdbd mariadb-server")

@@ -52,6 +52,7 @@ def test_what_a_shared_limit_means_is_said(monkeypatch: pytest.MonkeyPatch, tmp_
     assert first == "1 job waits in Slurm (AssocGrpNodeLimit)" and "never if it exceeds the limit alone" in second
 
 
+@pytest.mark.long
 def test_why_a_job_waits_is_said(two, cluster) -> None:
     """Also that it never starts; when the partition's limit is raised, it does."""
     study = two(launches=1)
@@ -72,6 +73,7 @@ def test_why_a_job_waits_is_said(two, cluster) -> None:
     study.assert_complete({}, 1)
 
 
+@pytest.mark.long
 def test_scancel_loses_nothing(two, cluster) -> None:
     """The block is automatically submitted once more; after another scancel, the run ends and says what to do; then it continues."""
     hosts_only(cluster)
@@ -225,6 +227,7 @@ def test_a_cell_that_always_crashes_is_named_and_the_others_complete(two, cluste
     assert "2 of 4 cells done, 2 failed;" in study.collstudy("status").stdout
 
 
+@pytest.mark.long
 def test_a_full_disk_loses_nothing(cluster, tiny) -> None:
     hosts_only(cluster)
     if tiny is None:
