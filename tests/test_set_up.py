@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from collstudy.launch import toolchain
 from collstudy.launch.toolchain import mpis
 from collstudy.project.needs import to_set_up
 from conftest import IMPORTED, ROOT, TINY, Checkout, executable, finish, local_study, must
@@ -351,6 +352,19 @@ def test_omb_is_used_where_it_is_installed(checkout: Checkout, tmp_path: Path) -
     text = local_study("collective: bcast, algorithms: [default], sizes: {from: 1, to: 8}, iterations: 5, warmup: 1")
     found = measured(checkout, "local", text, {"OMB_HOME": str(tmp_path / "omb")})
     assert {row["suite"] for row in found} == {"OSU Micro-Benchmarks"}
+
+
+def test_omb_on_path_has_its_point_to_point_tests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """OMB has them in a folder beside that of the collectives."""
+    said = '#!/bin/bash\necho "# OSU MPI Test v7.4"\n'
+    collective = executable(tmp_path / "mpi" / "collective" / "blocking" / "osu_bcast", said)
+    latency = executable(tmp_path / "mpi" / "pt2pt" / "standard" / "osu_latency", said)
+    monkeypatch.setenv("PATH", f"{collective.parent}:{os.environ['PATH']}")
+    monkeypatch.delenv("OMB_HOME", raising=False)
+    monkeypatch.setattr(toolchain, "_views", lambda: [])
+    found = toolchain._installed_omb()
+    assert found is not None and (found.version, found.program("bcast")) == ("7.4", collective)
+    assert found.program("latency") == latency
 
 
 def test_the_settings_of_pip_apply_to_all_packages(tmp_path: Path) -> None:

@@ -303,9 +303,10 @@ def _installed_omb() -> Suite | None:
     candidates = [view / "libexec" / "osu-micro-benchmarks" for view in _views()]
     if os.environ.get("OMB_HOME"):
         candidates.append(Path(os.environ["OMB_HOME"]))
-    on_path = shutil.which("osu_bcast")
-    if on_path:
-        candidates.append(Path(on_path).parent)
+    if on_path := shutil.which("osu_bcast"):
+        path = Path(on_path)
+        # The point-to-point tests are in a folder beside that of the collectives.
+        candidates.append(next((one.parent for one in path.parents if one.name == "collective"), path.parent))
     for folder in candidates:
         found = next(iter(sorted(folder.rglob("osu_bcast"))), None) if folder.is_dir() else None
         if found:
