@@ -15,7 +15,7 @@ from collstudy.base.errors import StudyError
 from collstudy.base.files import write_atomically
 from collstudy.base.paths import ROOT
 from collstudy.project.studies import Project
-from collstudy.sources.importing.draft import draft
+from collstudy.sources.importing.drafting.draft import draft
 from collstudy.study.config import Configuration
 from conftest import csv_rows
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from collstudy.base.paths import ROOT
-from collstudy.sources.importing import checks
-from collstudy.sources.importing.findings import Finding
+from collstudy.sources.importing.checking import checks
+from collstudy.sources.importing.checking.findings import Finding
 from collstudy.sources.importing.series import Launches, Values
 from collstudy.study.config import Configuration
 

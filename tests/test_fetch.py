@@ -14,7 +14,7 @@ from collstudy.base.errors import StudyError
 from collstudy.base.paths import ROOT
 from collstudy.cli import imports
 from collstudy.cli.main import main
-from collstudy.sources.importing import compact
+from collstudy.sources.importing.formats import compact
 from conftest import reference_data
 
 

@@ -215,7 +215,7 @@ def test_import_checks_are_made_again_when_the_checks_change(checkout: Checkout)
         return [row["action"] for row in csv_rows(checkout.folder / "results/theirs/import-checks.csv")]
 
     assert "not used" in found()
-    code = checkout.folder / "workflow/collstudy/sources/importing/checks.py"
+    code = checkout.folder / "workflow/collstudy/sources/importing/checking/checks.py"
     text = code.read_text()
     assert '"certain", "not used"' in text
     code.write_text(text.replace('"certain", "not used"', '"certain", "left out"'))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from collstudy.base.paths import ROOT
 from collstudy.project.studies import Project
-from collstudy.sources.importing import checks
-from collstudy.sources.importing.agreement import agreement_of
+from collstudy.sources.importing.checking import checks
+from collstudy.sources.importing.checking.agreement import agreement_of
 from collstudy.sources.importing.reading import read_all
 from collstudy.study.config import Configuration
 from conftest import reference_data

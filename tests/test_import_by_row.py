@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from collstudy.sources.importing import by_row
+from collstudy.sources.importing.drafting import by_row
 from made_imports import CONFIGURATION, drafted, output, read, write
 
 SIZES = [2**k for k in range(21)]

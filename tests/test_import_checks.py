@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from collstudy.sources.importing.agreement import agreement_of
+from collstudy.sources.importing.checking.agreement import agreement_of
 from made_rows import ALGORITHMS, SIZES, Rows, accused, changed, depth, found, given, made, only, scaled, series, sound
 
 

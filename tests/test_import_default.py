@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from collstudy.project.studies import Project
 from collstudy.sources.imported_rows import add_what_ran
-from collstudy.sources.importing.findings import Finding
-from collstudy.sources.importing.of_default import exchanged_labels, other_units
+from collstudy.sources.importing.checking.findings import Finding
+from collstudy.sources.importing.checking.of_default import exchanged_labels, other_units
 from collstudy.sources.importing.reading import read_all
 from collstudy.sources.importing.series import Launches
 from collstudy.study.description import Imported

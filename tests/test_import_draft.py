@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from collstudy.base.errors import StudyError
 from collstudy.base.paths import ROOT
-from collstudy.sources.importing import omb
-from collstudy.sources.importing.draft import draft
+from collstudy.sources.importing.drafting.draft import draft
+from collstudy.sources.importing.formats import omb
 from collstudy.study.config import Configuration
 from conftest import Checkout, must
 from made_imports import CONFIGURATION, GRID, drafted, joined, output, read, write

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 from collstudy.base.errors import StudyError
-from collstudy.sources.importing import nccl_tests, omb
 from collstudy.sources.importing.files import from_name
+from collstudy.sources.importing.formats import nccl_tests, omb
 from collstudy.sources.importing.reading import read_all
 from collstudy.sources.importing.strict import Problems
 from collstudy.sources.importing.words import collective_in, field_of

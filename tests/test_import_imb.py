@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from collstudy.base.errors import StudyError
-from collstudy.sources.importing import imb
-from collstudy.sources.importing.draft import draft
+from collstudy.sources.importing.drafting.draft import draft
+from collstudy.sources.importing.formats import imb
 from collstudy.sources.importing.strict import Problems
 from made_imports import CONFIGURATION, Import, drafted, read, write
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from collstudy.base.errors import StudyError
 from collstudy.project.studies import Project
-from collstudy.sources.importing import pico
+from collstudy.sources.importing.formats import pico
 from collstudy.sources.importing.reading import read_all, used_of
 from collstudy.study import allocations
 from conftest import csv_rows, reference_data

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from collstudy.sources.importing.draft import draft
+from collstudy.sources.importing.drafting.draft import draft
 from made_imports import CONFIGURATION, Import, drafted, read, write
 from made_imports import output as raw
 

@@ -7,9 +7,9 @@ import random
 from typing import Any
 
 import pytest
-from collstudy.sources.importing import checks
-from collstudy.sources.importing.agreement import agreement_of
-from collstudy.sources.importing.outliers import flag_outliers
+from collstudy.sources.importing.checking import checks
+from collstudy.sources.importing.checking.agreement import agreement_of
+from collstudy.sources.importing.checking.outliers import flag_outliers
 from collstudy.sources.importing.series import Launches
 from made_rows import ALGORITHMS, MACHINE, Rows, accused, changed, found, given, only, scaled, series, sound
 

@@ -56,6 +56,16 @@ def test_modules_import_each_other_without_a_cycle() -> None:
     TopologicalSorter(found).prepare()
 
 
+def test_importers_do_not_depend_on_checks_or_drafts() -> None:
+    inside = "sources.importing."
+    found = {own.removeprefix(inside): mine for own, mine in imports().items() if own.startswith(inside)}
+    assert "sources.importing.formats.omb" in found["drafting.draft"]
+    for own, mine in found.items():
+        part = own.partition(".")[0]
+        others = {"checking", "drafting"} - {part}
+        assert not {name for name in mine if name.removeprefix(inside).partition(".")[0] in others}, own
+
+
 def test_the_picture_of_the_rooms_is_true() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     (picture,) = re.findall(r"```mermaid\n(.*?)```", text, re.DOTALL)

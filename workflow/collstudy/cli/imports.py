@@ -14,9 +14,11 @@ from collstudy.base.errors import StudyError, check_known
 from collstudy.base.files import to_csv, write_atomically
 from collstudy.base.paths import ROOT
 from collstudy.cli.commands import add, typed_path
-from collstudy.sources.importing import checks, compact, draft, pico
+from collstudy.sources.importing.checking import checks
+from collstudy.sources.importing.checking.findings import rows_of
+from collstudy.sources.importing.drafting import draft
 from collstudy.sources.importing.files import data_folder, files_of
-from collstudy.sources.importing.findings import rows_of
+from collstudy.sources.importing.formats import compact, pico
 from collstudy.sources.importing.reading import read_all
 from collstudy.sources.source import CHECK_COLUMNS
 from collstudy.study import allocations

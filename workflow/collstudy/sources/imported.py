@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 from collstudy.base.errors import StudyError
 from collstudy.sources.edges import Launched, of_rows
 from collstudy.sources.imported_rows import grid_of, rows_of_import
-from collstudy.sources.importing import agreement, checks, copies
+from collstudy.sources.importing.checking import agreement, checks, copies
+from collstudy.sources.importing.checking.findings import rows_of
 from collstudy.sources.importing.convert import OWN
 from collstudy.sources.importing.files import files_of, folders_of, given_by, missing_files, resolve
-from collstudy.sources.importing.findings import rows_of
 from collstudy.sources.importing.reading import read_all, read_values, used_of
 from collstudy.sources.importing.series import Values, most_cells
 from collstudy.sources.source import Context, Rows, Source

@@ -9,7 +9,7 @@ from statistics import median
 from typing import Any
 
 from collstudy.sources.decisions import run_by_default
-from collstudy.sources.importing.of_default import other_defaults
+from collstudy.sources.importing.checking.of_default import other_defaults
 from collstudy.sources.source import Rows
 from collstudy.study.catalogue import Catalogue
 from collstudy.study.description import Imported, Study

@@ -1,1 +1,1 @@
-"""Readers of other authors' measurements, one module per format, and import checks."""
+"""Other authors' measurements: `reading` reads files (in `formats`), `checking` checks rows, `drafting` drafts a study of a folder."""

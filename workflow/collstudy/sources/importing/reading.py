@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from collstudy.base.errors import StudyError, allowed, check_known
-from collstudy.sources.importing import compact, csv_files, kept, omb, pico
+from collstudy.sources.importing import kept
 from collstudy.sources.importing.convert import OWN, convert
 from collstudy.sources.importing.files import (
     files_of,
@@ -28,8 +28,9 @@ from collstudy.sources.importing.files import (
     missing_files,
     resolve,
 )
+from collstudy.sources.importing.formats import compact, csv_files, omb, pico
+from collstudy.sources.importing.formats.outputs import OUTPUTS
 from collstudy.sources.importing.launches import cell_of, number_launches, summary
-from collstudy.sources.importing.outputs import OUTPUTS
 from collstudy.sources.importing.series import Launches, Values
 from collstudy.sources.importing.strict import Problems, Refused, listed, read_text
 from collstudy.sources.importing.words import collective_in

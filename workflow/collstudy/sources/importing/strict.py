@@ -15,6 +15,8 @@ from collstudy.base.errors import StudyError
 #: Upper limits: 1000 s per call (in us), a tebibyte per message (in bytes).
 LONGEST_US = 1e9
 LARGEST = 2**40
+#: A message between two cores takes longer than this (us); a cache line does.
+CACHE_LINE = 0.02
 #: Units of time in microseconds.
 UNITS = {"ns": 1e-3, "us": 1.0, "ms": 1e3, "s": 1e6}
 #: Units of size in bytes.

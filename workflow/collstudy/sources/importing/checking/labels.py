@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from collstudy.base.lazy import lazy
-from collstudy.sources.importing.findings import Finding, difference_between, percent, whole_series
+from collstudy.sources.importing.checking.findings import Finding, difference_between, percent, whole_series
 from collstudy.sources.importing.series import Table
 from collstudy.study.machines import Machine
 

@@ -14,17 +14,22 @@ from typing import Any
 
 from collstudy.base.lazy import lazy
 from collstudy.sources.decisions import run_by_default
-from collstudy.sources.importing.agreement import disagreement, files_disagree, launches_disagree, other_studies
-from collstudy.sources.importing.copies import copies, multiples, repeated, resolution_of
-from collstudy.sources.importing.displaced import at_two_ranks, displaced, exchanged, out_of_order, steps
-from collstudy.sources.importing.findings import Finding, difference_between, percent
-from collstudy.sources.importing.labels import LARGE, SPREAD, growth, same_as_another
-from collstudy.sources.importing.mappings import SMALL, no_effect, pairs_on_one_node, stayed_on_the_node
-from collstudy.sources.importing.of_default import exchanged_labels, not_forced, other_units
-from collstudy.sources.importing.outliers import flag_outliers, nan_medians, noise, outliers, slow_jobs
-from collstudy.sources.importing.printed import limits, resolution
+from collstudy.sources.importing.checking.agreement import (
+    disagreement,
+    files_disagree,
+    launches_disagree,
+    other_studies,
+)
+from collstudy.sources.importing.checking.copies import copies, multiples, repeated, resolution_of
+from collstudy.sources.importing.checking.displaced import at_two_ranks, displaced, exchanged, out_of_order, steps
+from collstudy.sources.importing.checking.findings import Finding, difference_between, percent
+from collstudy.sources.importing.checking.labels import LARGE, SPREAD, growth, same_as_another
+from collstudy.sources.importing.checking.mappings import SMALL, no_effect, pairs_on_one_node, stayed_on_the_node
+from collstudy.sources.importing.checking.of_default import exchanged_labels, not_forced, other_units
+from collstudy.sources.importing.checking.outliers import flag_outliers, nan_medians, noise, outliers, slow_jobs
+from collstudy.sources.importing.checking.printed import limits, resolution
+from collstudy.sources.importing.checking.units import FEW_RANKS, far_from_neighbours, units
 from collstudy.sources.importing.series import Launches, Series, Table, Values, series_of
-from collstudy.sources.importing.units import FEW_RANKS, far_from_neighbours, units
 from collstudy.study.machines import Machine
 
 np = lazy("numpy")

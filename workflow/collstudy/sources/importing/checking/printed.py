@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from collstudy.base.lazy import lazy
-from collstudy.sources.importing.findings import Finding
+from collstudy.sources.importing.checking.findings import Finding
 from collstudy.sources.importing.series import Launches
 
 np = lazy("numpy")

@@ -9,12 +9,12 @@ from typing import Any
 from collstudy.base.errors import StudyError, allowed, nearest
 from collstudy.base.lazy import lazy
 from collstudy.base.paths import ROOT
-from collstudy.sources.importing import omb
-from collstudy.sources.importing.entries import entries_of, merged, pico_entries
-from collstudy.sources.importing.file_names import machines_in
-from collstudy.sources.importing.grouping import Group, groups_of, special
-from collstudy.sources.importing.outputs import OUTPUTS
-from collstudy.sources.importing.shared_cells import questions_about
+from collstudy.sources.importing.drafting.entries import entries_of, merged, pico_entries
+from collstudy.sources.importing.drafting.file_names import machines_in
+from collstudy.sources.importing.drafting.grouping import Group, groups_of, special
+from collstudy.sources.importing.drafting.shared_cells import questions_about
+from collstudy.sources.importing.formats import omb
+from collstudy.sources.importing.formats.outputs import OUTPUTS
 from collstudy.sources.importing.strict import read_text
 from collstudy.study.config import Configuration
 from collstudy.study.machines import Machine

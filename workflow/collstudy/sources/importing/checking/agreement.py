@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from collstudy.base.lazy import lazy
-from collstudy.sources.importing.findings import Finding, common, difference_between, named, percent
-from collstudy.sources.importing.labels import FROM_RANKS, SAME_MEDIAN, SAME_P90, SPREAD
+from collstudy.sources.importing.checking.findings import Finding, common, difference_between, named, percent
+from collstudy.sources.importing.checking.labels import FROM_RANKS, SAME_MEDIAN, SAME_P90, SPREAD
 from collstudy.sources.importing.series import Launches, Series, Table, series_of
 from collstudy.study.machines import Machine
 

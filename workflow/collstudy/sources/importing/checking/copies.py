@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from collstudy.base.lazy import lazy
-from collstudy.sources.importing.findings import Finding, common, percent, series_name, whole_series
+from collstudy.sources.importing.checking.findings import Finding, common, percent, series_name, whole_series
 from collstudy.sources.importing.series import Series, Table, Values, places
 
 np = lazy("numpy")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from collstudy.base.errors import StudyError
-from collstudy.sources.importing.omb import refuse_crashed
+from collstudy.sources.importing.formats.omb import refuse_crashed
 from collstudy.sources.importing.strict import Problems, read_text
 
 SOFTWARE = {"suite": "Intel MPI Benchmarks"}

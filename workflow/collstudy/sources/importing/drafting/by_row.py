@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from collstudy.sources.importing import csv_files, omb
+from collstudy.sources.importing.formats import csv_files, omb
 from collstudy.sources.importing.strict import Problems, read_text
 from collstudy.study.machines import Machine
 

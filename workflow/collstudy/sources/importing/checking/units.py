@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from collstudy.base.lazy import lazy
-from collstudy.sources.importing.findings import Finding, common
+from collstudy.sources.importing.checking.findings import Finding, common
 from collstudy.sources.importing.series import Series, Table
+from collstudy.sources.importing.strict import CACHE_LINE
 from collstudy.study.machines import Machine
 
 np = lazy("numpy")
@@ -26,8 +27,6 @@ FEW_RANKS = 16
 FAR_FROM_ALL = 200.0
 #: Times in a unit a thousand times smaller are at least this many times those of all other algorithms (1000 / 45).
 NEAR = 22.0
-#: A message between two cores takes longer than this (us); a cache line does.
-CACHE_LINE = 0.02
 
 
 def units(table: Table, machine: Machine, even: set[Series | str]) -> Iterator[Finding]:

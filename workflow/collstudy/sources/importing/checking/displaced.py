@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from collstudy.base.lazy import lazy
-from collstudy.sources.importing.findings import Finding, common, difference_between, named, percent
-from collstudy.sources.importing.labels import FROM_RANKS, LARGE, SPREAD
-from collstudy.sources.importing.outliers import between, neighbours, usual
+from collstudy.sources.importing.checking.findings import Finding, common, difference_between, named, percent
+from collstudy.sources.importing.checking.labels import FROM_RANKS, LARGE, SPREAD
+from collstudy.sources.importing.checking.outliers import between, neighbours, usual
 from collstudy.sources.importing.series import Series, Table
 from collstudy.study.names import ROOTED
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from collstudy.base.errors import StudyError
-from collstudy.sources.importing import bare_tables, csv_files, nccl_tests, omb, pico
-from collstudy.sources.importing.columns import wide
-from collstudy.sources.importing.file_names import (
+from collstudy.sources.importing.drafting import bare_tables
+from collstudy.sources.importing.drafting.columns import wide
+from collstudy.sources.importing.drafting.file_names import (
     TABLES,
     Place,
     collective_of,
@@ -24,7 +24,8 @@ from collstudy.sources.importing.file_names import (
     suffix_of,
 )
 from collstudy.sources.importing.files import files_of_entries, from_name, glob_of
-from collstudy.sources.importing.outputs import OUTPUTS
+from collstudy.sources.importing.formats import csv_files, nccl_tests, omb, pico
+from collstudy.sources.importing.formats.outputs import OUTPUTS
 from collstudy.sources.importing.strict import read_text
 from collstudy.sources.importing.words import COLLECTIVE, field_of, plain
 from collstudy.study.catalogue import Catalogue

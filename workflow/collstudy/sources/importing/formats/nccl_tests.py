@@ -9,7 +9,7 @@ from typing import Any
 
 from collstudy.base.errors import StudyError, allowed
 from collstudy.sources.importing.files import from_name
-from collstudy.sources.importing.omb import CRASHED, refuse_crashed
+from collstudy.sources.importing.formats.omb import CRASHED, refuse_crashed
 from collstudy.sources.importing.strict import Problems, read_text
 from collstudy.tuning.nccl import ALGORITHMS, PROTOCOLS
 from collstudy.tuning.rules import TOTAL_BYTES

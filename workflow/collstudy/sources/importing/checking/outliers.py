@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from collstudy.base.lazy import lazy
-from collstudy.sources.importing.findings import Finding
+from collstudy.sources.importing.checking.findings import Finding
+from collstudy.sources.importing.checking.units import APART
 from collstudy.sources.importing.series import Launches, Series, Table, grid
-from collstudy.sources.importing.units import APART
 
 np = lazy("numpy")
 

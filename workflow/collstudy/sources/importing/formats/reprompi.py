@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from collstudy.base.errors import StudyError
+from collstudy.sources.importing.formats.omb import refuse_crashed
 from collstudy.sources.importing.launches import summary
-from collstudy.sources.importing.omb import refuse_crashed
 from collstudy.sources.importing.strict import LONGEST_US, Problems, Refused, positive, read_text
 from collstudy.study.names import SIZED
 

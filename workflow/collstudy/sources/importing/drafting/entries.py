@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from collstudy.base.errors import StudyError, allowed
-from collstudy.sources.importing import bare_tables, by_row, nccl_tests, omb, pico, reprompi
-from collstudy.sources.importing.columns import TIMES, columns_of, words_in
-from collstudy.sources.importing.file_names import algorithm_in, told_by_names
+from collstudy.sources.importing.drafting import bare_tables, by_row
+from collstudy.sources.importing.drafting.columns import TIMES, columns_of, words_in
+from collstudy.sources.importing.drafting.file_names import algorithm_in, told_by_names
+from collstudy.sources.importing.drafting.grouping import Ask, Group
 from collstudy.sources.importing.files import from_name
-from collstudy.sources.importing.grouping import Ask, Group
-from collstudy.sources.importing.outputs import OUTPUTS
-from collstudy.sources.importing.strict import listed, read_text
-from collstudy.sources.importing.units import CACHE_LINE
+from collstudy.sources.importing.formats import nccl_tests, omb, pico, reprompi
+from collstudy.sources.importing.formats.outputs import OUTPUTS
+from collstudy.sources.importing.strict import CACHE_LINE, listed, read_text
 from collstudy.sources.importing.words import algorithm_named, collective_in, mapping_named
 from collstudy.study.catalogue import Catalogue
 from collstudy.study.machines import Machine

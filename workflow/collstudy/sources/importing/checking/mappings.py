@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from collstudy.base.lazy import lazy
-from collstudy.sources.importing.findings import Finding, common, percent
-from collstudy.sources.importing.labels import SAME_MEDIAN
+from collstudy.sources.importing.checking.findings import Finding, common, percent
+from collstudy.sources.importing.checking.labels import SAME_MEDIAN
 from collstudy.sources.importing.series import Launches, Series, Table
-from collstudy.sources.importing.units import CACHE_LINE
+from collstudy.sources.importing.strict import CACHE_LINE
 from collstudy.study.machines import Machine
 
 np = lazy("numpy")

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from collstudy.sources.importing import nccl_tests
+from collstudy.sources.importing.formats import nccl_tests
 from collstudy.sources.importing.words import algorithm_like, algorithm_named, collective_in, field_of
 from collstudy.study.catalogue import Catalogue
 from collstudy.study.names import POINT_TO_POINT

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from collstudy.sources.importing import csv_files
 from collstudy.sources.importing.convert import size_of
-from collstudy.sources.importing.file_names import algorithm_in
+from collstudy.sources.importing.drafting.file_names import algorithm_in
+from collstudy.sources.importing.formats import csv_files
 from collstudy.sources.importing.strict import Refused
 from collstudy.sources.importing.words import (
     COLLECTIVE,

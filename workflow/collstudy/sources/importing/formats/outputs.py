@@ -9,6 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from collstudy.sources.importing import imb, nccl_tests, omb, reprompi
+from collstudy.sources.importing.formats import imb, nccl_tests, omb, reprompi
 
 OUTPUTS: dict[str, Any] = {"omb": omb, "imb": imb, "nccl-tests": nccl_tests, "reprompi": reprompi}

@@ -8,8 +8,8 @@ from typing import Any
 
 from collstudy.base.lazy import lazy
 from collstudy.sources.decisions import run_by_default
-from collstudy.sources.importing.findings import Finding, difference_between, percent, whole_series
-from collstudy.sources.importing.labels import FROM_RANKS, LARGE, SAME_MEDIAN, SAME_P90, SPREAD
+from collstudy.sources.importing.checking.findings import Finding, difference_between, percent, whole_series
+from collstudy.sources.importing.checking.labels import FROM_RANKS, LARGE, SAME_MEDIAN, SAME_P90, SPREAD
 from collstudy.sources.importing.series import Launches, Series, Table
 
 np = lazy("numpy")

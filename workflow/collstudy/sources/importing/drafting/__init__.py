@@ -1,0 +1,1 @@
+"""Draft a study that imports a folder of results."""

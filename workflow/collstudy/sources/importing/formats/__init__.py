@@ -1,0 +1,1 @@
+"""Readers of other authors' files, one module per format."""
