@@ -123,7 +123,7 @@ def tracing(mpi: Mpi, folder: Path) -> list[str]:
 def functions_ran(collective: str, processes: int, folder: Path) -> list[list[str]]:
     """Return the functions of each call of a collective on each rank, which the trace library recorded in *folder*."""
     calls = [call for file in rank_files(folder, processes) for call in file.calls() if call.operation == collective]
-    return [functions(call.ran.split("|")[-1], collective) for call in calls]
+    return [functions(call.ran.algorithms, collective) if call.ran else [] for call in calls]
 
 
 def judge(

@@ -23,7 +23,7 @@ from collstudy.base.paths import ROOT, SETUP
 from collstudy.launch.build import build
 from collstudy.launch.execute import LaunchFailed, execute
 from collstudy.launch.toolchain import Mpi, exporting, installed, library_of, mpi_environment, mpis, preloaded
-from collstudy.launch.tracefile import Call, Communicators, RankFile, is_collective, rank_files, unrecorded
+from collstudy.launch.tracefile import Call, Communicators, Ran, RankFile, is_collective, rank_files, unrecorded
 from collstudy.study.names import LAUNCHERS
 
 COLUMNS = ["communicator", "collective", "calls", "min_bytes", "max_bytes", "component", "algorithm", "known_by"]
@@ -287,14 +287,14 @@ def rows_of(files: Iterable[RankFile], mpi: str) -> list[dict[str, Any]]:
                 communicators.created(call.communicator, call.numbers)
             if not is_collective(call.operation):
                 continue
-            component, function, ranks, algorithms = call.ran.split("|") if call.ran else ("", "", "0", "")
-            verdict = judged(call.operation, component, function, algorithms, mpi)
+            ran = call.ran or Ran("", "", 0, "")
+            verdict = judged(call.operation, ran, mpi)
             number = communicators.number(call.communicator, file.path)
             # Each rank has its own MPI_COMM_SELF.
             number = number if number >= 0 else -1 - file.rank
-            one = seen.setdefault((number, int(ranks), call.operation, verdict), _Seen())
+            one = seen.setdefault((number, ran.ranks, call.operation, verdict), _Seen())
             one.calls[file.rank] = one.calls.get(file.rank, 0) + 1
-            size = bytes_of(call, int(ranks))
+            size = bytes_of(call, ran.ranks)
             one.smallest, one.largest = min(one.smallest, size), max(one.largest, size)
     merged: dict[tuple[str, int, str, tuple[str, str, str]], list[tuple[int, _Seen]]] = {}
     for (number, ranks, operation, verdict), one in seen.items():
@@ -333,10 +333,9 @@ def ran_in_turns(files: Iterable[RankFile], collectives: list[str]) -> list[tupl
                 continue
             turn = turns.setdefault(call.communicator, len(turns))
             if turn < len(collectives) and call.operation == collectives[turn]:
-                component, function, _, algorithms = call.ran.split("|")
-                verdict = judged(call.operation, component, function, algorithms, "openmpi")
-                found[turn][0].add(verdict[0])
-                found[turn][1].add(verdict[1])
+                component, algorithm, _ = judged(call.operation, call.ran, "openmpi")
+                found[turn][0].add(component)
+                found[turn][1].add(algorithm)
         if len(turns) != len(collectives):
             raise StudyError(f"verification: the launch ran {len(turns)} cells instead of {len(collectives)}")
     return found
@@ -348,8 +347,9 @@ def is_algorithm(ran: str, names: Iterable[str]) -> bool:
     return function in {name.replace("_", "") for name in names}
 
 
-def judged(operation: str, component: str, function: str, algorithms: str, mpi: str) -> tuple[str, str, str]:
+def judged(operation: str, ran: Ran, mpi: str) -> tuple[str, str, str]:
     """Return component, algorithm, and how they were identified (a key of KNOWN_BY)."""
+    component, function, _, algorithms = ran
     if mpi != "openmpi" and not component:
         return "?", "?", "-"
     if mpi != "openmpi":

@@ -24,7 +24,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from collstudy.base.errors import StudyError
 from collstudy.base.paths import ROOT
@@ -70,6 +70,17 @@ def is_collective(operation: str) -> bool:
     return _operations()[operation]
 
 
+class Ran(NamedTuple):
+    """What ran a collective (ran.c): its component and the function in the communicator's table ("" if unknown), the communicator's
+    number of ranks, and the functions of algorithms that were called ("" if none was seen).
+    """
+
+    component: str
+    function: str
+    ranks: int
+    algorithms: str
+
+
 @dataclass(frozen=True)
 class Call:
     """One call as the trace library recorded it; times in nanoseconds."""
@@ -89,8 +100,8 @@ class Call:
     cpu_start: int
     cpu_end: int
     numbers: tuple[int, ...]
-    #: What ran a collective (ran.c: `component|function|ranks|algorithms`); empty if it was not recorded.
-    ran: str = ""
+    #: What ran a collective; None if it was not recorded.
+    ran: Ran | None = None
     #: The datatypes of a collective, separated by `;`, and the operation of a reduction (types.c).
     datatypes: str = ""
     reduction: str = ""
@@ -164,9 +175,16 @@ class RankFile:
                 datatypes, reduction, site = described[kinds]
             yield Call(
                 name, communicator, root, to, source, send_tag, receive_tag, request, sent, received, *times, numbers,
-                self.texts.get(ran, ""), datatypes, reduction, site,
+                self._ran(ran) if ran else None, datatypes, reduction, site,
             )  # fmt: skip
         self.cut = offset < len(content)
+
+    def _ran(self, number: int) -> Ran:
+        """Return what ran a collective, from the text with this number."""
+        parts = self.texts.get(number, "").split("|")
+        if len(parts) != 4 or not parts[2].isdecimal():
+            raise StudyError(f"{self.path}: text {number} does not say what ran a collective: the file is damaged")
+        return Ran(parts[0], parts[1], int(parts[2]), parts[3])
 
     def _described(self, kinds: bytes) -> tuple[str, str, str]:
         """Return the datatypes, the reduction and the call site of a collective."""

@@ -98,7 +98,7 @@ def _requests(mpi: Mpi, path: Path, collective: str, processes: int, sizes: Sequ
         ]  # fmt: skip
         launch(command, environment, folder)
         calls = [call for call in rank_files(folder, processes)[0].calls() if call.operation == collective]
-    found = [re.search(r"\[requests (\d+)\]", call.ran) for call in calls]
+    found = [re.search(r"\[requests (\d+)\]", call.ran.algorithms if call.ran else "") for call in calls]
     return [int(one.group(1)) if one else None for one in found]
 
 
