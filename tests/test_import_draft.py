@@ -127,7 +127,7 @@ def test_raw_output_of_jobs(tmp_path: Path) -> None:
     folder = write(tmp_path / "theirs", {f"np4/{name}": job + output("Broadcast", us) for name, us in times.items()})
     (folder / "osu_bcast").write_bytes(b"\x7fELF\0\0")
     _, questions = drafted(folder)
-    assert "differ only in * (a date, the number of a job or a run) are launches of the same cells" in questions
+    assert "differ only in * (4711, 4712) are launches of the same cells" in questions
     found = [("chain", 0.5), ("linear", 0.25), ("linear", 0.27)]
     assert sorted(read(folder)) == [(name, "core", 4, 1, us) for name, us in found]
 

@@ -67,6 +67,42 @@ def test_numbers_of_nodes_processes_and_runs_without_words(tmp_path: Path, runs:
     assert "whether 32, 64, 128 in the names are numbers of processes" in questions
 
 
+def test_numbers_of_nodes_behind_the_word_job(tmp_path: Path) -> None:
+    """jobNODES.sh.JOB.mpi: the question shows the numbers, which may be counts."""
+    jobs = {2: 7194279, 4: 7194285, 16: 7194312}
+    files = {f"job{nodes:02d}.sh.{job}.mpi": output("Allreduce", nodes) for nodes, job in jobs.items()}
+    (entry,), questions = drafted(write(tmp_path, files))
+    assert entry["path"] == "job*.sh.*.mpi"
+    assert (
+        "differ only in * (02, 04, 16) are launches of the same cells; if they are numbers of ranks or nodes"
+        in questions
+    )
+
+
+def test_outputs_of_buffers_in_gpu_memory(tmp_path: Path) -> None:
+    host = output("Allreduce", 3.25)
+    files = {"ring_core_np4.host": host, "ring_core_np8.gpu": host.replace("# OSU MPI ", "# OSU MPI-CUDA ")}
+    folder = write(tmp_path / "theirs", files)
+    assert host != files["ring_core_np8.gpu"]
+    _, questions = drafted(folder)
+    assert (
+        ".gpu (1 file): outputs with buffers in GPU memory" in questions and ".host (1 file): outputs" not in questions
+    )
+    for name, count in (("ring_core_np4.host", 0), ("ring_core_np8.gpu", 1)):
+        problems = Problems()
+        assert (
+            len(list(omb.rows(folder / name, {"collective": "allreduce", "path": str(folder / name)}, problems))) == 1
+        )
+        assert problems.counts.get("raw outputs with buffers in GPU memory", 0) == count
+
+
+def test_counters_of_a_network_are_no_table_of_times(tmp_path: Path) -> None:
+    """ifstat: interface, time in ns, bytes, and rates; most columns have no meaning."""
+    rows = "".join(f"eno4 {10**18 + i} {10**8 * (i + 1)} 0.00 0.00 94.00 94.00 {9.5 + i:.2f} 0.00\n" for i in range(9))
+    with pytest.raises(StudyError, match="1 file without a table of times that is recognised"):
+        drafted(write(tmp_path, {"0-ifstat-allreduce-ring.txt": rows}))
+
+
 def test_numbers_in_names_of_tables_that_have_all_columns(tmp_path: Path) -> None:
     rows = "algorithm,np,size,latency (us)\nring,64,8,4.5\nring,64,16,4.6\n"
     (entry,), questions = drafted(

@@ -135,6 +135,8 @@ def _unused(problems: dict[str, int]) -> Iterator[Finding]:
             yield Finding("values", place.rstrip(")"), f"{count} {reason}", "certain", "not used")
         elif text.startswith("tests whose allocation"):
             yield Finding("processes", place.rstrip(")"), f"{count} {reason}", "certain", "not used")
+        elif text.startswith("raw outputs with buffers in GPU memory"):
+            yield Finding("values", place.rstrip(")"), f"{count} {reason}", "certain")
         elif text.startswith("raw outputs whose command"):
             yield Finding(
                 "wrong algorithm" if "algorithm" in reason else "processes",

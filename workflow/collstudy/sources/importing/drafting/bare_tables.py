@@ -25,7 +25,8 @@ def has_numbers(text: str) -> bool:
 
 
 def header(records: list[list[str]], collective: str | None, catalogue: Catalogue) -> tuple[str, ...]:
-    """Name the columns (fields if the values show them, otherwise `column 1`, ...); () for records that are not a table of times.
+    """Name the columns (fields if the values show them, otherwise `column 1`, ...); () for records that are not a table of times,
+    or if most columns are unknown.
 
     Words are algorithms or mappings. The last numbers are the time, with its minimum and maximum if they enclose it. Of the integer
     columns before these, powers of two from below 64 to at least 64 times the smallest are sizes (otherwise the numbers from 1024
@@ -57,7 +58,9 @@ def header(records: list[list[str]], collective: str | None, catalogue: Catalogu
         names[index] = name
     before = [index for index in whole if index not in times]
     _name_whole(names, before, numbers)
-    return tuple(names) if collective == "barrier" or {"processes", "size_bytes"} & {*names} else ()
+    known = sum(not name.startswith("column ") for name in names)
+    told = collective == "barrier" or {"processes", "size_bytes"} & {*names}
+    return tuple(names) if told and 2 * known >= len(names) else ()
 
 
 def _times(numbers: dict[int, list[float]], whole: list[int]) -> list[int]:

@@ -68,6 +68,8 @@ def entries_of(group: Group, catalogue: Catalogue, machine: Machine | None) -> l
             del name["processes"]  # no question: the output says so, too
     for text in told_by_names(group.pattern, group.paths, names):
         group.ask(text)
+    if group.kind == "omb" and any(omb.on_gpu(read_text(path)) for path in group.paths):
+        group.ask("outputs with buffers in GPU memory; give them a study of their own")
     from_names = {
         field: {given[field] for given in names if field in given}
         for field in ("algorithm", "mapping")

@@ -293,7 +293,22 @@ def told_by_names(pattern: str, paths: list[Path], names: list[dict[str, str]]) 
     # If tables of several algorithms were joined, * stands for words, too.
     distinct = {(*name.items(), _NUMBERS.sub("*", str(path))) for name, path in zip(names, paths, strict=True)}
     if "*" in pattern and len(distinct) < len(paths):
-        yield "whether files whose names differ only in * (a date, the number of a job or a run) are launches of the same cells"
+        numbers = "; ".join(map(_some, _counts_in(pattern, paths)))
+        yield (
+            f"whether files whose names differ only in * ({numbers or 'a date, the number of a job or a run'}) are launches of the same "
+            "cells" + "; if they are numbers of ranks or nodes, write {processes} or {nodes} for *" * bool(numbers)
+        )
+
+
+def _counts_in(pattern: str, paths: list[Path]) -> list[list[str]]:
+    """Return the values of each * in the names of files that may be counts: numbers too short for dates and jobs, and not of runs."""
+    expression = re.compile(
+        ".*?".join(re.escape(part) for part in re.split(r"\{\w+\}", pattern)).replace(r"\*", "(.*?)")
+    )
+    values = [found.groups() for path in paths if (found := expression.fullmatch(str(path)))]
+    columns = [sorted(set(of)) for of in zip(*values, strict=True)]
+    short = [of for of in columns if len(of) > 1 and all(re.fullmatch(r"\d{1,4}", text) for text in of)]
+    return [of for of in short if not _are_runs([int(text) for text in of])]
 
 
 def names_count(pattern: str, field: str) -> bool:

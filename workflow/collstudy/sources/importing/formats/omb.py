@@ -27,6 +27,8 @@ CRASHED = re.compile(
 )
 #: The first line of an output, such as `# OSU MPI Non-blocking Broadcast Latency Test v7.4`.
 _TITLE = re.compile(r"# OSU MPI(?:-\S+)? (Non-blocking )?(.+?)(?: Latency| Bandwidth)? Test\b", re.IGNORECASE)
+#: Of outputs whose buffers are in GPU memory, such as `# OSU MPI-CUDA Allreduce Latency Test v5.7`.
+_ON_GPU = re.compile(r"^# OSU MPI-(?:CUDA|ROCM|SYCL|OPENACC)\b", re.MULTILINE)
 _TITLES = {
     "broadcast": "bcast", "all-to-all personalized exchange": "alltoall", "all-to-allv personalized exchange": "alltoallv",
     "bandwidth": "bw", "multi": "multi_lat",
@@ -73,6 +75,11 @@ def collectives_of(text: str) -> list[str]:
     return list(dict.fromkeys(name for line in text.splitlines() if (name := titled(line))))
 
 
+def on_gpu(text: str) -> bool:
+    """Return whether a text has an output of buffers in GPU memory."""
+    return _ON_GPU.search(text) is not None
+
+
 def ranks_said(text: str, collective: str) -> list[str]:
     """Return the number of ranks of each output of a collective in a text, as the nearest line before it says (`Processes: 4`, or the
     command); [] unless a line says it of each, and for messages between two ranks.
@@ -112,6 +119,8 @@ def rows(path: Path, entry: dict[str, Any], problems: Problems) -> Iterator[tupl
     starts = [number for number, line in enumerate(lines, 1) if titled(line) == entry["collective"]]
     said = [] if "processes" in given_by(entry, path) else ranks_said(text, entry["collective"])
     refuse_crashed(path, lines)
+    if on_gpu(text):
+        problems.note("raw outputs with buffers in GPU memory", path.name)
     titles = collectives_of(text)
     if {*titles} & KNOWN and entry["collective"] not in titles:
         raise StudyError(f"{path}: output of {' and '.join(titles)}, not of {entry['collective']}")
