@@ -4,7 +4,9 @@ choose_algorithms <- function(relative, grid, noise, tie, near) {
   shape <- dim(relative)[-1]
   choice <- array(1L, shape)
   reason <- array("the default is the best or within noise of it", shape)
-  gain <- array(rep(grid$latency[1, , ], each = length(grid$names)), dim(grid$latency)) - grid$latency
+  of_default <- function(values) array(rep(values[1, , ], each = length(grid$names)), dim(values))
+  gain <- of_default(grid$latency) - grid$latency
+  error <- sqrt((of_default(grid$error)^2 + grid$error^2) / 2)
   for (p in seq_len(shape[1])) {
     excess <- matrix(relative[, p, ], dim(relative)[1])
     known <- is.finite(excess[1, ])
@@ -15,7 +17,10 @@ choose_algorithms <- function(relative, grid, noise, tie, near) {
     if (length(free) == 0) next
     excess <- excess[, free, drop = FALSE]
     previous <- if (p > 1) choice[p - 1, free]
-    picked <- pick_sure(excess, previous, tie, noise, near[[p]], gain[, , free, drop = FALSE])
+    measured <- list(
+      gain = gain[, , free, drop = FALSE], error = error[, , free, drop = FALSE], sizes = grid$sizes[free]
+    )
+    picked <- pick_sure(excess, previous, tie, noise, near[[p]], measured)
     choice[p, free] <- picked
     better <- "better than the default by more than the noise"
     runs <- rle(picked)
@@ -32,26 +37,26 @@ choose_algorithms <- function(relative, grid, noise, tie, near) {
 #' the cheapest sequence is sought again, so that an algorithm without measured neighbours does not hide another one
 #' that has them.
 #' @noRd
-pick_sure <- function(excess, previous, tie, noise, near, gain) {
+pick_sure <- function(excess, previous, tie, noise, near, measured) {
   repeat {
     picked <- shortest_path(excess, tie)
     if (!is.null(previous)) picked <- keep_previous(picked, previous, excess, tie)
-    gone <- which(picked != drop_unsure(picked, excess, noise, near, gain))
+    gone <- which(picked != drop_unsure(picked, excess, noise, near, measured))
     if (length(gone) == 0) return(picked)
     excess[cbind(picked[gone], gone)] <- NA
   }
 }
 
-#' The measured process counts around a count: `below` and `above` (ascending indices), `measured` (TRUE: the count
-#' itself was measured), `bound` (TRUE: the default may change at it), `same_range` (TRUE: the default's table treats a
-#' measured count like this one), `sized` (TRUE: several message sizes)
+#' The measured process counts around a count: `below` and `above` (ascending indices), `own` (index of the count itself;
+#' NA if it was not measured), `bound` (TRUE: the default may change at it), `same_range` (TRUE: the default's table
+#' treats a measured count like this one), `sized` (TRUE: several message sizes)
 #' @noRd
 neighbours <- function(grid, at, bounds) {
   counts <- grid$counts
   range <- findInterval(at, bounds)
   list(
     sized = length(grid$sizes) > 1,
-    below = which(counts < at), above = which(counts > at), measured = at %in% counts, bound = at %in% bounds,
+    below = which(counts < at), above = which(counts > at), own = match(at, counts), bound = at %in% bounds,
     same_range = length(bounds) == 0 || range %in% findInterval(counts, bounds)
   )
 }
@@ -93,17 +98,24 @@ keep_previous <- function(picked, previous, excess, tie) {
 #' chance more often.
 #'
 #' @param near List from [neighbours()]; NULL: neighbours are not compared.
-#' @param gain Array algorithm x measured count x size: log latency of the default minus that of the algorithm.
+#' @param measured List of arrays algorithm x measured count x size: `gain` (log latency of the default minus that of the
+#'   algorithm) and `error` (its standard error by the launches, divided by the square root of 2 as the noise of one
+#'   latency is; NA where it is unknown).
 #' @noRd
-drop_unsure <- function(picked, excess, noise, near, gain) {
+drop_unsure <- function(picked, excess, noise, near, measured) {
   runs <- rle(picked)
   end <- cumsum(runs$lengths)
   level <- qnorm(1 - 0.05 / (nrow(excess) - 1)) * sqrt(2)
   for (i in which(runs$values > 1)) {
     at <- seq(end[i] - runs$lengths[i] + 1, end[i])
+    if (is_odd(at, measured$sizes)) {
+      picked[at] <- 1L
+      next
+    }
     own <- excess[1, at] - excess[cbind(picked[at], at)]
-    beside <- gain_beside(gain[picked[at[1]], , at, drop = FALSE], near)
-    least <- level * noise_of_mean(noise, length(at))
+    beside <- gain_beside(measured$gain[picked[at[1]], , at, drop = FALSE], near)
+    error <- error_of_mean(matrix(measured$error[picked[at[1]], , at], ncol = length(at)), near)
+    least <- level * max(noise_of_mean(noise, length(at)), error)
     if (mean(own) > 0 && sure_of(mean(own), beside, near, least, length(at))) next
     clear <- own > level * noise_of_mean(noise, 1)
     picked[at[!clear | all(clear)]] <- 1L
@@ -119,7 +131,7 @@ drop_unsure <- function(picked, excess, noise, near, gain) {
 sure_of <- function(own, beside, near, least, sizes) {
   alone <- is_clear(own, least)
   if (is.null(near)) return(alone)
-  if (!near$measured) return(sure_between(own, beside, near, least))
+  if (is.na(near$own)) return(sure_between(own, beside, near, least))
   found <- c(alone, is_clear(c(own, beside), least))
   if (sizes < 3 && length(beside) > 0) all(found, max(beside) > 0) else any(found)
 }
@@ -148,6 +160,24 @@ gain_beside <- function(gain, near) {
   beside <- c(tail(near$below[known[near$below]], 1), head(near$above[known[near$above]], 1))
   gain <- gain[beside, , drop = FALSE]
   rowMeans(ifelse(is.finite(gain), gain, NA), na.rm = TRUE)
+}
+
+#' TRUE if a run is a single size of at most 64 B, though others were measured: messages up to a cache line cost the same,
+#' but the first one of a launch, which has the first calls (connections, warm-up)
+#' @noRd
+is_odd <- function(at, sizes) length(at) == 1 && sizes[at] <= 64 && sum(sizes <= 64) > 2
+
+#' Standard error of the mean gain over some sizes at a count, or at the nearest measured counts, by their launches
+#'
+#' The noise of all cells ([tuning_noise()]) is that of a typical one; the launches of some cells differ far more.
+#' @param error Matrix measured count x size; NA where it is unknown.
+#' @noRd
+error_of_mean <- function(error, near) {
+  if (is.null(near)) return(0)
+  at <- if (is.na(near$own)) c(tail(near$below, 1), head(near$above, 1)) else near$own
+  error <- error[at, , drop = FALSE]
+  of_mean <- sqrt(rowSums(error^2, na.rm = TRUE)) / rowSums(!is.na(error))
+  max(of_mean[is.finite(of_mean)], 0)
 }
 
 #' Standard deviation of the mean of an algorithm's log latencies over some sizes of a process count

@@ -12,11 +12,12 @@ tuning_grid <- function(rows) {
   at <- match(names, rows$algorithm)
   variants <- pmap(list(name = rows$algorithm_name[at], parameters = rows$parameters[at]), list)
   grid <- list(names = names, counts = counts, sizes = sizes, variants = variants)
-  error <- median_error(rows$low_us, rows$high_us, as.numeric(rows$launches)) / rows$latency_us
+  error <- median_error(log(rows$low_us), log(rows$high_us), as.numeric(rows$launches))
   latency <- put_on_grid(grid, rows, log(rows$latency_us))
   c(grid, list(
     latency = fill_sizes(latency, sizes), raw = latency, error = put_on_grid(grid, rows, error),
     series_error = put_on_grid(grid, rows, rows[["series_error"]] %||% rep(NA_real_, nrow(rows))),
+    spread = put_on_grid(grid, rows, ifelse(rows$launches > 2, log(rows$high_us / rows$low_us), NA)),
     twice = if ("twice" %in% names(rows)) {
       rows[rows$algorithm == "default" & !is.na(rows$twice), c("processes", "ran", "twice")]
     }
@@ -65,7 +66,7 @@ grid_without <- function(grid, count) {
   others <- list(
     names = grid$names[names], counts = grid$counts[counts], sizes = grid$sizes[sizes], variants = grid$variants[names],
     latency = part(grid$latency), raw = part(grid$raw), error = part(grid$error),
-    series_error = part(grid$series_error), twice = grid$twice[grid$twice$processes != count, ]
+    series_error = part(grid$series_error), spread = part(grid$spread), twice = grid$twice[grid$twice$processes != count, ]
   )
   if (all(names) && all(sizes) && !is.null(grid$whole)) {
     others$whole <- list(names = grid$whole$names, middle = grid$whole$middle[counts, , drop = FALSE])

@@ -97,15 +97,57 @@ test_that("launches that are slower at all sizes make no rule", {
 test_that("small gains that may be noise do not hide a large one at other sizes", {
   rows <- lawful(c(default = 1, linear = 1), sizes = 2^(0:13))
   chosen <- function(small) {
-    gain <- ifelse(rows$algorithm == "default", 1, ifelse(rows$size_bytes %in% 1, 1.5, small))
+    gain <- ifelse(rows$algorithm == "default", 1, ifelse(rows$size_bytes %in% 4096, 1.5, small))
     launched <- purrr::map_dfr(1:3, function(n) {
       dplyr::mutate(rows, launch = n, latency_us = latency_us / gain * c(0.92, 1, 1.08)[n])
     })
     found <- decide_tuning(with_rows(launched), "bcast")
-    unique(found$algorithm[found$size_bytes == 1 & found$processes > 2])
+    unique(found$algorithm[found$size_bytes == 4096 & found$processes > 2])
   }
   expect_equal(chosen(1), "linear")
   expect_equal(chosen(1.03), "linear")
+})
+
+test_that("a gain at one small size alone makes no rule, because the first size has the first calls", {
+  rows <- lawful(c(default = 1, linear = 1), sizes = 2^(0:13))
+  chosen <- function(sizes) {
+    gain <- ifelse(rows$algorithm != "default" & rows$size_bytes %in% sizes, 3, 1)
+    found <- decide_tuning(with_rows(dplyr::mutate(rows, latency_us = latency_us / gain)), "bcast")
+    sort(unique(found$size_bytes[found$algorithm == "linear" & found$processes > 2]))
+  }
+  expect_length(chosen(1), 0)
+  expect_length(chosen(64), 0)
+  expect_equal(chosen(c(1, 2)), c(1, 2))
+  expect_equal(chosen(128), 128)
+})
+
+test_that("cells whose launches differ far more than those of others make no rule", {
+  rows <- lawful(c(default = 1, linear = 1), sizes = 2^(0:13))
+  # The default is half as fast at two sizes; there its launches are wide apart, or as close as those of other cells.
+  chosen <- function(apart) {
+    slow <- rows$algorithm == "default" & rows$size_bytes %in% c(1024, 2048)
+    found <- decide_tuning(with_rows(purrr::map_dfr(1:5, function(n) {
+      width <- ifelse(slow, apart, 1.02)
+      dplyr::mutate(rows, launch = n, latency_us = latency_us * ifelse(slow, 2, 1) * width^(n - 3))
+    })), "bcast")
+    sort(unique(found$size_bytes[found$algorithm == "linear" & found$processes > 2]))
+  }
+  expect_equal(chosen(1.02), c(1024, 2048))
+  expect_length(chosen(3), 0)
+})
+
+test_that("barriers whose launches differ by more than a factor of 3 are not decided", {
+  rows <- lawful(c(default = 1.3, linear = 1))
+  chosen <- function(apart) {
+    found <- decide_tuning(with_rows(purrr::map_dfr(1:5, function(n) {
+      width <- ifelse(rows$algorithm == "default" & rows$processes == 2, apart, 1.01)
+      dplyr::mutate(rows, launch = n, latency_us = latency_us * width^(n - 3))
+    })), "barrier")
+    list(algorithms = unique(found$algorithm[found$processes > 4]), reasons = unique(found$reason))
+  }
+  expect_equal(chosen(1.01)$algorithms, "linear")
+  expect_equal(chosen(4)$algorithms, "default")
+  expect_match(chosen(4)$reasons, "its launches differ by more than a factor of 3")
 })
 
 test_that("the noise of a mean over some sizes contains what all sizes share", {
