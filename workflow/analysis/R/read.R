@@ -214,7 +214,7 @@ read_cells <- function(folder) {
 #'   exchanges.csv (docs/files.md).
 #' @return A list: `study` ([read_study()], with `variants`, `places`, `ranks`, `trees` and `exchanges`: what ran and
 #'   where), `rows` (the measurements), `medians` ([summarise_launches()]) and `launches` (of cells with several),
-#'   `judged` (both after [pool_same_messages()]: decisions and regret), `cells` ([read_cells()]) and, for a study of
+#'   `judged` ([summarise_judged()] and `launches`: decisions and regret), `cells` ([read_cells()]) and, for a study of
 #'   applications, `applications` (their traces and replays).
 #' @examples
 #' results <- read_results(system.file("extdata", "example", package = "collanalysis"))
@@ -249,10 +249,11 @@ read_measured <- function(folder) {
   flagged <- !is.na(named$flag) & named$flag != ""
   sound <- keep_rows(named, !flagged)
   study$flagged <- count(named[flagged, ], .data$collective)
-  c(list(study = study, rows = rows), summarised(sound), list(judged = summarised(pool_same_messages(sound))))
+  judged <- c(summarise_judged(sound), list(launches = launches_of(pool_same_messages(sound))))
+  list(
+    study = study, rows = rows, medians = summarise_launches(sound), launches = launches_of(sound), judged = judged
+  )
 }
-
-summarised <- function(rows) list(medians = summarise_launches(rows), launches = launches_of(rows))
 
 #' The launches of cells that have several, for [compare_rounds()]
 #'

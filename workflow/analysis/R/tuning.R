@@ -24,6 +24,8 @@ tuning_counts <- function(medians, collective) {
 
 #' Choose the algorithm for each mapping, number of processes and message size
 #'
+#' Of several sources' data, the algorithms are compared within sources ([within_sources()]).
+#'
 #' 1. Each latency is divided by the median over the algorithms of its cell, so that common effects cancel.
 #' 2. Between the measured process counts, the logarithm of that ratio is interpolated linearly over log(P x depth of
 #'    the algorithm's tree), because chains and trees get slower where they get deeper. Between two processes all
@@ -56,7 +58,7 @@ tuning_counts <- function(medians, collective) {
 #'   messages, simulated, unknown).
 #' @noRd
 decide_tuning <- function(results, collective, counts = NULL, at = NULL) {
-  medians <- results$judged$medians
+  medians <- results$judged$decided %||% results$judged$medians
   rows <- medians[medians$collective == collective & medians$latency_us > 0, ]
   if (!is.null(counts)) rows <- rows[rows$processes %in% counts, ]
   grids <- map(split(rows, as.character(rows$mapping)), tuning_grid)

@@ -47,9 +47,9 @@ pick_sure <- function(excess, previous, tie, noise, near, measured) {
   }
 }
 
-#' The measured process counts around a count: `below` and `above` (ascending indices), `own` (index of the count itself;
-#' NA if it was not measured), `bound` (TRUE: the default may change at it), `same_range` (TRUE: the default's table
-#' treats a measured count like this one), `sized` (TRUE: several message sizes)
+#' The measured process counts around a count: `below` and `above` (ascending indices), `own` (index of the count
+#' itself; NA if it was not measured), `bound` (TRUE: the default may change at it), `same_range` (TRUE: the default's
+#' table treats a measured count like this one), `sized` (TRUE: several message sizes)
 #' @noRd
 neighbours <- function(grid, at, bounds) {
   counts <- grid$counts
@@ -98,9 +98,9 @@ keep_previous <- function(picked, previous, excess, tie) {
 #' chance more often.
 #'
 #' @param near List from [neighbours()]; NULL: neighbours are not compared.
-#' @param measured List of arrays algorithm x measured count x size: `gain` (log latency of the default minus that of the
-#'   algorithm) and `error` (its standard error by the launches, divided by the square root of 2 as the noise of one
-#'   latency is; NA where it is unknown).
+#' @param measured List of arrays algorithm x measured count x size: `gain` (log latency of the default minus that of
+#'   the algorithm) and `error` (its standard error by the launches, divided by the square root of 2 as the noise of one
+#'   latency is; NA where it is unknown); and the `sizes`.
 #' @noRd
 drop_unsure <- function(picked, excess, noise, near, measured) {
   runs <- rle(picked)
@@ -162,8 +162,8 @@ gain_beside <- function(gain, near) {
   rowMeans(ifelse(is.finite(gain), gain, NA), na.rm = TRUE)
 }
 
-#' TRUE if a run is a single size of at most 64 B, though others were measured: messages up to a cache line cost the same,
-#' but the first one of a launch, which has the first calls (connections, warm-up)
+#' TRUE if a run is a single size of at most 64 B, though others were measured: messages up to a cache line cost the
+#' same, but for the first one of a launch, which has the first calls (connections, warm-up)
 #' @noRd
 is_odd <- function(at, sizes) length(at) == 1 && sizes[at] <= 64 && sum(sizes <= 64) > 2
 

@@ -66,7 +66,8 @@ grid_without <- function(grid, count) {
   others <- list(
     names = grid$names[names], counts = grid$counts[counts], sizes = grid$sizes[sizes], variants = grid$variants[names],
     latency = part(grid$latency), raw = part(grid$raw), error = part(grid$error),
-    series_error = part(grid$series_error), spread = part(grid$spread), twice = grid$twice[grid$twice$processes != count, ]
+    series_error = part(grid$series_error), spread = part(grid$spread),
+    twice = grid$twice[grid$twice$processes != count, ]
   )
   if (all(names) && all(sizes) && !is.null(grid$whole)) {
     others$whole <- list(names = grid$whole$names, middle = grid$whole$middle[counts, , drop = FALSE])

@@ -136,6 +136,32 @@ test_that("cells whose launches differ far more than those of others make no rul
   expect_length(chosen(3), 0)
 })
 
+test_that("an algorithm that only a slow source measured is compared within that source", {
+  rows <- lawful(c(default = 1, linear = 0.9, chain = 0.8), sizes = 2^(0:13))
+  of <- function(source, algorithms, factor, launches) {
+    here <- dplyr::mutate(rows[rows$algorithm %in% algorithms, ], source = .env$source)
+    purrr::map_dfr(seq_len(launches), function(n) {
+      dplyr::mutate(here, launch = n, latency_us = latency_us * factor * c(0.999, 1, 1.001)[n])
+    })
+  }
+  both <- rbind(of("fast", c("default", "linear"), 1, 3), of("slow", c("default", "chain"), 3, 3))
+  results <- with_rows(both)
+  found <- decide_tuning(results, "bcast")
+  found <- found[found$processes > 2, ]
+  expect_equal(unique(found$algorithm), "chain")
+  expect_equal(found$gain_pct, rep(25, nrow(found)), tolerance = 1e-3)
+  # The tables of latencies show what was measured.
+  at <- function(medians) {
+    here <- medians$algorithm == "chain" & medians$processes == 8 & medians$size_bytes %in% 64
+    medians$latency_us[here]
+  }
+  expect_equal(at(results$judged$medians), at(results$medians))
+  expect_equal(at(results$judged$decided), at(results$medians) / sqrt(3), tolerance = 1e-3)
+  # Sources without a common algorithm stay as they are.
+  apart <- with_rows(rbind(of("fast", c("default", "linear"), 1, 1), of("slow", "chain", 3, 1)))
+  expect_equal(at(apart$judged$decided), at(apart$medians))
+})
+
 test_that("barriers whose launches differ by more than a factor of 3 are not decided", {
   rows <- lawful(c(default = 1.3, linear = 1))
   chosen <- function(apart) {
