@@ -392,6 +392,7 @@ def test_sizes_above_the_memory_limit_are_left_out_with_a_message(run):
     assert "skipping sizes above 262144 bytes" in done.stderr
 
 
+@pytest.mark.long
 def test_too_little_memory_is_reported(programs, platform):
     program = programs / "collbench_alltoall"
     run = " ".join(["smpirun -np 2 -platform", str(platform), *SIMULATION, str(program)])

@@ -169,6 +169,7 @@ def test_memory_limit_falls_back_and_is_reported(simulated: Run, tmp_path: Path)
         assert above > 0
 
 
+@pytest.mark.long
 def test_many_simulated_ranks(simulated: Run) -> None:
     chosen = {"COLL_BCAST": "ompi_chain:segment_bytes=8192", "COLL_REDUCE": "ompi_binary", "COLL_BARRIER": "ompi_bruck"}
     must(simulated(1024, chosen, "test_trace", "1", "0"))

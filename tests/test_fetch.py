@@ -79,6 +79,7 @@ def test_the_names_of_fetch_have_the_reference_datas_checksums() -> None:
             )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", sorted(path.stem for path in (ROOT / "data").glob("*.yaml") if path.stem != "fetch"))
 def test_the_tables_of_data_are_made_of_the_authors_files(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

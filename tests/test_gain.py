@@ -157,6 +157,7 @@ def test_traces_are_replayed_with_and_without_decisions(
     assert done.returncode == 0 and "decide_tuning" in done.stdout + done.stderr, done.stdout + done.stderr
 
 
+@pytest.mark.long
 def test_decisions_of_the_same_run_are_replayed(checkout: Checkout, program: Path) -> None:
     checkout.write("config/machines/small.yaml", MACHINE)
     checkout.write("config/studies/few.yaml", CELLS)

@@ -201,6 +201,7 @@ def test_pairs_between_nodes_that_stayed_on_one_are_refused(
         assert message in done.stderr
 
 
+@pytest.mark.long
 def test_import_checks_are_made_again_when_the_checks_change(checkout: Checkout) -> None:
     checkout.write("config/studies/theirs.yaml", IMPORTED)
     lines = [

@@ -96,6 +96,7 @@ def test_another_study_names_the_algorithm_that_ran() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("factor", [1.0, 1.1])
 def test_a_constant_factor_between_sources_studies_and_launches(factor: float) -> None:
     slow = [row | scaled(factor)(row) for row in sound("two", 2)]

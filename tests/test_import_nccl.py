@@ -233,6 +233,7 @@ def test_what_cannot_be_used_is_one_message(checkout: Checkout, text: str, messa
     assert status == 2 and message in error and "Traceback" not in error
 
 
+@pytest.mark.long
 def test_the_draft_of_a_folder_imports_the_same_rows(checkout: Checkout) -> None:
     files = {
         f"nccl/{collective}_{choice}_n{nodes}_1.txt": printed(collective, nodes, modelled(choice, 8 * nodes, 1))

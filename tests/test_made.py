@@ -218,6 +218,7 @@ def test_notes_that_say_nothing(tmp_path: Path, text: str) -> None:
     assert json.loads((folder / made.NAME).read_text()) == {"collect": {}}
 
 
+@pytest.mark.long
 def test_damage_of_the_store_ends_in_no_traceback(checkout: Checkout) -> None:
     run(checkout, "--cores", "2", MEASURED)
     first = (checkout.folder / MEASURED).read_bytes()

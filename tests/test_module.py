@@ -44,6 +44,7 @@ def snakemake(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]
     return finish(["snakemake", "--cores", "2", *arguments], cwd=folder, timeout=900, env=environment)
 
 
+@pytest.mark.long
 def test_another_workflow_uses_it_with_studies_and_results_of_its_own(checkout: Checkout, tmp_path: Path) -> None:
     other = another(tmp_path, checkout, TINY)
     done = must(snakemake(other))

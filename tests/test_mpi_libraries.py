@@ -292,6 +292,7 @@ def mpich_rules() -> tuple[Library, Placement]:
     return library_of(mpis()["mpich"], CATALOGUE, {}), placements(rows)[0]
 
 
+@pytest.mark.long
 def test_mpich_does_what_its_selection_file_says(tmp_path: Path) -> None:
     library, placement = mpich_rules()
     path = tmp_path / "mpich.json"

@@ -297,6 +297,7 @@ def test_a_study_may_have_the_name_of_a_number(checkout: Checkout) -> None:
         assert "2026: 0 of 4 cells are stored" in must(done).stderr
 
 
+@pytest.mark.long
 def test_a_change_of_settings_is_said_before_cells_are_measured_again(checkout: Checkout) -> None:
     table = "results/tiny/measurements.csv"
     checkout.write("config/studies/tiny.yaml", TINY)

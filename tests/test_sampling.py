@@ -113,6 +113,7 @@ def test_a_cell_that_fails_is_named_and_tried_again(sampled: Checkout) -> None:
     assert sampled.project.source("tiny").remarks() == []
 
 
+@pytest.mark.long
 def test_where_nothing_can_be_decided_nothing_is_measured_and_the_default_stays(sampled: Checkout) -> None:
     sampled.write("config/studies/tiny.yaml", SAMPLED.replace("[default, linear, chain]", "[linear, chain]"))
     run(sampled, "results/tiny/tuning/README.md")
@@ -160,6 +161,7 @@ def test_node_hours_of_rounds_to_come_are_limited(sampled: Checkout) -> None:
     assert done.returncode != 0 and "about 1.50 node hours are needed" in done.stdout + done.stderr
 
 
+@pytest.mark.long
 def test_replays_on_complete_data_are_made_where_asked_for(checkout: Checkout) -> None:
     """Only planned, not run: the replay is tested in workflow/analysis/tests."""
     plan = ["--config", "studies=tiny", "--dry-run", "--", "results/complete.txt"]

@@ -123,6 +123,7 @@ def test_the_reason_of_a_failed_run_is_what_the_program_says(checkout: Checkout)
         execute(command, 60, io.StringIO(), dict(os.environ), checkout.folder)
 
 
+@pytest.mark.long
 def test_a_full_duplex_link_carries_both_directions_of_an_exchange(checkout: Checkout) -> None:
     slow = PLAIN.replace("bandwidth_gb_s: 0.1", "bandwidth_gb_s: 0.001").replace(
         "name: core, count: 2", "name: core, count: 1"

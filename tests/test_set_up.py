@@ -258,6 +258,7 @@ def test_a_changed_source_is_built_again(checkout: Checkout) -> None:
     assert (f"setup: {found.label} {found.version} in {found.bin} is used\n" in said) == (not to_set_up("openmpi"))
 
 
+@pytest.mark.long
 def test_programs_are_built_for_the_studies_that_need_them(checkout: Checkout) -> None:
     checkout.write("config/studies/factored.yaml", FACTORED)
     built = checkout.copied_setup() / "build" / "simulated"

@@ -60,6 +60,7 @@ def test_without_a_cluster_or_spack(spacked: tuple[Checkout, dict[str, str]]) ->
     assert done.returncode == 2 and "spack is not on PATH" in done.stderr
 
 
+@pytest.mark.long
 def test_view_and_lock_are_used(spacked: tuple[Checkout, dict[str, str]]) -> None:
     checkout, environment = spacked
     environment["COLLSTUDY_CLUSTER"] = "orfeo"

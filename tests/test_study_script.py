@@ -123,6 +123,7 @@ def test_without_a_command_it_says_what_is_next(checkout: Checkout, tmp_path: Pa
     assert done.returncode == 2 and done.stderr.startswith("error: ") and "linaer" in done.stderr
 
 
+@pytest.mark.long
 def test_status_again_and_again(checkout: Checkout) -> None:
     """`status --watch` ends when nothing is left."""
     assert checkout.snakemake("results/tiny/measurements.csv").returncode == 0
@@ -188,6 +189,7 @@ def test_a_home_folder_that_cannot_be_written_is_not_needed(checkout: Checkout) 
     assert "tiny: 0 of 4 cells are stored" in must(done).stderr
 
 
+@pytest.mark.long
 def test_neither_home_nor_user_need_be_known(checkout: Checkout) -> None:
     """As in a service and in a container with a user without a name: Open MPI wants the folder, Snakemake the name."""
     environment = {key: value for key, value in os.environ.items() if key not in ("HOME", "USER", "LOGNAME")}

@@ -57,6 +57,7 @@ def copied(recorded: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(recorded, tmp_path / "ranks"))
 
 
+@pytest.mark.long
 def test_recording_is_free_of_undefined_behaviour(program: Path, tmp_path: Path) -> None:
     flags = "CFLAGS=-O1 -g -fsanitize=undefined -fno-sanitize-recover=undefined"
     make = ["make", "-s", "-C", ROOT / "workflow/native/trace", f"OUT={tmp_path}", f"MPICC={library().mpicc}"]

@@ -131,6 +131,7 @@ def test_on_several_nodes_the_rules_act_through_coll_han_and_not_without_it(tmp_
     assert pairs(1023, *rules_arguments(rules)[3:]) == alone
 
 
+@pytest.mark.long
 def test_rules_for_communicators_inside_coll_han_are_no_fault(tmp_path):
     """Of 8 ranks on two nodes, coll/han broadcasts among the 4 of a node with coll/tuned, for which the file has a rule."""
     mpi = mpis()["openmpi"]
