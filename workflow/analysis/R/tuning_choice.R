@@ -108,7 +108,7 @@ drop_unsure <- function(picked, excess, noise, near, measured) {
   level <- qnorm(1 - 0.05 / (nrow(excess) - 1)) * sqrt(2)
   for (i in which(runs$values > 1)) {
     at <- seq(end[i] - runs$lengths[i] + 1, end[i])
-    if (is_odd(at, measured$sizes)) {
+    if (is_one_small_size(at, measured$sizes)) {
       picked[at] <- 1L
       next
     }
@@ -165,7 +165,7 @@ gain_beside <- function(gain, near) {
 #' TRUE if a run is a single size of at most 64 B, though others were measured: messages up to a cache line cost the
 #' same, but for the first one of a launch, which has the first calls (connections, warm-up)
 #' @noRd
-is_odd <- function(at, sizes) length(at) == 1 && sizes[at] <= 64 && sum(sizes <= 64) > 2
+is_one_small_size <- function(at, sizes) length(at) == 1 && sizes[at] <= 64 && sum(sizes <= 64) > 2
 
 #' Standard error of the mean gain over some sizes at a count, or at the nearest measured counts, by their launches
 #'
