@@ -79,6 +79,15 @@ def test_numbers_of_nodes_behind_the_word_job(tmp_path: Path) -> None:
     )
 
 
+def test_iterations_with_an_exponent_in_a_script(tmp_path: Path) -> None:
+    """OMB reads 1e4 as 1."""
+    script = "mpirun -np 4 --map-by core ../bin/osu_bcast \\\n  -i 1e4 \\\n  -x 1000 -m 1:8\n"
+    files = {"linear_core_np4.out": output("Broadcast", 0.25), "scripts/run.sh": script}
+    assert "scripts/run.sh: -i 1e4 is 1 for OMB" in drafted(write(tmp_path / "a", files))[1]
+    files["scripts/run.sh"] = script.replace("1e4", "10000")
+    assert "for OMB" not in drafted(write(tmp_path / "b", files))[1]
+
+
 def test_outputs_of_buffers_in_gpu_memory(tmp_path: Path) -> None:
     host = output("Allreduce", 3.25)
     files = {"ring_core_np4.host": host, "ring_core_np8.gpu": host.replace("# OSU MPI ", "# OSU MPI-CUDA ")}

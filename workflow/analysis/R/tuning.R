@@ -37,14 +37,14 @@ tuning_counts <- function(medians, collective) {
 #'    bonus of the same width.
 #' 4. A run of sizes keeps the default unless the mean gain of the run exceeds its noise ([drop_unsure()],
 #'    [noise_of_mean()]). The noise is estimated from the launches or, with single launches, from the roughness of
-#'    latency over neighbouring sizes or process counts (the smoother of the two) and from algorithms that were measured
-#'    twice, and is at least that of the run's own launches ([error_of_mean()]); with too few neighbours, or if the
-#'    default differs too much from the algorithm that it runs ([does_not_repeat()]) or a barrier's launches from each
-#'    other ([launches_differ()]), the default is kept. A run of one or two sizes must also show a gain at a neighbouring
-#'    process count, and [is_one_small_size()] is none. A count without measurements needs
-#'    measured counts on both sides or one below it in the same range of the default ([reached()]); for barriers, a
-#'    significant gain at both of its neighbours ([sure_between()]). Neighbours are counts at which the algorithm was
-#'    measured. If a run is not significant, the next best algorithm is tried ([pick_sure()]).
+#'    latency over neighbouring sizes or process counts (the smoother of the two) and from algorithms that were
+#'    measured twice, and is at least that of the run's own launches ([error_of_mean()]); with too few neighbours, or
+#'    if the default differs too much from the algorithm that it runs ([does_not_repeat()]) or a barrier's launches
+#'    from each other ([launches_differ()]), the default is kept. A run of one or two sizes must also show a gain at a
+#'    neighbouring process count, and [is_one_small_size()] is none. A count without measurements needs measured counts
+#'    on both sides or one below it in the same range of the default ([reached()]); for barriers, a significant gain at
+#'    both of its neighbours ([sure_between()]). Neighbours are counts at which the algorithm was measured. If a run is
+#'    not significant, the next best algorithm is tried ([pick_sure()]).
 #' 5. The choice of the next lower process count is kept if it is predicted to cost less than a quarter of the tie width
 #'    more.
 #'

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,11 @@ from collstudy.study.config import Configuration
 from collstudy.study.machines import Machine
 
 yaml = lazy("yaml")
+
+#: Endings of scripts that start benchmarks.
+SCRIPTS = (".sh", ".sbatch", ".slurm", ".job")
+#: An option of OMB for iterations or warm-up calls whose number is not in digits.
+_EXPONENT = re.compile(r"(?<=\s)-[ix][ =]?(\d+)(?:\.\d*)?[eE]\d+\b", re.ASCII)
 
 
 def draft(folder: Path, name: str, machine: str | None, configuration: Configuration) -> tuple[str, list[str]]:
@@ -42,6 +49,7 @@ def draft(folder: Path, name: str, machine: str | None, configuration: Configura
             f"{folder}: contains no readable CSV file, no output of a known suite ({suites}), and no archive of PICO"
             + "".join(f"; {text}" for text in unread)
         )
+    questions += _exponents(folder)
     said = machines_in(folder, imported)
     questions += questions_about(entries, said)
     if len(machines := sorted(set(said.values()))) > 1:
@@ -70,6 +78,18 @@ def draft(folder: Path, name: str, machine: str | None, configuration: Configura
     head = [f"# Drafted by ./study import from {folder}. Check every line; not determined:"]
     head += [f"# - {question}" for question in questions]
     return "\n".join(head) + "\n" + yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=120), questions
+
+
+def _exponents(folder: Path) -> Iterator[str]:
+    """Yield a question for each option of a script such as `-i 1e4`: OMB reads numbers by atoi(), so that this is one iteration."""
+    found: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for path in sorted(path for path in folder.rglob("*") if path.suffix.lower() in SCRIPTS and path.is_file()):
+        text = path.read_text(encoding="utf-8", errors="replace")
+        for option in {(option.group(), option.group(1)) for option in _EXPONENT.finditer(text) if "osu_" in text}:
+            found[option].append(str(path.relative_to(folder)))
+    for (option, digits), names in sorted(found.items()):
+        calls = "timed calls" if option.startswith("-i") else "calls before them"
+        yield f"{_some(names)}: {option} is {digits} for OMB, which reads no exponents: the number of {calls}"
 
 
 def _suite_versions(groups: list[Group]) -> set[str]:
