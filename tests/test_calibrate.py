@@ -218,6 +218,7 @@ def exchanged_us(algorithm: str, processes: int, size: int) -> float:
     return (steps - 1) * message(size, 0) + message(size, 1) + steps * size * 2e-4
 
 
+@pytest.mark.long
 def test_exchanges_give_the_costs_of_a_message_without_a_ladder(checkout: Checkout) -> None:
     rows = ["collective,algorithm,parameters,mapping,nodes,processes,size_bytes,launch,latency_us"]
     sizes = [2**k for k in range(5, 21, 3)]

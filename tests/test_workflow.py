@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import snakemake_logger_plugin_collstudy
 from collstudy.base.clock import clock
-from conftest import IMPORTED, TINY, Checkout, finish, local_study, must, quick
+from conftest import IMPORTED, TINY, Checkout, finish, local_study, must
 from made_runs import MEASURED, cell_files, cell_rows, measured, rows, run, with_faulty_simulator
 from snakemake.scheduling import job_scheduler
 from snakemake_interface_logger_plugins.common import LogEvent
@@ -114,7 +114,8 @@ def test_results_are_complete_without_snakemakes_memory(checkout: Checkout) -> N
     assert "to simulate" not in run(checkout, MEASURED)
 
 
-@pytest.mark.parametrize("deleted", quick([["cells"], ["cells", "blocks"]], 1, 2))
+@pytest.mark.long
+@pytest.mark.parametrize("deleted", [["cells"], ["cells", "blocks"]])
 def test_deleted_cells_are_measured_again(checkout: Checkout, deleted: list[str]) -> None:
     run(checkout, MEASURED)
     results = checkout.folder / "results"

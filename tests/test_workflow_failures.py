@@ -345,6 +345,7 @@ def test_why_a_slurm_job_failed_is_printed_once(tmp_path: Path, capsys: pytest.C
     assert capsys.readouterr().err.splitlines() == [line, line, line.replace("rule1", "rule2"), line]
 
 
+@pytest.mark.long
 def test_killed_and_started_again(checkout: Checkout) -> None:
     text = TINY.replace("[2, 4]", "{from: 2, to: 48, step: 2}")
     checkout.write("config/studies/tiny.yaml", text)
