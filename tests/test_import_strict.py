@@ -284,3 +284,12 @@ def test_the_command_in_raw_output(theirs: Import, ranks: int, number: int, foun
     study = RAW.replace("import:\n", "import:\n  mpi_version: 4.1.6\n")
     theirs.collect(study, {"chain_core_16.txt": script + output("Broadcast", 0.25, 0.5)})
     assert [(row["check"], row["where"], row["found"]) for row in theirs.rows("import-checks")] == found
+
+
+def test_raw_output_of_buffers_in_gpu_memory_is_a_finding(theirs: Import) -> None:
+    text = output("Broadcast", 0.25, 0.5)
+    theirs.collect(RAW, {"chain_core_16.txt": text})
+    assert theirs.rows("import-checks") == []
+    theirs.collect(RAW, {"chain_core_16.txt": text.replace("# OSU MPI ", "# OSU MPI-CUDA ")})
+    found = [(row["check"], row["where"], row["found"], row["action"]) for row in theirs.rows("import-checks")]
+    assert found == [("values", "chain_core_16.txt", "1 raw output with buffers in GPU memory", "kept unchanged")]

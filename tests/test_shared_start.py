@@ -91,6 +91,18 @@ def test_the_arguments_of_a_shared_launch_do_not_change_the_default(tmp_path: Pa
     assert unforced and all(turn == default for turn in unforced)
 
 
+def test_a_damaged_text_of_what_ran_is_one_sentence(tmp_path: Path) -> None:
+    turns_ran(tmp_path)
+    path = tmp_path / "0" / "rank-000001.trace"
+    content = path.read_bytes()
+    assert b"tuned|" in content
+    path.write_bytes(content.replace(b"tuned|", b"tuned "))
+    with pytest.raises(
+        StudyError, match="rank-000001.trace: text [0-9]+ does not say what ran a collective: the file is damaged"
+    ):
+        ran_in_turns(rank_files(tmp_path / "0", 3), ["bcast"] * 3)
+
+
 def cells_of(checkout: Checkout, sweep: str = SWEEP) -> list:
     checkout.write("config/studies/local.yaml", STUDY + sweep)
     return checkout.project.source("local").cells()

@@ -249,7 +249,8 @@ read_measured <- function(folder) {
   flagged <- !is.na(named$flag) & named$flag != ""
   sound <- keep_rows(named, !flagged)
   study$flagged <- count(named[flagged, ], .data$collective)
-  judged <- c(summarise_judged(sound), list(launches = launches_of(pool_same_messages(sound))))
+  pooled <- pool_same_messages(sound)
+  judged <- c(summarise_judged(pooled), list(launches = launches_of(pooled)))
   list(
     study = study, rows = rows, medians = summarise_launches(sound), launches = launches_of(sound), judged = judged
   )

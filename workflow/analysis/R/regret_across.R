@@ -79,7 +79,7 @@ across_sources <- function(rows, study, collective, decided_on, judged_on) {
   if (!"default" %in% both || length(both) < 2) return(NULL)
   part <- function(source) {
     here <- of(source)
-    list(study = study, judged = summarise_judged(here[here$algorithm %in% both, ]))
+    list(study = study, judged = summarise_judged(pool_same_messages(here[here$algorithm %in% both, ])))
   }
   decider <- part(decided_on)
   judge <- part(judged_on)
@@ -94,7 +94,7 @@ most_left_out <- 64
 across_counts <- function(rows, study, collective) {
   rows <- rows[rows$collective == collective, ]
   bind_rows(map(unique(rows$mapping), function(mapping) {
-    medians <- summarise_judged(rows[rows$mapping == mapping, ])$medians
+    medians <- summarise_launches(pool_same_messages(rows[rows$mapping == mapping, ]))
     counts <- tuning_counts(medians, collective)
     between <- spread_out(counts[-c(1, length(counts))], most_left_out)
     if (length(between) == 0) return(NULL)

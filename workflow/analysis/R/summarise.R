@@ -32,13 +32,13 @@ summarise_launches <- function(measurements) {
   )
 }
 
-#' [summarise_launches()] for decisions and regret: algorithms that send the same messages have the same launches
+#' [summarise_launches()] for decisions and regret
 #'
+#' @param pooled Rows of [pool_same_messages()]: algorithms that send the same messages have the same launches.
 #' @return List: `medians` and, of several sources, `decided`, the medians without the sources' differences
 #'   ([within_sources()]), for decisions.
 #' @noRd
-summarise_judged <- function(measurements) {
-  pooled <- pool_same_messages(measurements)
+summarise_judged <- function(pooled) {
   several <- n_distinct(pooled$source, na.rm = TRUE) > 1
   list(medians = summarise_launches(pooled), decided = if (several) summarise_launches(within_sources(pooled)))
 }
