@@ -18,6 +18,7 @@ from collstudy.launch.openmpi import library
 from collstudy.launch.toolchain import mpi_environment
 from collstudy.project.studies import Project
 from collstudy.study.config import Configuration
+from forked_snakemake import snakemake
 
 ROOT = Path(__file__).resolve().parents[1]
 COPIED = ("Snakefile", "study", "CITATION.cff", "LICENSE", "config", "data", "profiles", "workflow", "report", "envs")
@@ -148,7 +149,7 @@ class Checkout:
 
     def snakemake(self, *arguments: str, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
         """Run snakemake like a user in the set-up environment."""
-        return self._finish("snakemake", *arguments, environment=environment or {})
+        return snakemake(arguments, self.folder, self._environment | (environment or {}), timeout=600)
 
     def collstudy(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run the command line of the Python part."""
@@ -156,11 +157,11 @@ class Checkout:
 
     def python(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run Python with the checkout's modules."""
-        return self._finish(sys.executable, *arguments, environment={})
+        return finish([sys.executable, *arguments], cwd=self.folder, timeout=600, env=self._environment)
 
-    def _finish(self, *command: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
-        own = {**os.environ, "PYTHONPATH": str(self.folder / "workflow"), **environment}
-        return finish(command, cwd=self.folder, timeout=600, env=own)
+    @property
+    def _environment(self) -> dict[str, str]:
+        return {**os.environ, "PYTHONPATH": str(self.folder / "workflow")}
 
 
 #: A study of four simulated cells that take little time.
