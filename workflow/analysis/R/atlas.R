@@ -4,7 +4,8 @@
 #' Latency of every algorithm over the best of its place
 #'
 #' A place is a machine, collective, mapping (with processes per node), number of processes (three or more) and message
-#' size where the default and another algorithm have a latency. Launches and authors of one machine are pooled.
+#' size where the default and another algorithm have a latency. The launches of a machine's authors are pooled
+#' ([within_sources()]).
 #'
 #' @param results List from [read_results()] of a study that gathers others.
 #' @return Tibble: machine, simulated, collective, mapping, processes, size_bytes, algorithm, latency_us, slowdown,
@@ -22,7 +23,8 @@ atlas_rows <- function(results) {
   # Between two ranks all algorithms send the same message.
   rows <- rows[!rows$collective %in% c(point_to_point, applications) & rows$processes > 2, ]
   rows <- bind_rows(rows[0, ], map(unname(split(rows, rows$machine)), rows_in_place)) |>
-    pool_same_messages()
+    pool_same_messages() |>
+    within_sources()
   if (nrow(rows) == 0) return(mutate(rows, slowdown = numeric(), gain = numeric()))
   place <- c("machine", "simulated", "collective", "mapping", "processes", "size_bytes")
   # Without a loop over groups: there are tens of thousands of them.

@@ -214,8 +214,8 @@ read_cells <- function(folder) {
 #'   exchanges.csv (docs/files.md).
 #' @return A list: `study` ([read_study()], with `variants`, `places`, `ranks`, `trees` and `exchanges`: what ran and
 #'   where), `rows` (the measurements), `medians` ([summarise_launches()]) and `launches` (of cells with several),
-#'   `judged` ([summarise_judged()] and `launches`: decisions and regret), `cells` ([read_cells()]) and, for a study of
-#'   applications, `applications` (their traces and replays).
+#'   `judged` (`medians` and `launches` by which algorithms are compared: [pool_same_messages()], [within_sources()]),
+#'   `cells` ([read_cells()]) and, for a study of applications, `applications` (their traces and replays).
 #' @examples
 #' results <- read_results(system.file("extdata", "example", package = "collanalysis"))
 #' results$medians
@@ -250,7 +250,7 @@ read_measured <- function(folder) {
   sound <- keep_rows(named, !flagged)
   study$flagged <- count(named[flagged, ], .data$collective)
   pooled <- pool_same_messages(sound)
-  judged <- c(summarise_judged(pooled), list(launches = launches_of(pooled)))
+  judged <- list(medians = summarise_launches(within_sources(pooled)), launches = launches_of(pooled))
   list(
     study = study, rows = rows, medians = summarise_launches(sound), launches = launches_of(sound), judged = judged
   )

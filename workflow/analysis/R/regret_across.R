@@ -79,7 +79,8 @@ across_sources <- function(rows, study, collective, decided_on, judged_on) {
   if (!"default" %in% both || length(both) < 2) return(NULL)
   part <- function(source) {
     here <- of(source)
-    list(study = study, judged = summarise_judged(pool_same_messages(here[here$algorithm %in% both, ])))
+    pooled <- pool_same_messages(here[here$algorithm %in% both, ])
+    list(study = study, judged = list(medians = summarise_launches(within_sources(pooled))))
   }
   decider <- part(decided_on)
   judge <- part(judged_on)

@@ -32,34 +32,26 @@ summarise_launches <- function(measurements) {
   )
 }
 
-#' [summarise_launches()] for decisions and regret
-#'
-#' @param pooled Rows of [pool_same_messages()]: algorithms that send the same messages have the same launches.
-#' @return List: `medians` and, of several sources, `decided`, the medians without the sources' differences
-#'   ([within_sources()]), for decisions.
-#' @noRd
-summarise_judged <- function(pooled) {
-  several <- n_distinct(pooled$source, na.rm = TRUE) > 1
-  list(medians = summarise_launches(pooled), decided = if (several) summarise_launches(within_sources(pooled)))
-}
-
 #' Subtract the differences between sources from log latencies
 #'
 #' Sources measured different algorithms, each under conditions of its own (jobs, iterations, numbers of launches).
 #' Otherwise an algorithm would be fast because a fast source measured it. In each cell, log latency is the sum of an
 #' effect of the algorithm and one of the source (two-way layout without interaction, by least squares: the effects are
 #' the means of what the others leave, in turn); that of the source is subtracted. The effects of the sources of a cell
-#' have a mean of 0, so that the level stays that of all.
+#' have a mean of 0, so that the level stays that of all. A latency of 0, which has no logarithm, stays as it is.
+#' @param rows Rows of [pool_same_messages()]: algorithms that send the same messages have the same launches.
 #' @noRd
 within_sources <- function(rows) {
+  if (n_distinct(rows$source, na.rm = TRUE) < 2) return(rows)
   group <- function(...) as.integer(vctrs::vec_group_id(tibble(...)))
-  rows <- keep_rows(rows, rows$latency_us > 0)
-  cell <- group(rows[c(setdiff(cell_keys, "algorithm"), "nodes")])
-  source <- group(cell, rows$source)
-  series <- group(source, rows$algorithm)
-  latency <- group_median(log(rows$latency_us), series, max(0L, series))
+  known <- rows$latency_us > 0
+  own <- keep_rows(rows, known)
+  cell <- group(own[c("machine", "mpi", "nodes", setdiff(cell_keys, "algorithm"))])
+  source <- group(cell, own$source)
+  series <- group(source, own$algorithm)
+  latency <- group_median(log(own$latency_us), series, max(0L, series))
   first <- !duplicated(series)
-  of_algorithm <- group(cell, rows$algorithm)[first]
+  of_algorithm <- group(cell, own$algorithm)[first]
   of_source <- source[first]
   mean_by <- function(values, id) as.vector(rowsum(values, id)) / tabulate(id)
   cell_of_source <- cell[!duplicated(source)]
@@ -69,7 +61,7 @@ within_sources <- function(rows) {
     effect <- mean_by(latency - algorithms[of_algorithm], of_source)
     effect <- effect - mean_by(effect, cell_of_source)[cell_of_source]
   }
-  rows$latency_us <- rows$latency_us / exp(effect[source])
+  rows$latency_us[known] <- own$latency_us / exp(effect[source])
   rows
 }
 

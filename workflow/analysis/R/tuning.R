@@ -60,7 +60,7 @@ tuning_counts <- function(medians, collective) {
 #'   messages, simulated, unknown).
 #' @noRd
 decide_tuning <- function(results, collective, counts = NULL, at = NULL) {
-  medians <- results$judged$decided %||% results$judged$medians
+  medians <- results$judged$medians
   rows <- medians[medians$collective == collective & medians$latency_us > 0, ]
   if (!is.null(counts)) rows <- rows[rows$processes %in% counts, ]
   grids <- map(split(rows, as.character(rows$mapping)), tuning_grid)
