@@ -112,9 +112,12 @@ predict_operations <- function(operations, decided) {
     select(all_of(keys), "size_bytes")
   cases <- distinct(asked)
   cases <- bind_cols(cases, map_dfr(seq_len(nrow(cases)), function(i) {
-    rules <- semi_join(decided, cases[i, ], keys)
+    case <- cases[i, ]
+    rules <- decided[
+      decided$operation == case$operation & decided$nodes == case$nodes & decided$per_node == case$per_node,
+    ]
     at <- findInterval(cases$size_bytes[i], rules$from_bytes)
-    measured_at(if (at > 0) rules$measured[[at]], cases$size_bytes[i])
+    measured_at(if (at > 0) rules$measured[[at]], case$size_bytes)
   }))
   cell <- left_join(asked, cases, c(keys, "size_bytes"))
   took_us <- operations$end_us - operations$start_us
@@ -130,11 +133,12 @@ predict_operations <- function(operations, decided) {
 #' logarithms between neighbouring sizes; outside of them, those of the nearest size; NA without measurements
 #' @noRd
 measured_at <- function(measured, size_bytes) {
-  if (is.null(measured)) return(tibble(slowest_us = NA_real_, fastest_us = NA_real_, default_us = NA_real_))
   position <- function(size) log2(pmax(size, 1))
-  summarise(measured, across(c("slowest_us", "fastest_us", "default_us"), function(us) {
-    if (n() == 1) us else exp(approx(position(.data$size_bytes), log(us), position(.env$size_bytes), rule = 2)$y)
-  }))
+  map(c(slowest_us = "slowest_us", fastest_us = "fastest_us", default_us = "default_us"), function(column) {
+    us <- measured[[column]]
+    if (length(us) < 2) return(us %||% NA_real_)
+    exp(approx(position(measured$size_bytes), log(us), position(size_bytes), rule = 2)$y)
+  })
 }
 
 #' The cells of an application's replays: time without decisions, predicted time, and time with decisions
@@ -181,7 +185,9 @@ gain_cells <- function(application, decided) {
 #'   predicted_pct (the same predicted from the cells), in_mpi_pct and makespan_pct (saved share of the total time in
 #'   MPI calls, and of the makespan); off_pct (prediction over replay, minus 1; NA if both are below 1 %).
 #' @noRd
-summarise_gain <- function(results) {
+summarise_gain <- function(results) remember(results, "gain", function() find_gain(results))
+
+find_gain <- function(results) {
   if (!has_timed_replays(results)) return(tibble())
   decided <- read_decided(results$study)
   map_dfr(results$applications, function(application) {
