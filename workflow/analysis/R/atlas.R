@@ -155,9 +155,11 @@ summarise_winner_agreement <- function(rows) {
   )
   bind_rows(none, pmap(pairs, function(machine, other) {
     there <- select(rows[rows$machine == other, ], all_of(keys), "algorithm", there_us = "latency_us")
-    inner_join(rows[rows$machine == machine, ], there, by = c(keys, "algorithm")) |>
+    shared <- inner_join(rows[rows$machine == machine, ], there, by = c(keys, "algorithm")) |>
       group_by(across(all_of(keys))) |>
-      filter("default" %in% .data$algorithm, n() > 1) |>
+      filter("default" %in% .data$algorithm, n() > 1)
+    if (nrow(shared) == 0) return(NULL)
+    shared |>
       summarise(
         same = any(.data$latency_us == min(.data$latency_us) & .data$there_us == min(.data$there_us)),
         winner = geometric_mean(.data$latency_us[.data$there_us == min(.data$there_us)]) / min(.data$latency_us),

@@ -49,6 +49,14 @@ test_that("winners agree between machines of one kind", {
   expect_equal(pair("c", "a")$winner_costs_pct, 100 * (sqrt(1.25) - 1))
 })
 
+test_that("machines without a common cell have no agreement, and no warning", {
+  rows <- dplyr::filter(machines(), .data$machine != "b")
+  rows$collective[rows$machine == "c"] <- "reduce"
+  apart <- atlas_rows(atlas_of(rows))
+  expect_setequal(apart$machine, c("a", "c"))
+  expect_no_warning(expect_equal(nrow(summarise_winner_agreement(apart)), 0))
+})
+
 test_that("of equally fast algorithms each is a winner, in whatever order they were measured", {
   rows <- toy_rows("bcast", c("default", "chain", "linear"), 4, 1, c(2, 2, 3))
   rows <- dplyr::bind_rows(
