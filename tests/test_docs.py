@@ -1,4 +1,4 @@
-"""Documentation: line lengths, cited works, links, and one version number."""
+"""Documentation: line lengths, cited works, links, one version number, and the numbers of the README."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, finish
+from conftest import ROOT, Checkout, csv_rows, finish, must, reference_data
 
 KEYS = set(re.findall(r"^@\w+\{([^,]+),", (ROOT / "report" / "references.bib").read_text(encoding="utf-8"), re.M))
 #: Form of a key: a name and a year, or a name and one of these words for works without a year.
@@ -102,3 +102,20 @@ def test_one_version() -> None:
         found("CHANGELOG.md", r"^## \[(\d[^\]]*)\]"),
     } == {found("CITATION.cff", r"^version: (\S+)")}
     assert found("CITATION.cff", r"^date-released: (\S+)") == found("CHANGELOG.md", r"^## \[\d[^\]]*\] - (\S+)")
+
+
+@pytest.mark.long
+def test_the_numbers_of_the_readmes_figure_are_those_of_its_study(checkout: Checkout) -> None:
+    """The figure is results/orfeo-thin/figures/bcast-decision-map.svg."""
+    data = {"STUDY_REFERENCE_DATA": str(reference_data())}
+    table = "results/orfeo-thin/tables/answer.csv"
+    must(
+        checkout.snakemake(
+            "--config", "studies=orfeo-thin", "--", "results/orfeo-thin/tables/index.csv", environment=data
+        )
+    )
+    rows = [row for row in csv_rows(checkout.folder / table) if row["collective"] == "bcast"]
+    cells, slower = (sum(int(row[key]) for row in rows) for key in ("cells", "slower"))
+    assert f"in {cells - slower:,} of {cells:,} cells" in " ".join(
+        (ROOT / "README.md").read_text(encoding="utf-8").split()
+    )
