@@ -173,6 +173,16 @@ def test_pairs_without_a_core(theirs: Import) -> None:
     assert "pairs need a column for to_core" in said
 
 
+def test_a_mapping_over_a_level_that_the_machine_lacks(tmp_path: Path) -> None:
+    """As with a machine file whose nodes have no sockets."""
+    theirs = Import(tmp_path, "without-sockets")
+    machine = "kind: imported\nlabel: A\nlevels: [{name: node, count: 2}, {name: core, count: 4}]\n"
+    (tmp_path / "config" / "machines" / "without-sockets.yaml").write_text(machine)
+    said = theirs.refused(STUDY, {"bcast_a.csv": GOOD.replace("core", "node")})
+    assert "node needs level 'socket', which machine without-sockets lacks" in said
+    theirs.collect(STUDY, {"bcast_a.csv": GOOD})
+
+
 def test_cores_that_the_machine_lacks(tmp_path: Path) -> None:
     theirs = Import(tmp_path, "small")
     machine = "kind: imported\nlabel: s\nlevels: [{name: core, count: 4}]\n"

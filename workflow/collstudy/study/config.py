@@ -32,7 +32,7 @@ from collstudy.study.document import Place, read_document, read_yaml, shown
 from collstudy.study.machines import Machine, read_machine
 from collstudy.study.names import APPLICATIONS, POINT_TO_POINT, check_name
 from collstudy.study.repeated import check_repeated
-from collstudy.study.sweeps import Sweep, component_of, read_sweeps, swept
+from collstudy.study.sweeps import Sweep, check_mappings, component_of, read_sweeps, swept
 
 #: A program is tuned only if ideal (zero-cost) collectives would save at least this percentage of its run time.
 WORTH_PCT = 1
@@ -145,8 +145,11 @@ class Configuration:
         return study
 
     def check_imported(self, study: Study, collectives: dict[str, Any]) -> None:
-        """Check an imported study's `analysis` against the grid of its data (*collectives*, as in study.json)."""
+        """Check an imported study's machine and `analysis` against the grid of its data (*collectives*, as in study.json)."""
         _, where = read_document(self.study_path(study.name), "study")
+        # A machine that stands for several has no levels, and its ranks no places.
+        for entry in collectives.values() if study.machine.levels else ():
+            check_mappings(entry["mappings"], study.machine, self.catalogue, where / "machine")
         checks.check_grid(study.analysis, collectives, where / "analysis")
 
     def study_path(self, name: str) -> Path:

@@ -114,7 +114,8 @@ def swept(sizes: tuple[int, ...]) -> Iterator[int]:
         size *= factor
 
 
-def _check_mappings(mappings: list[str], machine: Machine, catalogue: Catalogue, where: Place) -> None:
+def check_mappings(mappings: list[str], machine: Machine, catalogue: Catalogue, where: Place) -> None:
+    """Check that mappings are known and that the machine has the levels that they cycle over."""
     levels = {level.name for level in machine.levels}
     for mapping in mappings:
         check_known(mapping, catalogue.mappings, f"{where}: unknown mapping {mapping!r}")
@@ -177,7 +178,7 @@ def _read_sweep(raw: dict[str, Any], machine: Machine, catalogue: Catalogue, whe
     if len(set(choices)) < len(choices):
         raise StudyError(f"{where / 'algorithms'}: an algorithm is listed twice with the same parameters")
     if "levels" not in raw:
-        _check_mappings(raw["mappings"], machine, catalogue, where / "mappings")
+        check_mappings(raw["mappings"], machine, catalogue, where / "mappings")
     nodes, processes, per_node = _ranks(raw, machine, where)
     sizes = _sizes(raw, where)
     mpis = tuple(raw.get("mpi", [machine.mpi]))
