@@ -143,3 +143,38 @@ def test_two_numbers_of_ranks_in_a_pipeline() -> None:
     ranks, sizes = range(20, 49, 4), [size for size in SIZES if size >= 128]
     rows = made("pipeline", lambda ranks, size: (ranks - 1) * (0.3 + size / 8000), ranks, sizes, noise=0.002)
     assert "constant ratio" not in found(rows)
+
+
+def latencies(source: str, launches: int, level: float = 1.0) -> list[dict[str, Any]]:
+    """Return osu_latency of some launches, which differ by 0.15 %, as in one setting of a machine on Amazon's network."""
+    return [
+        row | {"launch": launch, "path": f"/{source}.txt"} for launch in range(1, launches + 1)
+        for row in made("default", lambda _, size: level * (7.5 + size / 12000), (2,), [2**k for k in range(23)], "node", source,
+                        0.0015, launch + 100 * len(source), "latency")
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("launches", [1, 3, 20])
+def test_quiet_latencies_of_two_sources_are_no_copies(launches: int) -> None:
+    """With many launches, equal digits and a ratio of 1 are to be expected."""
+    ours, theirs = latencies("ours", launches), latencies("theirs", launches, 1.002)
+    assert found(ours + theirs) == {}
+    assert found(ours, {"published": theirs}) == {}
+
+
+def test_a_copy_of_quiet_latencies() -> None:
+    theirs = latencies("theirs", 5, 10)
+    copied = [row | OURS for row in theirs if row["launch"] == 3]
+    assert accused(copied, "equal digit by digit", {"published": theirs}).keys() == {"ours: latency default"}
+    scaled_up = [row | {"latency_us": 1.13 * row["latency_us"]} for row in copied]
+    (finding,) = found(scaled_up, {"published": theirs})["constant ratio"]
+    assert "of study published is 1.13" in finding.found
+
+
+def test_two_algorithms_with_the_same_messages_are_no_copies() -> None:
+    """The default runs binomial; each is the median of many launches."""
+    took = [
+        row | {"launch": launch} for launch in range(1, 31) for name in ("default", "binomial")
+        for row in made(name, lambda ranks, size: ranks**0.5 * (2 + size / 9000), seed=launch)
+    ]  # fmt: skip
+    assert "constant ratio" not in found(took)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from collstudy.base.lazy import lazy
+from collstudy.study.names import POINT_TO_POINT
 
 np = lazy("numpy")
 
@@ -208,6 +209,16 @@ class Values:
         values = np.stack([table.values for table in tables])
         doubtful = {series_of(row) for row in timed.rows if "left_out" in row}
         return cls(tables[0].series, tables[0].cells, values, paths_of(timed), frozenset(doubtful))
+
+    @functools.cached_property
+    def quiet(self) -> frozenset[Series]:
+        """Return the series whose values may repeat others' within half a percent: messages between two ranks, and those of several
+        launches, whose smallest values and medians have less noise.
+        """
+        several = (self.layers[-1] > self.layers[0]).any(axis=0)
+        return frozenset(
+            name for name, has in zip(self.series, several, strict=True) if has or name[1] in POINT_TO_POINT
+        )
 
     def reference_for(self, mine: Values) -> Table:
         """Return the medians over launches, as a reference for another study of the machine: without doubtful series, and without

@@ -99,7 +99,7 @@ def check(
             *other_studies(table, studies, machine), *at_two_ranks(table), *steps(table), *exchanged(table),
             *out_of_order(table), *slow_jobs(table), *files_disagree(timed),
             *launches_disagree(timed), *limits(timed), *resolution(timed), *_outside(timed), *_flat(table), *_capped(table),
-            *even, *multiples(table), *repeated(table),
+            *even, *multiples(table, mine.quiet), *repeated(table),
             *units(table, machine, {series for finding in even for series in finding.about}), *far_from_neighbours(table, machine),
             *_sizes(timed), *_ends_early(timed), *_steep(table), *_falling(table), *_first(table), *noise(table),
         ]  # fmt: skip

@@ -21,19 +21,21 @@ SAME_RATIO, NEAR_SERIES, NEAR_ROWS = 0.005, 0.7, 0.95
 #: In fewer than MANY cells of such rows, it is constant within the last printed digits and EXACT (measured: within half a percent in 13
 #: of 14 cells of a pipeline).
 MANY, EXACT = 20, 0.001
-#: The times of two sizes that differ by less than this (median) have a ratio near 1 everywhere, because the size hardly matters.
-SIZES_APART = 0.05
+#: A ratio that is nearer to 1 is no finding between two sizes, because the size hardly matters, and two series that are quiet
+#: (Values.quiet), because they may be measurements of the same times (osu_latency in four settings of one machine: 56 of 60 pairs).
+APART = 0.05
 #: With fewer common cells, copies cannot be distinguished from chance.
 LEAST_COPIED = 8
 #: Repeated measurements of a cell have a standard deviation of at least 0.5 % (1 to 3 % in the data of the six authors), so two
-#: of them are equal by chance with the probability last digit / (CHANCE x value). Series are copies if minus the logarithm of the
-#: product of these probabilities is at least EVIDENCE (one in a million), and at least DISTINCT different values are equal.
+#: of them are equal by chance with the probability last digit / (CHANCE x value), or last digit / range of its launches if that is
+#: narrower, for each pair of launches that is compared. Series are copies if minus the logarithm of the product of these
+#: probabilities is at least EVIDENCE (one in a million), and at least DISTINCT different values are equal.
 CHANCE, EVIDENCE, DISTINCT = 0.018, 14.0, 6
 #: Part of a series is a copy if at least this fraction of values is equal, among those equal by chance in at most one of ten cells.
 COPIED_PART = 0.3
 
 
-def multiples(table: Table) -> Iterator[Finding]:
+def multiples(table: Table, quiet: frozenset[Series]) -> Iterator[Finding]:
     """Find series, rank counts and sizes whose times have a constant ratio to those of others."""
     precise = np.where(table.values >= PRECISE_US, table.values, np.nan)
     of: dict[tuple, list[int]] = {}
@@ -45,15 +47,17 @@ def multiples(table: Table) -> Iterator[Finding]:
             for two, factor, cells in _constant_ratios(
                 precise[:, [one] * len(rest)].T, precise[:, rest].T, NEAR_SERIES
             ):
-                yield Finding(
-                    "constant ratio", f"{series_name(table.series[one])} and {series_name(table.series[rest[two]])}",
-                    f"the ratio is {factor:.4g} within {percent(SAME_RATIO)} in {cells:,} cells", "certain",
-                )  # fmt: skip
+                pair = table.series[one], table.series[rest[two]]
+                if abs(factor - 1) >= APART or not quiet.issuperset(pair):
+                    yield Finding(
+                        "constant ratio", " and ".join(map(series_name, pair)),
+                        f"the ratio is {factor:.4g} within {percent(SAME_RATIO)} in {cells:,} cells", "certain",
+                    )  # fmt: skip
     sized = (table.sizes > 0)[:, None]
     for series, values in zip(table.series, np.where(sized, precise, np.nan).T, strict=True):
         ranks, sizes, times = table.grid(values)
         yield from _rows_in_ratio(ranks, times, series, "ranks", 0)
-        yield from _rows_in_ratio(sizes, times.T, series, "bytes", SIZES_APART)
+        yield from _rows_in_ratio(sizes, times.T, series, "bytes", APART)
 
 
 def _rows_in_ratio(names: np.ndarray, times: np.ndarray, series: Series, what: str, apart: float) -> Iterator[Finding]:
@@ -147,7 +151,8 @@ def copies(mine: Values, others: Mapping[str, Values]) -> Iterator[Finding]:
                 if found.evidence:
                     equal.setdefault((one[0], two[0]), []).append((one, two, found))
             if name and columns:
-                yield from _scaled(one, ours[0, :, index], theirs, reference[:, :, columns], columns, name)
+                alike = {column for column in columns if one in mine.quiet and theirs.series[column] in theirs.quiet}
+                yield from _scaled(one, ours[0, :, index], theirs, reference[:, :, columns], columns, alike, name)
         for pairs in equal.values():
             if sum(found.evidence for _, _, found in pairs) >= EVIDENCE:
                 yield from _copied(pairs, name)
@@ -187,13 +192,19 @@ def _copied(pairs: list[tuple[Series, Series, Equal]], name: str) -> Iterator[Fi
 
 
 def _scaled(
-    one: Series, ours: np.ndarray, theirs: Values, reference: np.ndarray, columns: list[int], name: str
+    one: Series, ours: np.ndarray, theirs: Values, reference: np.ndarray, columns: list[int], alike: set[int], name: str
 ) -> Iterator[Finding]:
-    """Report series among *columns*, with values *reference* (launch x cell x column), whose multiple *one* is."""
+    """Report series among *columns*, with values *reference* (launch x cell x column), whose multiple *one* is; for those in *alike*,
+    other than 1.
+    """
     precise = np.where(ours >= PRECISE_US, ours, np.nan)
+    reported: set[int] = set()
     for layer in reference:
         rivals = np.where(layer >= PRECISE_US, layer, np.nan).T
         for place, factor, cells in _constant_ratios(np.tile(precise, (len(columns), 1)), rivals, NEAR_SERIES):
+            if place in reported or (columns[place] in alike and abs(factor - 1) < APART):
+                continue
+            reported.add(place)
             two = theirs.series[columns[place]]
             yield Finding(
                 "constant ratio", series_name(one),
@@ -224,7 +235,11 @@ def _equal(ours: np.ndarray, theirs: np.ndarray) -> Equal:
     printed = np.maximum(resolution_of(a), resolution_of(b))
     limit = 0.5 * printed * (1 + 1e-6) + 1e-9 * a[0]
     equal = (np.abs(a - b[0]) <= limit).any(axis=0) | (np.abs(a[0] - b) <= limit).any(axis=0)
-    chance = np.minimum(1, printed / (CHANCE * a[0]))
+    # Launches are sorted; the smallest of each series is compared with all of the other.
+    pairs = 1 + sum((np.diff(of, axis=0) > 0).sum(axis=0) for of in (a, b))
+    spread = np.maximum(a[-1] - a[0], b[-1] - b[0])
+    width = np.where(spread > 0, np.minimum(CHANCE * a[0], spread + printed), CHANCE * a[0])
+    chance = np.minimum(1, pairs * printed / width)
     telling, rare = chance < 0.5, chance < 0.1
     whole = equal.mean() >= 0.9 and (not telling.any() or equal[telling].mean() >= 0.9)
     part = (equal & rare).sum() >= max(LEAST_COPIED, COPIED_PART * rare.sum())
