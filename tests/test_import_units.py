@@ -11,7 +11,7 @@ from collstudy.sources.importing.checking import checks
 from collstudy.sources.importing.checking.agreement import agreement_of
 from collstudy.sources.importing.checking.outliers import flag_outliers
 from collstudy.sources.importing.series import Launches
-from made_rows import ALGORITHMS, MACHINE, Rows, accused, changed, found, given, only, scaled, series, sound
+from made_rows import ALGORITHMS, MACHINE, Rows, accused, changed, found, given, made, only, scaled, series, sound
 
 
 @pytest.mark.parametrize("factor", [1e3, 1e-3])
@@ -121,6 +121,15 @@ def test_a_slow_algorithm_beside_others_whose_unit_is_known_is_not_accused() -> 
         assert "barrier double_ring, by core" in {finding.where for finding in findings}
     # Without the others, it cannot be distinguished from another unit.
     assert "unit of the times" in found([row for row in barriers(1) if row["algorithm"] == "double_ring"])
+
+
+@pytest.mark.parametrize("factor, accused_of", [(1, 0), (1e3, 1)])
+def test_a_slow_board_has_no_other_unit(factor: float, accused_of: int) -> None:
+    """Two ranks of a 64-bit ARM board: its small messages are fast, its memory is slow."""
+    took = {4: 4.71, 16: 4.72, 64: 5.11, 256: 6.62, 1024: 10.05, 4096: 28.72, 16384: 63.5, 65536: 188.02, 262144: 695.6,
+            1048576: 3639.63, 4194304: 16045.48}  # fmt: skip
+    rows = made("default", lambda _, size: factor * took[size], (2,), took, noise=0, collective="allreduce")
+    assert len(found(rows).get("unit of the times", ())) == accused_of
 
 
 def test_few_ranks_that_were_disturbed_are_no_other_unit() -> None:

@@ -21,8 +21,9 @@ SLOWEST = (
 #: to 340 times). In another unit they are a power of a thousand times the neighbours' mean, within NEAR_POWER (NEAR_AT_END
 #: where both are on the same side).
 APART, NEAR_POWER, NEAR_AT_END = 100.0, 2.5, 5.0
-#: Times of another unit are too long at all rank counts up to this multiple of the smallest; disturbed ones only at some.
-FEW_RANKS = 16
+#: Times of another unit are too long at all rank counts up to this multiple of the smallest; disturbed ones only at some. Within a node,
+#: all sizes but this share are too long; with a slow memory, only large ones (measured: 13 of 21).
+FEW_RANKS, MOST_SIZES = 16, 0.1
 #: Limit for the ratio of times between a series and its closest algorithm (measured: at most 45, median over cells).
 FAR_FROM_ALL = 200.0
 #: Times in a unit a thousand times smaller are at least this many times those of all other algorithms (1000 / 45).
@@ -53,7 +54,7 @@ def units(table: Table, machine: Machine, even: set[Series | str]) -> Iterator[F
         latency, rate, words = SLOWEST[0 if within else 1]
         slow = (counts - 1) * (latency + size / (1e3 * rate))
         few = np.unique(counts[counts <= min(FEW_RANKS * ranks, machine.cores_per_node)]) if within else [ranks]
-        longer = all(np.median((values / slow)[counts == count]) > 1 for count in few)
+        longer = all(np.quantile((values / slow)[counts == count], MOST_SIZES if within else 0.5) > 1 for count in few)
         if longer and series not in even and not _near_a_known_unit(series, table):
             slow = slow[fewest]
             worst = np.argmax(values[fewest] / slow)
