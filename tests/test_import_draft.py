@@ -6,13 +6,14 @@ import shutil
 from pathlib import Path
 
 import pytest
+import yaml
 from collstudy.base.errors import StudyError
 from collstudy.base.paths import ROOT
 from collstudy.sources.importing.drafting.draft import draft
 from collstudy.sources.importing.formats import omb
 from collstudy.study.config import Configuration
 from conftest import Checkout, must
-from made_imports import CONFIGURATION, GRID, drafted, joined, output, read, write
+from made_imports import CONFIGURATION, GRID, Import, drafted, joined, output, read, write
 
 
 def test_the_draft_of_numbered_files(tmp_path: Path) -> None:
@@ -138,10 +139,29 @@ def test_the_title_of_raw_output_names_the_collective(tmp_path: Path) -> None:
     outputs = "".join(output(title, k + 0.25) for k, title in enumerate(titles))
     folder = write(tmp_path / "theirs", {"linear/core_np4/slurm-4711.out": outputs})
     entries, questions = drafted(folder)
-    assert [entry["collective"] for entry in entries] == ["bcast", "alltoall", "reduce"] and questions == ""
+    assert [entry["collective"] for entry in entries] == ["bcast", "alltoall", "reduce"]
+    assert questions.endswith(
+        "slurm-4711.out: output of the benchmark multi-broadcast of a friend, which is not imported"
+    )
     assert sorted(read(folder)) == [("linear", "core", 4, 1, us) for us in (0.25, 1.25, 2.25)]
     assert omb.titled("# OSU MPI-CUDA Non-blocking Allreduce Latency Test v7.4") == "iallreduce"
     assert omb.titled("# OSU MPI Bandwidth Test v7.4") == "bw"
+
+
+def test_a_table_of_elements_and_other_columns(tmp_path: Path) -> None:
+    """As of a program of one's own; all columns that are not understood are one question."""
+    table = "algorithm_name,k,b,nprocs,send_count,time,is_correct\nring,2,8,4,16,0.00052,1\nring,2,8,4,32,0.00061,1\n"
+    folder = write(tmp_path / "theirs", {"all_gather_core.csv": table})
+    (entry,), questions = drafted(folder)
+    assert (entry["columns"]["size_bytes"], entry["size_unit"]) == ("send_count", "?")
+    assert "whether the column 'send_count' is the number of elements of a message" in questions
+    assert "the meaning of the columns 'k', 'b', 'is_correct'" in questions and "size_bytes" not in questions
+    theirs = Import(tmp_path)
+    columns = {"algorithm": "algorithm_name", "processes": "nprocs", "size_bytes": "send_count", "latency_us": "time"}
+    written = {"path": str(folder / "*.csv"), "collective": "allgather", "columns": columns, "unit": "s", "size_unit": 4,
+               "constants": {"mapping": "core"}}  # fmt: skip
+    theirs.collect(yaml.safe_dump({"import": {"files": [written]}}).replace("{", "{{").replace("}", "}}"))
+    assert [row["size_bytes"] for row in theirs.rows()] == ["64", "128"]
 
 
 def test_the_version_of_the_suite_is_that_of_the_outputs(tmp_path: Path) -> None:

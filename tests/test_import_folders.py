@@ -12,7 +12,7 @@ from collstudy.sources.importing.formats import nccl_tests, omb
 from collstudy.sources.importing.reading import read_all
 from collstudy.sources.importing.strict import Problems
 from collstudy.sources.importing.words import collective_in, field_of
-from made_imports import CONFIGURATION, drafted, output, read, write
+from made_imports import CONFIGURATION, drafted, joined, output, read, write
 from test_import_imb import BLOCKS, END, HEAD
 from test_import_nccl import TIMES, printed
 
@@ -264,7 +264,7 @@ def test_latencies_of_empty_messages_are_no_fault(tmp_path: Path) -> None:
          {"size_bytes": "Dimensione (byte)", "latency_us": "Latenza media (us)"}),
         ("linear_core", "size/procs;2;4;8\r\n1;0,2;0,4;0,6\r\n2;0,21;0,41;0,61\r\n", {"size_bytes": "size/procs"}),
         ("linear_core", "#@sync=MPI_Barrier\n test nrep count runtime_sec\n MPI_Bcast 0 1 0.0000032\n MPI_Bcast 1 1 0.0000031\n",
-         {"latency_us": "runtime_sec"}),
+         {"size_bytes": "count", "latency_us": "runtime_sec"}),
     ],
     ids=["another language", "a corner", "ReproMPI"],
 )  # fmt: skip
@@ -410,12 +410,25 @@ def test_files_that_differ_in_what_no_field_tells(tmp_path: Path) -> None:
     table = "Processes,Size,Latency (us)\n2,1,0.2\n"
     names = ("virtual/bcast_linear_core.csv", "physical/bcast_linear_core.csv", "physical/reduce_linear_core.csv",
              "other/bcast_chain_core.csv", "another/bcast_linear_node.csv", "one/bcast_binary_core_epyc.csv",
-             "two/bcast_binary_core_thin.csv", "three/pipeline_core_np2.csv", "four/pipeline_core_np4.csv")  # fmt: skip
-    _, questions = drafted(write(tmp_path, dict.fromkeys(names, table)))
+             "two/bcast_binary_core_thin.csv")  # fmt: skip
+    ranks = dict.fromkeys(
+        ("three/bcast_pipeline_core_np2.csv", "four/bcast_pipeline_core_np4.csv"), "Size,Latency (us)\n1,0.2\n"
+    )
+    _, questions = drafted(write(tmp_path, dict.fromkeys(names, table) | ranks))
     (asked,) = (line for line in questions.splitlines() if SAME in line)
     assert asked.startswith(
         "physical/bcast_{algorithm}_{mapping}.csv (1 file), virtual/bcast_{algorithm}_{mapping}.csv (1 file): "
     )
+
+
+def test_files_of_two_clusters_whose_collective_is_not_known(tmp_path: Path) -> None:
+    """No name says scatter: when it is filled in, the files of both clusters have the same cells."""
+    rows = joined(
+        [(10, 2**power, number, f"{2**power / 1e8:.10f}") for power in range(13, 21) for number in (1, 2)],
+        separator=" ",
+    )
+    _, questions = drafted(write(tmp_path, {"csi_long_10": rows, "sonic_long_10": rows}))
+    assert f"csi_long_10 (1 file), sonic_long_10 (1 file): {SAME}" in questions
 
 
 def test_a_mapping_that_only_some_files_name(tmp_path: Path) -> None:

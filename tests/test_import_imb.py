@@ -133,6 +133,8 @@ def test_output_of_benchmarks_that_are_not_imported(tmp_path: Path) -> None:
     with pytest.raises(StudyError) as caught:
         drafted(write(tmp_path, {"pingpong.txt": HEAD + block + END}))
     assert "pingpong.txt: output of the benchmark pingpong, which is not imported" in str(caught.value)
+    _, questions = drafted(write(tmp_path, {"linear_core.txt": HEAD + BLOCKS + END}))
+    assert "linear_core.txt, pingpong.txt: output of the benchmark pingpong, which is not imported" in questions
 
 
 def test_a_csv_file_with_the_columns_of_a_block(tmp_path: Path) -> None:

@@ -69,13 +69,17 @@ def convert(
     return row | ({"run": raw["run"]} if own and _given(raw, "run") else {})
 
 
-def size_of(text: str, unit: str = "B") -> int:
-    """Convert a size with or without a unit to bytes: 4096, 4 KiB, 4KB, 4K (always powers of 1024). Raises Refused."""
+def size_of(text: str, unit: str | int = "B") -> int:
+    """Convert a size with or without a unit to bytes: 4096, 4 KiB, 4KB, 4K (always powers of 1024). A *unit* may be a number of bytes.
+    Raises Refused.
+    """
     found = re.fullmatch(r"\s*([\d.]+)\s*([KMG])?(i?B)?\s*", text, re.IGNORECASE | re.ASCII)
     if found and (found.group(2) or found.group(3)):
         text, unit = found.group(1), f"{(found.group(2) or '').upper()}iB" if found.group(2) else "B"
     if unit == "B":
         return whole(text, "size_bytes")
+    if isinstance(unit, int):
+        return unit * whole(text, "size_bytes")
     return whole(repr(decimal(text, "size_bytes") * SIZE_UNITS[unit]), "size_bytes")
 
 

@@ -35,6 +35,11 @@ _TIME = re.compile(
 _COUNT = re.compile(r"^(numberof|number|numof|num|n)?(mpi)?")
 #: Headers of a column that names the collective.
 COLLECTIVE = ("collective", "operation", "type", "benchmark", "test")
+#: Headers of a column that has the number of elements of a message.
+ELEMENTS = (
+    "count", "counts", "sendcount", "recvcount", "msgcount", "messagecount", "elementcount", "elements", "elems", "numelements",
+    "numelems", "nelements", "nelems", "nelem",
+)  # fmt: skip
 #: Other words for the library's own selection; Open MPI lists it as "ignore".
 DEFAULT = ("ignore", "standard", "def", "baseline", "base")
 _UNIT = re.compile(

@@ -16,6 +16,7 @@ from collstudy.sources.importing.formats import csv_files
 from collstudy.sources.importing.strict import Refused
 from collstudy.sources.importing.words import (
     COLLECTIVE,
+    ELEMENTS,
     field_of,
     in_bytes,
     mapping_named,
@@ -58,13 +59,20 @@ def columns_of(
             rest.remove(named[0])
             units |= {unit_of(named[0])} - {None} if field == "latency_us" else set()
             ask(f"whether the column {named[0]!r} is the {'time' if field == 'latency_us' else 'size'}")
+    counts = [name for name in rest if plain(name) in ELEMENTS]
+    if "size_bytes" not in columns and len(counts) == 1:
+        columns["size_bytes"], entry["size_unit"] = counts[0], "?"
+        rest.remove(counts[0])
+        ask(
+            f"whether the column {counts[0]!r} is the number of elements of a message (`size_unit`: the bytes of an element)"
+        )
     times = wide(rest, columns, collective, catalogue) if "latency_us" not in columns else {}
     for field, of in times.items():
         units |= {unit for name in of if (unit := unit_of(name))}
         ask(f"whether the columns {', '.join(of)} are times by {field}")
-    for name in rest:
-        if name and plain(name) not in COLLECTIVE and not any(name in of for of in times.values()):
-            ask(f"the meaning of the column {name!r}")
+    used = {name for of in times.values() for name in of}
+    if unknown := [repr(name) for name in rest if name and plain(name) not in COLLECTIVE and name not in used]:
+        ask(f"the meaning of the column{'s' * (len(unknown) > 1)} {', '.join(unknown)}")
     entry |= {"wide": times} if times else {}
     # us is the default; entries.py asks about "?".
     return {"columns": columns} | entry | ({"unit": units.pop() if units else "?"} if len(units) < 2 else {})

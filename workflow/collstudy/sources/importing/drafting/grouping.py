@@ -110,6 +110,8 @@ def groups_of(folder: Path, catalogue: Catalogue, questions: list[str]) -> list[
             groups[key].append(path)
         if not found:
             unknown.append(str(path.relative_to(folder)))
+        elif others := _others(path, found, catalogue):
+            unread[_not_imported(others)].append(str(path.relative_to(folder)))
     questions += [f"{_some(names)}: {how}" for how, names in unread.items()]
     if unknown:
         questions.append(
@@ -198,8 +200,21 @@ def _collectives(path: Path, output: Any, text: str, named: str | None, catalogu
     if not known and output is omb and named:
         return [named]  # whose title is not understood
     if not known and output is not nccl_tests:
-        raise StudyError(f"{path}: output of the benchmark {' and '.join(titles) or '?'}, which is not imported")
+        raise StudyError(f"{path}: {_not_imported(titles)}")
     return known
+
+
+def _others(path: Path, found: list[tuple], catalogue: Catalogue) -> list[str]:
+    """Return the benchmarks of an output that are not imported beside those that are *found* in it."""
+    (kind, *_), text = found[0], read_text(path)
+    titles = (OUTPUTS[kind].collectives_of(text) or []) if kind in OUTPUTS else []
+    others = [name for name in titles if name not in catalogue.algorithms]
+    return others if len(others) < len(titles) else []
+
+
+def _not_imported(benchmarks: list[str]) -> str:
+    several = "s" * (len(benchmarks) > 1)
+    return f"output of the benchmark{several} {', '.join(benchmarks) or '?'}, which is not imported"
 
 
 def _without_contradiction(path: Path, said: list[str], pattern: str) -> str:

@@ -38,7 +38,7 @@ def questions_about(entries: list[dict[str, Any]], machines: dict[str, str]) -> 
     found: dict[tuple[str, str], list[_Told]] = defaultdict(list)
     for entry in entries:
         paths = [path for of, path in files if of is entry]
-        if paths and entry.get("format") not in ("pico", "nccl-tests") and entry["collective"] != "?":
+        if paths and entry.get("format") not in ("pico", "nccl-tests"):
             machine = " ".join(sorted({machines.get(str(path), "") for path in paths}))
             found[entry["collective"], machine].append(_told(entry, paths))
     for told in found.values():
