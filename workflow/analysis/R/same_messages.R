@@ -69,14 +69,19 @@ summarise_same_messages <- function(results) {
     )
 }
 
-#' Sentence for captions of tables that judge algorithms; empty where no two of them are one
+#' Sentences for captions that judge algorithms, on launches that are pooled; NULL where none are
 #' @noRd
 pooling_note <- function(results) {
-  if (all(is.na(results$rows$runs))) return(NULL)
-  paste(
-    "The default and the algorithm that it runs there by Open MPI's decision tables count as one, with the",
-    "measurements of both: a difference between them is noise."
+  notes <- c(
+    if (!all(is.na(results$rows$runs))) paste(
+      "The default and the algorithm that it runs there by Open MPI's decision tables count as one, with the",
+      "measurements of both: a difference between them is noise."
+    ),
+    if (n_distinct(results$rows$source, na.rm = TRUE) > 1) {
+      "Where several authors measured a cell, the difference between them is subtracted."
+    }
   )
+  if (length(notes) > 0) paste(notes, collapse = " ")
 }
 
 tables_of_same_messages <- function(results) {

@@ -49,6 +49,25 @@ test_that("winners agree between machines of one kind", {
   expect_equal(pair("c", "a")$winner_costs_pct, 100 * (sqrt(1.25) - 1))
 })
 
+test_that("authors of one machine are compared within each, those of two machines are not", {
+  rows <- dplyr::filter(machines(), .data$machine != "b")
+  # The slow author of a has no linear algorithm: pooled, linear would be the fastest.
+  slow <- dplyr::mutate(dplyr::filter(rows, .data$machine == "a", .data$algorithm != "linear"),
+    latency_us = 9 * latency_us, launch = 2
+  )
+  both <- dplyr::bind_rows(dplyr::mutate(rows, source = paste("of", machine)), dplyr::mutate(slow, source = "slow"))
+  results <- atlas_of(both)
+  found <- atlas_rows(results)
+  alone <- atlas_rows(atlas_of(rows))
+  keys <- c("machine", "algorithm", "processes", "size_bytes")
+  together <- dplyr::inner_join(found, alone, keys)
+  expect_equal(nrow(together), nrow(alone))
+  expect_equal(together$slowdown.x, together$slowdown.y, tolerance = 1e-3)
+  expect_equal(together$latency_us.x / together$latency_us.y, ifelse(together$machine == "a", 3, 1), tolerance = 1e-3)
+  expect_match(pooling_note(results), "the difference between them is subtracted")
+  expect_null(pooling_note(atlas_of(rows)))
+})
+
 test_that("machines without a common cell have no agreement, and no warning", {
   rows <- dplyr::filter(machines(), .data$machine != "b")
   rows$collective[rows$machine == "c"] <- "reduce"
