@@ -100,7 +100,7 @@ def test_without_a_command_it_says_what_is_next(checkout: Checkout, tmp_path: Pa
     assert "tiny: nothing is simulated yet (4 cells)" in said and "./study run " in said
     assert checkout.snakemake("results/tiny/measurements.csv").returncode == 0
     said = study(checkout.folder).stdout
-    assert "the report is out of date for: tiny" in said
+    assert "All studies are complete; the report is out of date for: tiny" in said
     checkout.write("config/studies/tiny.yaml", TINY + "analysis: {tuning: {}}\n")
     failed = checkout.write("results/tiny/tables/tuning-failed.csv", "processes\n3\n")
     assert "tiny: 1 cell that verifies the tuning files failed" in study(checkout.folder).stdout

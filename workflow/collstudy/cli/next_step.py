@@ -36,16 +36,15 @@ def describe(project: Project, folder: Path) -> list[str]:
             _command("run", "launch these again"),
         ]  # fmt: skip
     names = ", ".join(state.source.study.name for state in states)
-    done = verb((work for state in states for work in state.work), "ed")
     if not needs.has_r():
-        what = f"Everything is {done}: {names}. Without R there is no report."
+        what = f"All studies are complete: {names}. Without R there is no report."
         return [*left_out, what, "", _command("setup", "show what is missing and how to install it")]
     outdated = [state.source.study.name for state in states if not _report_is_current(project, state)]
     if outdated:
-        what = f"Everything is {done}; the report is out of date for: {', '.join(outdated)}."
+        what = f"All studies are complete; the report is out of date for: {', '.join(outdated)}."
         return [*left_out, what, "", _command("run", "analyse and make the report")]
     return [
-        *left_out, f"Everything is {done} and in the report: {names}.", f"  {project.results / REPORT}", "",
+        *left_out, f"All studies are complete and in the report: {names}.", f"  {project.results / REPORT}", "",
         _command("new NAME", "draft a study of your own; ./study run NAME runs it"),
         _command("advise --help", "recommend an algorithm for a call"),
         _command("publish", "report and data package for a web server and a DOI"),
