@@ -200,7 +200,8 @@ plot_surface_interactive <- function(results, collective = NULL, mapping = NULL)
   }
   plotly::layout(widget,
     showlegend = TRUE, margin = list(l = 0, r = 0, t = 30, b = 0),
-    title = list(text = if (results$study$simulated) "simulated" else "", font = list(size = 12)),
+    # Debian's plotly.js 1.31 shows no title that is a list.
+    title = if (results$study$simulated) "simulated" else "",
     scene = list(
       xaxis = list(title = "Message size (B)", type = "log", exponentformat = "none"),
       yaxis = list(title = "Processes"),

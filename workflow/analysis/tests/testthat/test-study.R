@@ -53,6 +53,8 @@ test_that("the surface that can be turned has one surface per algorithm", {
   skip_if_not_installed("plotly")
   widget <- plotly::plotly_build(plot_surface_interactive(read_results(make_study(lawful()))))
   expect_equal(sum(vapply(widget$x$data, function(trace) identical(trace$type, "surface"), TRUE)), 3)
+  simulated <- plotly::plotly_build(plot_surface_interactive(read_results(make_study(lawful(), simulated = TRUE))))
+  expect_equal(simulated$x$layout$title, "simulated")
   # Its file has the sizes in full.
   rows <- dplyr::mutate(lawful(), size_bytes = 131072 * size_bytes)
   folder <- make_study(rows)
