@@ -144,7 +144,10 @@ show_problems <- function(studies) {
   problems <- unique(unlist(c(
     lapply(studies, function(study) study$problems), lapply(studies, function(study) study$chapter$problems)
   )))
-  if (length(problems) == 0) return(paragraph("Every figure, table and sentence of the results is in this report."))
+  if (length(problems) == 0) {
+    screen_only(TRUE, paragraph("Every figure, table and sentence of the results is in this report."))
+    return(paper_only(paragraph("Every figure, table and sentence of the results is in the HTML pages of this report.")))
+  }
   callout("warning", "Left out of this report", paste0("- ", md(problems), collapse = "\n"))
 }
 

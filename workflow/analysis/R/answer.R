@@ -55,7 +55,11 @@ stands_for_all <- function(cells) cells >= 0.9 * max(0, cells)
 
 #' What [stands_for_all()] is, for captions
 #' @noRd
-widely_measured <- "of those measured in at least 90 % of the cells"
+of_widely <- function(found) paste("of those", found, "in at least 90 % of the cells")
+
+#' [of_widely()] of a study
+#' @noRd
+of_widely_in <- function(study) of_widely(if (study$simulated) "simulated" else "measured")
 
 #' Regret of using one algorithm everywhere
 #' @noRd
@@ -80,7 +84,7 @@ tables_of_answer <- function(results) {
   list(listed("answer", NULL, summarise_answer(results), paste(
     "How often the library's default is the fastest algorithm or tied with it, and its regret over all cells (ties",
     "included): slow-down against the fastest algorithm of the cell. Best single algorithm:",
-    paste0(widely_measured, ", the one with the smallest regret.")
+    paste0(of_widely_in(results$study), ", the one with the smallest regret.")
   )), listed("answer", "collectives", summarise_by_collective(results), paste(
     "Regret of the default by collective, in cells of more than two processes. Slower: the share of the cells in which",
     "the default is more than 5 % slower than the best algorithm.", slowdown_note

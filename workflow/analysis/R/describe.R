@@ -85,8 +85,8 @@ describe_decision <- function(results, collective) {
     describe_absent(results, collective, winners),
     describe_flagged(results$study, collective),
     paste0(
-      "The best single algorithm (", widely_measured, ") and its slow-down against the fastest (geometric mean): ",
-      and_list(paste0(
+      "The best single algorithm (", of_widely_in(results$study),
+      ") and its slow-down against the fastest (geometric mean): ", and_list(paste0(
         label_mapping(answer$mapping, results$study), " ", answer$best_single, " (",
         format_pct(answer$best_single_geometric_mean_pct), ")"
       )), "."
@@ -224,8 +224,8 @@ describe_latency <- function(results, collective) {
 
 describe_mappings <- function(results, rows) {
   most <- max(common_counts(rows, results$study$analysis$best_excludes), 0)
-  full <- filter(rows, .data$processes == most, .data$algorithm != "default") |>
-    mutate(mappings = n_distinct(.data$mapping)) |>
+  all <- filter(rows, .data$processes == most, .data$algorithm != "default")
+  full <- mutate(all, mappings = n_distinct(.data$mapping)) |>
     # What only some mappings have would decide between them.
     group_by(.data$algorithm, .data$size_bytes) |>
     filter(n() == .data$mappings, n() > 1) |>
@@ -236,8 +236,12 @@ describe_mappings <- function(results, rows) {
     group_by(.data$size_bytes) |>
     slice_min(.data$latency_us, n = 1, with_ties = FALSE)
   counts <- sort(table(as.character(best$mapping)), decreasing = TRUE)
+  names <- unique(label_algorithm(as.character(full$algorithm), results$study, full$collective[1]))
+  lacking <- nrow(full) < nrow(all)
+  compared <- if (lacking) paste0("of the algorithms that all mappings have (", and_list(names), ")")
   paste0(
-    "With ", format_count(most), " processes, the lowest latency (without the default) is that of ranks mapped ",
+    "With ", format_count(most), " processes, the lowest latency ", compared %||% "(without the default)",
+    " is that of ranks mapped ",
     and_list(paste0(label_mapping(names(counts), results$study), " at ", counts, " of ", nrow(best), " sizes")), ".",
     unequal_nodes(results, full)
   )
@@ -293,22 +297,26 @@ describe_barrier <- function(results, collective = "barrier") {
   rows <- rows_to_fit(results, collective)
   if (nrow(rows) == 0) return("No cell of this collective has a latency.")
   most <- max(common_counts(rows))
-  last <- filter(rows, .data$processes == most) |> arrange(.data$latency_us)
+  last <- filter(rows, .data$processes == most)
   slopes <- filter(
     fit_barriers(results, collective), .data$model == "linear", .data$term == "processes", .data$algorithm == "linear",
     !is.na(.data$r_squared)
   )
-  say <- function(row) {
-    paste0(
-      label_algorithm(as.character(row$algorithm), results$study, collective), " mapped ",
-      label_mapping(row$mapping, results$study), " (", format_us(row$latency_us), ")"
-    )
+  # Algorithms that send the same messages take equally long where they are simulated.
+  say <- function(latency_us) {
+    equal <- filter(last, .data$latency_us == .env$latency_us) |>
+      group_by(algorithm = label_algorithm(as.character(.data$algorithm), results$study, .env$collective)) |>
+      summarise(mapped = and_list(label_mapping(.data$mapping, results$study))) |>
+      group_by(.data$mapped) |>
+      summarise(text = paste(and_list(.data$algorithm), "mapped", .data$mapped[1]))
+    paste0(and_list(equal$text), " (", format_us(latency_us), ")")
   }
+  fastest <- n_distinct(last$algorithm[last$latency_us == min(last$latency_us)])
   c(
     paste0(
       "With ", format_count(most), " processes", simulated_note(results$study), ", ",
-      if (nrow(last) > 1) "the fastest is " else "there is only ", say(last[1, ]),
-      if (nrow(last) > 1) paste0(", the slowest ", say(last[nrow(last), ])), "."
+      if (nrow(last) == 1) "there is only " else if (fastest == 1) "the fastest is " else "the fastest are ",
+      say(min(last$latency_us)), if (nrow(last) > 1) paste0(", the slowest ", say(max(last$latency_us))), "."
     ),
     if (nrow(slopes) > 0) paste0(
       "Each additional process adds ", per_mapping(slopes, format_us(slopes$estimate), results$study),

@@ -145,8 +145,8 @@ front_facts <- function(study) {
 front_caption <- function(left_out, hidden) {
   others <- front_left_out(left_out)
   paste0(
-    "Slow-down (geometric mean) against the fastest algorithm of each cell. Best single algorithm: ", widely_measured,
-    ", the one that loses least in place of the default. Collectives with few cells come last. ",
+    "Slow-down (geometric mean) against the fastest algorithm of each cell. Best single algorithm: ",
+    of_widely("measured"), ", the one that loses least in place of the default. Collectives with few cells come last. ",
     "Cells of two processes are excluded: between two ranks most algorithms send the same messages.",
     if (length(others) > 0) paste0(" Not in this table: ", and_list(others), "."),
     if (length(hidden) > 0) paste0(

@@ -99,7 +99,7 @@ front_steps <- function(studies, rows, advice, label) {
     if (!is.null(advice$ask)) list(list(
       text = paste(
         "For a single call, this command prints the recommended algorithm, its expected latency and the underlying",
-        "measurements (`--size` in bytes):"
+        "measurements:"
       ), command = advice$ask
     )),
     list(list(text = paste(
@@ -137,7 +137,8 @@ front_mappings <- function(study, collective) {
   ) |>
     arrange(desc(.data$gain_pct))
   if (nrow(found) < 2) return("")
-  unclear <- (found$gain_low_pct <= 0 & found$gain_high_pct >= 0) %in% TRUE
+  p_value <- stats::p.adjust(gain_p(found$gain_pct, found$gain_high_pct, found$degrees), "holm")
+  unclear <- (p_value >= 0.05) %in% TRUE
   paste0(" Mapped ", and_list(paste0(
     label_mapping(found$mapping, study$about), c(" they save ", rep(" ", nrow(found) - 1)),
     format_saved(found$gain_pct), ifelse(unclear, " (not significant)", "")

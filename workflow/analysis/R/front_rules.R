@@ -106,8 +106,8 @@ front_transfer <- function(studies) {
     ))
   }
   paste0(
-    "Decide the rules on each machine: one set of rules for all the other machines ",
-    if (max(gain_pct) > 0.05) paste("saves at most", format_saved(max(gain_pct)), "of") else "saves nothing of",
+    "Decide the rules on each machine: those decided on the other machines ",
+    if (max(gain_pct) > 0.05) paste("save at most", format_saved(max(gain_pct)), "of") else "save nothing of",
     " the default's time."
   )
 }

@@ -140,8 +140,7 @@ figure_from_core <- function(results, pairs) {
   units <- group_sizes(results$study)
   lines <- seq(units$ranks[1], max(pairs$to_core) + 1, by = units$ranks[1]) - 0.5
   # The measurements need not reach the last core.
-  cores <- prod(map_dbl(results$study$machine$levels, function(level) level$count %||% 1))
-  lacking <- cores - 1 - nrow(pairs)
+  lacking <- count_cores(results$study) - 1 - nrow(pairs)
   plot <- ggplot(pairs, aes(.data$to_core, .data$latency_us)) +
     geom_vline(xintercept = lines[lines < max(pairs$to_core)], colour = "grey30", linewidth = 0.3) +
     geom_point(size = 1, colour = mapping_colours[1]) +
@@ -231,7 +230,7 @@ describe_ladder <- function(results) {
       if (nrow(timed) > 1) paste0(
         "; the slowest level takes ", format_number(utils::tail(timed$latency_us, 1) / timed$latency_us[1], 2),
         " times as long as the fastest"
-      ), "."
+      ), lacking_partners(results), "."
     ),
     if (nrow(wide) > 0) paste0(
       "Bandwidth of large messages", of_pairs, ": ",
@@ -248,6 +247,20 @@ describe_ladder <- function(results) {
     describe_published(results)
   )
 }
+
+#' "; core 0 was not paired with 32 of the 255 other cores" if pairs of a single core were measured, but not all
+#' @noRd
+lacking_partners <- function(results) {
+  pairs <- distinct(read_pairs(results), .data$from_core, .data$to_core)
+  others <- count_cores(results$study) - 1
+  if (n_distinct(pairs$from_core) != 1 || nrow(pairs) >= others) return("")
+  paste0(
+    "; core ", pairs$from_core[1], " was not paired with ", format_count(others - nrow(pairs)), " of the ",
+    format_count(others), " other cores"
+  )
+}
+
+count_cores <- function(study) prod(map_dbl(study$machine$levels, function(level) level$count %||% 1))
 
 #' One point-to-point test in sentences: the bandwidths of a bandwidth test, else the ladder
 #' @noRd

@@ -273,11 +273,11 @@ describe_held_out <- function(comparison, collective, study) {
   made <- covering(filter(errors, .data$model %in% models_of_pingpongs()))
   paste0(
     collective_title(collective), simulated_note(study), ": the smallest mean error of a model on the ",
-    count_of(best$cells, "cell"), " left out of the fit is ", format_pct(best$error), " (", model_in_text(best$model),
-    ")",
+    count_of(best$cells, "latency", "latencies"), " left out of the fit is ", format_pct(best$error), " (",
+    model_in_text(best$model), ")",
     if (nrow(made) > 0) paste0(
       "; of the models that need only ping-pongs, ", format_pct(made$error), " (", model_in_text(made$model),
-      part_of_cells(made, best), ")"
+      part_of(made, best, "latencies"), ")"
     ), "."
   )
 }
@@ -286,9 +286,9 @@ describe_held_out <- function(comparison, collective, study) {
 #' @noRd
 covering <- function(models) head(models[models$cells == max(models$cells, 0), ], 1)
 
-part_of_cells <- function(part, whole) {
+part_of <- function(part, whole, what) {
   if (part$cells == whole$cells) return("")
-  paste0(", which covers ", format_count(part$cells), " of the ", format_count(whole$cells), " cells")
+  paste0(", which covers ", format_count(part$cells), " of the ", format_count(whole$cells), " ", what)
 }
 
 describe_picks <- function(selection, study) {
@@ -311,7 +311,7 @@ describe_picks <- function(selection, study) {
     " slower than the fastest (geometric mean)",
     if (nrow(physical) > 0) paste0(
       ", those selected by ", model_in_text(physical$model), ", which needs only ping-pongs",
-      sub(", which", " and", part_of_cells(physical, best)), ", ", format_pct(physical$regret)
+      sub(", which", " and", part_of(physical, best, "cells")), ", ", format_pct(physical$regret)
     ), ".",
     if (nrow(default) > 0) paste0(
       " The library's default is ", format_pct(abs(default$regret)), if (default$regret < 0) " faster" else " slower",

@@ -273,7 +273,9 @@ class_note <- function(what, classes, label) {
 class_with_range <- function(name, classes, label) {
   class <- classes[match(name, classes$label), ]
   if (NROW(class) == 0 || is.na(class$from)) return(name)
-  range <- if (class$from == class$to) label(class$from) else paste(label(class$from), "to", label(class$to))
+  # 2049 B is "2 KiB", too.
+  from <- if (label(class$from) %in% label(classes$to[classes$to < class$from])) "more than "
+  range <- if (class$from == class$to) label(class$from) else paste0(from, label(class$from), " to ", label(class$to))
   if (range == name) name else paste0(name, ", ", range)
 }
 

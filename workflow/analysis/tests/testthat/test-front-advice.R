@@ -109,7 +109,7 @@ test_that("intervals over clusters of very different sizes cover the mean in 95 
 test_that("gains by mapping say which are not significant", {
   regret <- tibble::tibble(
     collective = "reduce", policy = "tuned", split = both_halves, mapping = c("core", "node", "socket"),
-    gain_pct = c(5, 100, 25), gain_low_pct = c(-1, 50, NA), gain_high_pct = c(11, 150, NA)
+    degrees = 3, gain_pct = c(5, 100, 25), gain_low_pct = c(-1, 50, NA), gain_high_pct = c(11, 168, NA)
   )
   study <- list(regret = regret, about = list(labels = c(core = "by core", node = "by node", socket = "by socket")))
   expect_equal(
@@ -118,6 +118,27 @@ test_that("gains by mapping say which are not significant", {
   )
   study$regret <- regret[1, ]
   expect_equal(front_mappings(study, "reduce"), "")
+})
+
+test_that("the significance of gains by mapping is corrected for the number of mappings", {
+  # The intervals of core and socket do not include 0, but with three tests the gain by core is not significant.
+  regret <- tibble::tibble(
+    collective = "reduce", policy = "tuned", split = both_halves, mapping = c("core", "node", "socket"), degrees = 3,
+    gain_pct = 100 * expm1(c(0.1, 1, 0.5)), gain_low_pct = 100 * expm1(c(0.01, 0.8, 0.4)),
+    gain_high_pct = 100 * expm1(c(0.19, 1.2, 0.6))
+  )
+  study <- function(rows) {
+    list(regret = rows, about = list(labels = c(core = "by core", node = "by node", socket = "by socket")))
+  }
+  expect_match(front_mappings(study(regret), "reduce"), "by socket 39 % and by core 9.5 %.", fixed = TRUE)
+  regret$gain_high_pct[1] <- 100 * expm1(0.199)
+  regret$gain_low_pct[1] <- 100 * expm1(0.001)
+  regret$gain_high_pct[3] <- 100 * expm1(0.95)
+  regret$gain_low_pct[3] <- 100 * expm1(0.05)
+  expect_match(
+    front_mappings(study(regret), "reduce"), "by socket 39 % (not significant) and by core 9.5 % (not significant).",
+    fixed = TRUE
+  )
 })
 
 test_that("significance is corrected for the number of pairs", {
@@ -139,7 +160,7 @@ test_that("significance is corrected for the number of pairs", {
   expect_match(
     front_rules(studies, rows), "in 1 of 4 pairs .* \\(5 % level, corrected for 4 tests\\). .* In 1 pair they are"
   )
-  expect_match(front_intervals(studies, rows), "Holm's correction for the 4 pairs.$")
+  expect_match(front_intervals(studies, rows), "Holm's correction for the 4 pairs \\(.*\\).$")
   expect_match(advise_default(gains[1, ]), "^Keep the default for broadcast on a: no rule is significantly faster")
 })
 
@@ -178,8 +199,8 @@ test_that("rules of other machines are advised against unless they save time", {
       geometric_mean_pct = c(20, 50, theirs)
     )))
   }
-  expect_match(front_transfer(rules(c(21, 50))), "^Decide the rules on each machine: .* saves nothing of ")
-  expect_match(front_transfer(rules(c(20, 47))), "saves at most 2.0 % of the default's time")
+  expect_match(front_transfer(rules(c(21, 50))), "^Decide the rules on each machine: .* save nothing of ")
+  expect_match(front_transfer(rules(c(20, 47))), "save at most 2.0 % of the default's time")
   expect_match(front_transfer(rules(c(8, 20))), "^Rules carry over .* save up to 20 % .* on 2 of 2 machines")
 })
 

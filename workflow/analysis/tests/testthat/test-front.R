@@ -153,6 +153,18 @@ test_that("a study whose cells all failed does not blame its two ranks", {
   expect_false(describe_front(folder)$studies$silent)
 })
 
+test_that("the pairs of a ladder are not counted as grid cells of algorithms", {
+  folder <- front_study("laddered")
+  cells <- file.path(folder, "cells.csv")
+  rows <- readr::read_csv(cells, show_col_types = FALSE)
+  readr::write_csv(dplyr::bind_rows(rows, dplyr::mutate(rows[1, ], collective = "pairs")), cells)
+  study <- list(
+    name = "laddered", simulated = FALSE, about = list(machine = list(label = "X")),
+    cells = readr::read_csv(cells, show_col_types = FALSE)
+  )
+  expect_match(front_lacking(list(study)), "at some or all sizes: 1 of 2 on X;", fixed = TRUE)
+})
+
 test_that("traces are not called grid cells", {
   folder <- front_study("traced")
   cells <- file.path(folder, "cells.csv")

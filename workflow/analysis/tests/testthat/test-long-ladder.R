@@ -187,6 +187,7 @@ test_that("a ladder from one core says how many pairs each level has, and which 
     tables_of_ladder(results)[[1]]$caption, "separates: 3 pairs of level node and 3 pairs of level core.", fixed = TRUE
   )
   expect_match(figures_of_pairs(results)[[1]]$caption, "Not measured: 1 core.", fixed = TRUE)
+  expect_match(describe_ladder(results)[1], "; core 0 was not paired with 1 of the 7 other cores.", fixed = TRUE)
 })
 
 test_that("a single pair of a level is not in the plural", {

@@ -212,8 +212,8 @@ test_that("models are compared on the cells that most of them cover", {
   expect_match(
     describe_held_out(comparison[1:3, ], "bcast", list(simulated = FALSE)),
     paste(
-      "the smallest mean error of a model on the 40 cells left out of the fit is 30 % (log-interpolation); of the",
-      "models that need only ping-pongs, 5.0 % (LogGP, which covers 10 of the 40 cells)"
+      "the smallest mean error of a model on the 40 latencies left out of the fit is 30 % (log-interpolation); of the",
+      "models that need only ping-pongs, 5.0 % (LogGP, which covers 10 of the 40 latencies)"
     ), fixed = TRUE
   )
   selection <- tibble::tibble(

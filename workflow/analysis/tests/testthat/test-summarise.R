@@ -104,12 +104,48 @@ test_that("mappings are compared where both were measured", {
   )
 })
 
+test_that("a comparison of mappings names its algorithms if some mapping lacks others", {
+  rows <- toy_rows("bcast", "linear", 4, c(1, 64, 1, 64), c(1, 3, 2, 2), rep(c("core", "node"), each = 2))
+  told <- function(rows) describe_latency(read_results(make_study(rows)), "bcast")[2]
+  expect_match(told(rows), "^With 4 processes, the lowest latency \\(without the default\\) is that")
+  # Chain by core is faster at both sizes, but was not measured by node.
+  expect_match(
+    told(dplyr::bind_rows(rows, toy_rows("bcast", "chain", 4, c(1, 64), c(0.1, 0.2)))), paste(
+      "With 4 processes, the lowest latency of the algorithms that all mappings have (LINEAR) is that of ranks mapped",
+      "by core at 1 of 2 sizes"
+    ), fixed = TRUE
+  )
+})
+
 test_that("the fastest barrier needs another one", {
   told <- function(algorithms) {
     describe_barrier(read_results(make_study(toy_rows("barrier", algorithms, 4, NA, seq_along(algorithms)))))
   }
   expect_equal(told("tree"), "With 4 processes, there is only TREE mapped by core (1 \u00b5s).")
   expect_match(told(c("tree", "linear")), "the fastest is TREE mapped by core .*, the slowest LINEAR mapped by core")
+})
+
+test_that("algorithms of a simulated study are not said to be measured", {
+  rows <- toy_rows("bcast", c("default", "linear"), 4, 1, c(2, 1))
+  told <- function(simulated) {
+    results <- read_results(make_study(rows, simulated = simulated))
+    c(describe_decision(results, "bcast"), tables_of_answer(results)[[1]]$caption)
+  }
+  expect_length(grep("of those measured in at least", told(FALSE), fixed = TRUE), 2)
+  expect_length(grep("of those simulated in at least", told(TRUE), fixed = TRUE), 2)
+})
+
+test_that("barriers that take equally long are named together", {
+  rows <- toy_rows(
+    "barrier", c("default", "tree", "linear", "default", "tree", "linear"), 4, NA, c(2, 3, 4, 1, 1, 4),
+    rep(c("core", "node"), each = 3)
+  )
+  expect_match(
+    describe_barrier(read_results(make_study(rows)))[1], paste(
+      "the fastest are DEFAULT and TREE mapped by node (1 \u00b5s), the slowest LINEAR mapped by core and by node",
+      "(4 \u00b5s)"
+    ), fixed = TRUE
+  )
 })
 
 test_that("a class is named as the study names it", {

@@ -1,3 +1,9 @@
+test_that("neighbouring classes do not seem to share a size", {
+  classes <- tibble::tibble(label = c("Small", "Large"), from = c(1, 2049), to = c(2048, 2^29))
+  expect_equal(class_with_range("Small", classes, label_bytes), "Small, 1 B to 2 KiB")
+  expect_equal(class_with_range("Large", classes, label_bytes), "Large, more than 2 KiB to 512 MiB")
+})
+
 test_that("sizes are told in binary units", {
   expect_equal(label_bytes(c(1, 1024, 1536, 1048576, NA)), c("1 B", "1 KiB", "1.5 KiB", "1 MiB", NA))
   # Sizes of applications may be close to each other.
