@@ -93,9 +93,9 @@ index_tuning <- function(folder) {
     table(
       "tuning-shared",
       "Additional time if one decision serves all placements (mapping and number of nodes) with the same number of",
-      "processes, relative to the fastest algorithm of each placement: the cost of a tuning file that does not",
-      "distinguish placements. Shapes: number of placements. The values are upper bounds, because the minimum over",
-      "noisy latencies is biased low."
+      "processes, relative to the fastest algorithm of each placement, among the algorithms that all of them have: the",
+      "cost of a tuning file that does not distinguish placements. Shapes: number of placements. The values are upper",
+      "bounds, because the minimum over noisy latencies is biased low."
     ),
     figure(
       "sampling", "Regret against the share of measurement time",

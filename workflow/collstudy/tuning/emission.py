@@ -226,7 +226,7 @@ def lost(folder: Path) -> list[str]:
     row = rows[0]
     return [
         "One file for all placements would lose performance. In the cells (number of processes and message size) that several "
-        f"placements share (at most {row['shapes']}), the algorithm",
+        f"placements share (at most {row['shapes']}), and of the algorithms that all of these have, the one",
         "that is best for them together is slower than the fastest one of each placement, by "
         f"{float(row['geometric_mean_pct']):.1f} % (geometric mean over {row['cells']} cells; 90th percentile "
         f"{float(row['p90_pct']):.1f} %, maximum {float(row['max_pct']):.0f} %).",

@@ -116,6 +116,17 @@ test_that("a cell with several names of the same messages is one cell", {
   same <- summarise_same_messages(read_results(make_study(rows)))
   expect_equal(same$cells, 1)
   expect_match(describe_same_messages(same), "^In 1 cell the default runs")
+  # Only the algorithm that the default runs counts, or cells of two ranks would count several times.
+  rows$latency_us[rows$algorithm == "chain"] <- 2
+  rows$latency_us[rows$algorithm == "binomial"] <- 3
+  expect_equal(summarise_same_messages(read_results(make_study(rows)))$bias_pct, 10)
+})
+
+test_that("a default that was ten times as fast differs as much as one that was ten times as slow", {
+  rows <- twice(source = "one")
+  rows$latency_us[rows$algorithm == "default"] <- c(1, 1, 100, 100)
+  same <- summarise_same_messages(read_results(make_study(rows)))
+  expect_equal(c(same$median_abs_difference_pct, same$p90_abs_difference_pct), c(900, 900))
 })
 
 test_that("latencies of 0 do not give an algorithm more launches", {
