@@ -62,7 +62,7 @@ def drafted(folder: Path, machine: str | None = "orfeo-thin") -> tuple[list[dict
     entries = yaml.safe_load(text)["import"]["files"]
     for entry in entries:
         entry["path"] = entry["path"].removeprefix(f"{folder}/")
-    return entries, "\n".join(question for question in questions if not question.startswith("mpi, "))
+    return entries, "\n".join(question for question in questions if not question.startswith(("mpi, ", "suite")))
 
 
 def read(folder: Path, version: str | None = "4.1.5", problems: int = 0) -> list[tuple]:
@@ -70,7 +70,7 @@ def read(folder: Path, version: str | None = "4.1.5", problems: int = 0) -> list
     text, _ = draft(folder, "theirs", "orfeo-thin", CONFIGURATION)
     document = yaml.safe_load(text)
     document["question"] = "Which?"
-    document["import"] |= {"mpi_version": version} if version else {}
+    document["import"] |= {"mpi": "Open MPI", "suite": "unknown"} | ({"mpi_version": version} if version else {})
     config = folder.parent / "config"
     shutil.copytree(ROOT / "config", config)
     (config / "studies" / "theirs.yaml").write_text(yaml.safe_dump(document))

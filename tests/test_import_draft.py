@@ -164,21 +164,75 @@ def test_a_table_of_elements_and_other_columns(tmp_path: Path) -> None:
     assert [row["size_bytes"] for row in theirs.rows()] == ["64", "128"]
 
 
+def software(folder: Path) -> tuple[dict[str, str], str]:
+    """Return the software of a folder's draft, and the questions about it."""
+    text, questions = draft(folder, "theirs", "orfeo-thin", CONFIGURATION)
+    found = yaml.safe_load(text)["import"]
+    del found["files"]
+    return found, "\n".join(question for question in questions if question.startswith(("mpi, ", "suite")))
+
+
 def test_the_version_of_the_suite_is_that_of_the_outputs(tmp_path: Path) -> None:
-    """It is asked for if the outputs have several, or other files have none."""
-    software = "the software of the measurements"
+    """It is asked for if the outputs have several."""
     one = {"bcast_linear_core_np4.txt": output("Broadcast", 0.5)}
-    text, questions = draft(write(tmp_path, one), "theirs", "orfeo-thin", CONFIGURATION)
-    assert "suite_version: '7.4'" in text and questions == [f"mpi, mpi_version: {software}"]
-    other = output("Reduce", 0.5).replace("v7.4", "v5.6.2")
-    text, questions = draft(
-        write(tmp_path, {"reduce_linear_core_np4.txt": other}), "theirs", "orfeo-thin", CONFIGURATION
-    )
-    assert "suite_version" not in text.partition("import:")[2]
-    assert questions[-1] == f"mpi, mpi_version, suite_version (the outputs have 5.6.2, 7.4): {software}"
+    found, questions = software(write(tmp_path, one))
+    assert (found["suite"], found["suite_version"]) == ("OSU Micro-Benchmarks", "7.4") and "suite" not in questions
     table = joined(GRID, "algorithm,mapping,np,size,us")
-    write(tmp_path, {"reduce_linear_core_np4.txt": output("Reduce", 0.5), "bcast.csv": table})
-    assert draft(tmp_path, "theirs", None, CONFIGURATION)[1][-1] == f"mpi, mpi_version, suite_version: {software}"
+    found, questions = software(write(tmp_path, {"bcast.csv": table}))
+    assert found["suite_version"] == "7.4"
+    assert "suite, suite_version: the benchmark suite and its version; 1 of 2 files says 7.4" in questions
+    other = output("Reduce", 0.5).replace("v7.4", "v5.6.2")
+    found, questions = software(write(tmp_path, {"reduce_linear_core_np4.txt": other}))
+    assert "suite_version" not in found
+    assert "the benchmark suite and its version; 2 of 3 files say 5.6.2, 7.4" in questions
+
+
+def test_software_that_no_file_names_is_left_open(tmp_path: Path) -> None:
+    found, questions = software(write(tmp_path, {"bcast.csv": joined(GRID, "algorithm,mapping,np,size,us")}))
+    assert found == {"suite": "?", "mpi": "?"}
+    assert questions.splitlines() == [
+        "mpi, mpi_version: the MPI library and its version, which no file names (`unknown` if nothing tells)",
+        "suite, suite_version: the benchmark suite and its version, which no file names (`unknown` if nothing tells)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "library", "word"),
+    [
+        ("run.sh", "module load openMPI/4.1.5/gnu/12.2.1\nmpirun ./osu_bcast\n", "Open MPI", "openMPI/4.1.5/gnu/12.2.1"),
+        ("job.slurm", "mpirun -np 4 --mca coll_tuned_use_dynamic_rules 1 ./a\n", "Open MPI", "--mca coll_tuned_use_dynamic_rules"),
+        ("job.sbatch", "export I_MPI_ADJUST_BCAST=4\n", "Intel MPI", "I_MPI_ADJUST_BCAST"),
+        ("run.sh", "module load cray-mpich/8.1.32\n", "MPICH", "cray-mpich/8.1.32"),
+        ("run.sh", "wget https://mvapich.cse.ohio-state.edu/download/mvapich/osu-micro-benchmarks-7.3.tar.gz\n", "?", ""),
+        ("run.sh", "module load mpi/mvapich2-2.2\n", "MVAPICH", "mvapich2-2.2"),
+        ("README.md", "Measured with OpenMPI.\n", "Open MPI", "OpenMPI"),
+        ("openmpi/bcast_chain_core_np4.txt", output("Broadcast", 0.5), "Open MPI", "openmpi/bcast_chain_core_np4.txt"),
+    ],
+)  # fmt: skip
+def test_software_that_a_file_names(tmp_path: Path, name: str, text: str, library: str, word: str) -> None:
+    write(tmp_path, {"bcast_linear_core_np4.txt": output("Broadcast", 0.5), name: text})
+    found, questions = software(tmp_path)
+    assert found["mpi"] == library
+    assert (
+        not word
+        or f"mpi, mpi_version: the MPI library and its version; {name} has {word}: {library}\n" in questions + "\n"
+    )
+
+
+def test_scripts_say_more_than_documents_and_results_more_than_scripts(tmp_path: Path) -> None:
+    """If files of a kind name several libraries, it is asked for."""
+    write(
+        tmp_path, {"bcast.csv": joined(GRID, "algorithm,mapping,np,size,us"), "README.md": "Unlike MPICH or Open MPI\n"}
+    )
+    assert "; README.md has Open MPI: Open MPI; README.md has MPICH: MPICH" in software(tmp_path)[1]
+    write(tmp_path, {"job/run.sh": "module load openmpi\n./osu-micro-benchmarks-7.3/c/osu_bcast -i 1000\n"})
+    found, questions = software(tmp_path)
+    assert (found["mpi"], found["suite"], found["suite_version"]) == ("Open MPI", "OSU Micro-Benchmarks", "7.3")
+    assert "; job/run.sh has osu-micro-benchmarks-7.3: OSU Micro-Benchmarks; scripts say 7.3" in questions
+    write(tmp_path, {"job/other.sh": "export I_MPI_ADJUST_BCAST=1\n"})
+    assert software(tmp_path)[0]["mpi"] == "?"
+    write(tmp_path, {"impi/reduce.csv": joined(GRID, "algorithm,mapping,np,size,us")})
+    assert software(tmp_path)[0]["mpi"] == "Intel MPI"
 
 
 def test_raw_output_of_another_collective_than_the_name_says(tmp_path: Path) -> None:

@@ -142,5 +142,6 @@ def test_a_csv_file_with_the_columns_of_a_block(tmp_path: Path) -> None:
     folder = write(tmp_path / "theirs", {"core.csv": f"{header}\n8,20,1.91,2.92,2.41,Bcast,linear,4\n"})
     text, questions = draft(folder, "theirs", "orfeo-thin", CONFIGURATION)
     assert "suite: Intel MPI Benchmarks" in text
-    assert questions == ["mpi, mpi_version, suite_version: the software of the measurements"]
+    assert "the benchmark suite and its version; core.csv has t_avg[usec]: Intel MPI Benchmarks" in questions.pop()
+    assert [question.partition(":")[0] for question in questions] == ["mpi, mpi_version"]
     assert read(folder) == [("linear", "core", 4, 8, 2.41)]

@@ -83,7 +83,7 @@ def test_a_folder_is_drafted_and_read(tmp_path: Path) -> None:
     assert "suite: ReproMPI\n" in text and f"suite_version: {SHA}\n" in text
     assert questions == [
         "{mapping}/run_*.dat (2 files): whether the library chose the algorithm itself (default); if not, set it in `constants`",
-        "mpi, mpi_version: the software of the measurements",
+        "mpi, mpi_version: the MPI library and its version, which no file names (`unknown` if nothing tells)",
     ]
     assert {(*row[:4], round(row[4], 4)) for row in read(folder)} == {
         ("default", "core", ranks, size, round(time * 1e6 + ranks + size, 4))

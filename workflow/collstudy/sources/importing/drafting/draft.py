@@ -6,25 +6,22 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from collstudy.base.errors import StudyError, allowed, nearest
 from collstudy.base.lazy import lazy
 from collstudy.base.paths import ROOT
 from collstudy.sources.importing.drafting.entries import entries_of, merged, pico_entries
 from collstudy.sources.importing.drafting.file_names import machines_in
-from collstudy.sources.importing.drafting.grouping import Group, groups_of, special
+from collstudy.sources.importing.drafting.grouping import groups_of, special
 from collstudy.sources.importing.drafting.shared_cells import questions_about
+from collstudy.sources.importing.drafting.software import SCRIPTS, software_of
 from collstudy.sources.importing.formats import omb
 from collstudy.sources.importing.formats.outputs import OUTPUTS
-from collstudy.sources.importing.strict import read_text
 from collstudy.study.config import Configuration
 from collstudy.study.machines import Machine
 
 yaml = lazy("yaml")
 
-#: Endings of scripts that start benchmarks.
-SCRIPTS = (".sh", ".sbatch", ".slurm", ".job")
 #: An option of OMB for iterations or warm-up calls whose number is not in digits.
 _EXPONENT = re.compile(r"(?<=\s)-[ix][ =]?(\d+)(?:\.\d*)?[eE]\d+\b", re.ASCII)
 
@@ -54,19 +51,18 @@ def draft(folder: Path, name: str, machine: str | None, configuration: Configura
     questions += questions_about(entries, said)
     if len(machines := sorted(set(said.values()))) > 1:
         questions.append(f"files: their names say {' and '.join(machines)}; give each machine a study of its own")
-    software = omb.SOFTWARE | {"mpi": "Open MPI"}
-    formats = {"imb" if _of_imb(entry) else entry.get("format") for entry in entries}
-    for other in [kind for kind in OUTPUTS if kind in formats and kind != "omb"]:
-        software |= OUTPUTS[other].SOFTWARE
-        if len(formats) > 1:
-            questions.append(f"files: output of {software['suite']} and other files; give each a study of its own")
-    versions = {""} if runs else _suite_versions(groups)
-    if len(versions) == 1 and "" not in versions:
-        software["suite_version"] = versions.pop()
-        questions.append("mpi, mpi_version: the software of the measurements")
-    else:
-        several = f" (the outputs have {', '.join(sorted(versions))})" * ("" not in versions)
-        questions.append(f"mpi, mpi_version, suite_version{several}: the software of the measurements")
+    formats = {entry.get("format") for entry in entries}
+    outputs = [output for kind, output in OUTPUTS.items() if kind in formats]
+    results = [*{path for group in groups for path in group.paths}, *(Path(entry["metadata"]) for entry in runs)]
+    suites = {output.SOFTWARE["suite"] for output in outputs} | {"PICO" for _ in runs}
+    software, about = software_of(folder, sorted(results), suites)
+    questions += about
+    for output in outputs:
+        software |= {key: name for key, name in output.SOFTWARE.items() if key != "suite"}
+        if len(formats) > 1 and output is not omb:
+            questions.append(
+                f"files: output of {output.SOFTWARE['suite']} and other files; give each a study of its own"
+            )
     # YAML and terminals do not take the control characters of damaged files.
     questions = [re.sub(r"[^ -~\u00a1-\ud7ff]", "?", question) for question in _by_text(questions, folder)]
     for entry in entries:
@@ -90,18 +86,6 @@ def _exponents(folder: Path) -> Iterator[str]:
     for (option, digits), names in sorted(found.items()):
         calls = "timed calls" if option.startswith("-i") else "calls before them"
         yield f"{_some(names)}: {option} is {digits} for OMB, which reads no exponents: the number of {calls}"
-
-
-def _suite_versions(groups: list[Group]) -> set[str]:
-    """Return the versions that the files say; "" for a file that says none."""
-    texts = (read_text(path) for path in {path for group in groups for path in group.paths})
-    found = ([version for output in OUTPUTS.values() for version in output.VERSION.findall(text)] for text in texts)
-    return {version for of in found for version in of or [""]}
-
-
-def _of_imb(entry: dict[str, Any]) -> bool:
-    """Return whether a file is output of the Intel MPI Benchmarks, or a table with its column of times."""
-    return entry.get("format") == "imb" or "t_avg[usec]" in entry.get("columns", {}).values()
 
 
 def _machines(configuration: Configuration) -> list[str]:
