@@ -155,7 +155,7 @@ def test_a_table_of_elements_and_other_columns(tmp_path: Path) -> None:
     (entry,), questions = drafted(folder)
     assert (entry["columns"]["size_bytes"], entry["size_unit"]) == ("send_count", "?")
     assert "whether the column 'send_count' is the number of elements of a message" in questions
-    assert "the meaning of the columns 'k', 'b', 'is_correct'" in questions and "size_bytes" not in questions
+    assert "the meaning of the columns 'b', 'is_correct'" in questions and "size_bytes" not in questions
     theirs = Import(tmp_path)
     columns = {"algorithm": "algorithm_name", "processes": "nprocs", "size_bytes": "send_count", "latency_us": "time"}
     written = {"path": str(folder / "*.csv"), "collective": "allgather", "columns": columns, "unit": "s", "size_unit": 4,

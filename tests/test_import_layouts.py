@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from made_imports import GRID, drafted, joined, read, write
+from made_imports import GRID, Import, drafted, joined, read, write
 
 
 def by_two(name: str, key: int) -> str:
@@ -19,6 +19,18 @@ def by_two(name: str, key: int) -> str:
     return joined(
         [(*of, *us) for of, us in rest.items()], ",".join([*header, *(name.format(value) for value in values)])
     )
+
+
+def by_columns(name: str, *keys: int) -> str:
+    """Return the grid as a table with one column per value of several of its fields."""
+    header = ["algorithm", "mapping", "processes", "size"]
+    rest: dict[tuple, dict[str, str]] = {}
+    for row in GRID:
+        left = tuple(row[at] for at in range(4) if at not in keys)
+        rest.setdefault(left, {})[name.format(*(row[at] for at in keys))] = row[4]
+    columns = list(next(iter(rest.values())))
+    names = [header[at] for at in range(4) if at not in keys]
+    return joined([(*of, *times.values()) for of, times in rest.items()], ",".join([*names, *columns]))
 
 
 NUMBERS = {"linear": 1, "chain": 2}
@@ -62,6 +74,11 @@ LAYOUTS = {
     "wide by algorithm": {"bcast.csv": by_two("{} (us)", 0)},
     "wide by ranks": {"bcast.csv": by_two("np{}", 2)},
     "wide by size": {"bcast.csv": by_two("{}", 3)},
+    "wide by ranks and size": {"bcast.csv": by_columns("np{}_{}B", 2, 3)},
+    "wide by size and ranks": {"bcast.csv": by_columns("s={}_np={}", 3, 2)},
+    "wide by algorithm and mapping": {"bcast.csv": by_columns("{} {}", 0, 1)},
+    "wide by mapping and ranks": {"bcast.csv": by_columns("{}_{}procs", 1, 2)},
+    "wide by all fields": {"bcast.csv": by_columns("{}-{}-np{}-{}", 0, 1, 2, 3)},
     "wide by ranks, between blanks": {
         f"bcast_{a}_{m}.txt": "size  np2  np4  np6\n"
             + "".join(f"{s} " + " ".join(row[4] for row in GRID if (*row[:2], row[3]) == (a, m, s)) + "\n" for s in (1, 64, 1024, 4096))
@@ -129,6 +146,12 @@ def test_what_is_guessed_is_asked(tmp_path: Path) -> None:
     assert "no header line; whether its columns are algorithm, mapping, processes" in questions
     _, questions = drafted(write(tmp_path, {"bcast.csv": by_two("{}", 0)}))
     assert "whether the columns linear, chain are times by algorithm" in questions
+    (entry,), questions = drafted(write(tmp_path, {"bcast.csv": by_columns("s={}_np={}", 3, 2)}))
+    assert entry["wide"] == "s={size_bytes}_np={processes}"
+    assert (
+        "whether the columns s=1_np=2, s=64_np=2, s=1024_np=2, ..., s=4096_np=6 are times by size_bytes and processes"
+        in questions
+    )
 
 
 @pytest.mark.parametrize(
@@ -144,3 +167,14 @@ def test_titles_above_a_table(tmp_path: Path, titles: str) -> None:
     _, questions = drafted(folder)
     assert "the meaning of the column" not in questions
     assert sorted(read(folder)) == sorted((*row[:4], float(row[4])) for row in GRID)
+
+
+def test_columns_that_fit_no_pattern(tmp_path: Path) -> None:
+    table = joined([("linear", "core", 1, 0.5)], "algorithm,mapping,size,np2")
+    columns = "columns: {{algorithm: algorithm, mapping: mapping, size_bytes: size}}"
+    study = "\nimport:\n  files:\n    - {{path: '{folder}/bcast.csv', collective: bcast, %s, wide: '%s'}}\n"
+    theirs = Import(tmp_path)
+    message = theirs.refused(study % (columns, "p{{processes}}"), {"bcast.csv": table})
+    assert "bcast.csv: line 1: no column fits `wide`: p{processes}; known: algorithm, mapping, np2, size" in message
+    theirs.collect(study % (columns, "np{{processes}}"))
+    assert [(row["processes"], row["latency_us"]) for row in theirs.rows()] == [("2", "0.5")]

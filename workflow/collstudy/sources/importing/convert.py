@@ -13,7 +13,8 @@ from collstudy.study.catalogue import Catalogue
 from collstudy.study.description import Study
 from collstudy.study.machines import Machine
 from collstudy.study.names import POINT_TO_POINT, SIZED
-from collstudy.study.openmpi_numbers import algorithm_of
+from collstudy.study.openmpi_numbers import USES, algorithm_of, parameters_of
+from collstudy.study.words import parameter_text
 
 np = lazy("numpy")
 
@@ -30,16 +31,17 @@ def convert(
     path: Path,
     study: Study,
     catalogue: Catalogue,
-    names: dict[tuple, dict[str, str]],
+    names: dict[tuple, dict[str, Any]],
 ) -> dict[str, Any]:
-    """Convert one row to checked names and numbers; *names* caches the converted names of the file.
+    """Convert one row to checked names and numbers; *names* caches the converted names of the file. `ignored` has the parameters that the
+    row gives, but its algorithm does not take.
 
     Raises Refused for a row that cannot be used, StudyError for an unknown name.
     """
     own = entry.get("format") in OWN
     collective = raw["collective"] if own else entry["collective"]
     where = f"{path}: imported by config/studies/{study.name}.yaml"
-    key = (collective, raw.get("algorithm"), raw.get("mapping"), raw.get("parameters"))
+    key = (collective, raw.get("algorithm"), raw.get("mapping"), raw.get("parameters"), *map(raw.get, USES))
     if key not in names:
         names[key] = _named(raw, entry, collective, study, catalogue, where)
     row: dict[str, Any] = {"collective": collective, **names[key]}
@@ -69,7 +71,7 @@ def convert(
     return row | ({"run": raw["run"]} if own and _given(raw, "run") else {})
 
 
-def size_of(text: str, unit: str | int = "B") -> int:
+def size_of(text: str, unit: str | int = "B", what: str = "size_bytes") -> int:
     """Convert a size with or without a unit to bytes: 4096, 4 KiB, 4KB, 4K (always powers of 1024). A *unit* may be a number of bytes.
     Raises Refused.
     """
@@ -77,10 +79,10 @@ def size_of(text: str, unit: str | int = "B") -> int:
     if found and (found.group(2) or found.group(3)):
         text, unit = found.group(1), f"{(found.group(2) or '').upper()}iB" if found.group(2) else "B"
     if unit == "B":
-        return whole(text, "size_bytes")
+        return whole(text, what)
     if isinstance(unit, int):
-        return unit * whole(text, "size_bytes")
-    return whole(repr(decimal(text, "size_bytes") * SIZE_UNITS[unit]), "size_bytes")
+        return unit * whole(text, what)
+    return whole(repr(decimal(text, what) * SIZE_UNITS[unit]), what)
 
 
 def _counts(raw: dict[str, Any], machine: Machine) -> dict[str, Any]:
@@ -125,7 +127,7 @@ def _given(raw: dict[str, Any], name: str) -> bool:
 
 def _named(
     raw: dict[str, Any], entry: dict[str, Any], collective: str, study: Study, catalogue: Catalogue, where: str
-) -> dict[str, str]:
+) -> dict[str, Any]:
     """Return algorithm, parameters and mapping of a row, as names of the catalogue. Raises StudyError for unknown ones."""
     algorithm, mapping = str(raw.get("algorithm", "default")), str(raw.get("mapping", ""))
     names = entry.get("algorithms", {})
@@ -156,7 +158,29 @@ def _named(
                 f"{where}: algorithm {algorithm!r} is not mapped to one in the catalogue{allowed({*names, *known})}"
             )
     found = {"algorithm": named, "mapping": entry.get("mappings", {}).get(mapping, mapping)}
-    return found | ({"parameters": raw["parameters"]} if raw.get("parameters") else {})
+    given = _parameters(raw)
+    taken = _taken(collective, catalogue.algorithms.get(collective, {}).get(found["algorithm"], {}))
+    text = raw.get("parameters") or parameter_text((name, of) for name, of in given.items() if name in taken)
+    columns = entry.get("columns", {})
+    used = [columns[name] for name in given.keys() & taken & columns.keys()]
+    # A column of the fan-out of chains and the radix of trees is one of both.
+    ignored = sorted(name for name in given.keys() - taken if columns.get(name) not in used)
+    return found | ({"parameters": text} if text else {}) | ({"ignored": ignored} if ignored else {})
+
+
+def _parameters(raw: dict[str, Any]) -> dict[str, int]:
+    """Return the parameters of the algorithm that a row gives; 0 is none. Raises Refused."""
+    texts = {name: str(raw[name]) for name in USES if _given(raw, name)}
+    given = {name: text for name, text in texts.items() if text.strip() != "0"}
+    return {
+        name: size_of(text, what=name) if name == "segment_bytes" else whole(text, name) for name, text in given.items()
+    }
+
+
+def _taken(collective: str, entry: dict[str, Any]) -> set[str]:
+    """Return the parameters that an algorithm takes in any MPI library, from its entry in the catalogue."""
+    libraries = [settings for settings in entry.values() if isinstance(settings, dict)]
+    return {*parameters_of(collective, entry.get("openmpi", {}))}.union(*libraries) & USES.keys()
 
 
 def _ranks_of(raw: dict[str, Any], machine: Machine, where: str) -> dict[str, int]:

@@ -70,15 +70,28 @@ def missing_files(study: Study) -> list[str]:
 
 def from_name(path: Path, entry: dict[str, Any]) -> dict[str, str]:
     """Return the fields in the file's name, given by {algorithm}, {processes}, ... in the path of the entry."""
-    pattern = re.escape(resolve(entry["path"])).replace(r"\*", ".*")
-    pattern = re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>[^/]+)", pattern)
-    found = re.fullmatch(pattern, str(path))
+    return fields_in(str(path), resolve(entry["path"]))
+
+
+def fields_in(text: str, pattern: str) -> dict[str, str]:
+    """Return the parts of a text that {field} in a pattern stands for; {} if the text does not fit."""
+    expression = re.escape(pattern).replace(r"\*", ".*")
+    found = re.fullmatch(re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>[^/]+)", expression), text)
     return found.groupdict() if found else {}
 
 
+def fields_of_wide(entry: dict[str, Any]) -> set[str]:
+    """Return the fields that the names of the columns of a wide table give, according to its entry."""
+    given = entry.get("wide", {})
+    return {*re.findall(r"\{(\w+)\}", given)} if isinstance(given, str) else {*given}
+
+
 def given_by(entry: dict[str, Any], path: Path) -> set[str]:
-    """Return the fields of a file's rows that its columns, its name, constants or `by_row` give, according to its entry."""
-    return {*entry.get("columns", {}), *entry.get("constants", {}), *entry.get("by_row", {}), *from_name(path, entry)}
+    """Return the fields of a file's rows that its columns and their names, its own name, constants or `by_row` give, according to its
+    entry.
+    """
+    given = {*entry.get("columns", {}), *entry.get("constants", {}), *entry.get("by_row", {}), *from_name(path, entry)}
+    return given | ({*fields_of_wide(entry), "latency_us"} if "wide" in entry else set())
 
 
 def metadata_files(entry: dict[str, Any]) -> list[Path]:

@@ -117,10 +117,12 @@ def _read(study: Study, catalogue: Catalogue, cache: Path | None) -> tuple[list[
         for line, raw in _raw_rows(entry, path, study, catalogue, problems, cache):
             read += 1
             try:
-                mine.append(
-                    convert(raw, entry, path, study, catalogue, names)
-                    | {"file": path.name, "line": line, "path": str(path)}
-                )
+                row = convert(raw, entry, path, study, catalogue, names)
+                for name in row.pop("ignored", ()):
+                    problems.note(
+                        f"parameters {name} that the algorithm of their row does not take", f"{path.name}, line {line}"
+                    )
+                mine.append(row | {"file": path.name, "line": line, "path": str(path)})
             except Refused as reason:
                 problems.note(f"rows whose {reason}", f"{path.name}, line {line}" if line else path.name)
         if entry.get("format") == "omb":
@@ -235,7 +237,6 @@ def _check_entry(entry: dict[str, Any], path: Path, study: Study, catalogue: Cat
         said = f"{where}: collective {collective!r} is unknown"
         check_known(collective, {*catalogue.algorithms, *POINT_TO_POINT}, said)
     given = given_by(entry, path)
-    given |= {*entry.get("wide", {}), "latency_us"} if "wide" in entry else set()
     # Only OMB's output may lack the number of ranks.
     if kind in OUTPUTS and (kind != "omb" or omb.ranks_said(read_text(path), collective)):
         given.add("processes")

@@ -22,7 +22,9 @@ FIELDS = {
     "ppn": "processes_per_node", "rankspernode": "processes_per_node", "processespernode": "processes_per_node",
     "taskspernode": "processes_per_node", "procspernode": "processes_per_node", "nodesxppn": "processes",
     "bandwidth": "bandwidth_mb_s", "bw": "bandwidth_mb_s", "mbs": "bandwidth_mb_s",
-    "core1": "from_core", "corea": "from_core", "core2": "to_core",
+    "segmentsize": "segment_bytes", "segsize": "segment_bytes", "segment": "segment_bytes", "seg": "segment_bytes",
+    "fanout": "fanout", "chainfanout": "fanout", "treefanout": "fanout", "radix": "radix", "knomialradix": "radix",
+    "maxrequests": "max_requests", "core1": "from_core", "corea": "from_core", "core2": "to_core",
     "coreb": "to_core", "us": "latency_us", "usec": "latency_us", "ns": "latency_us", "ms": "latency_us",
     "nanoseconds": "latency_us", "microseconds": "latency_us", "milliseconds": "latency_us", "seconds": "latency_us",
 }  # fmt: skip

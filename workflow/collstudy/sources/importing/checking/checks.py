@@ -133,6 +133,8 @@ def _unused(problems: dict[str, int]) -> Iterator[Finding]:
             reason = re.sub(r"^(row|call|test|raw output)s (with|whose) ", r"\1 \2 ", reason)
         if text.startswith(("rows", "calls")):
             yield Finding("values", place.rstrip(")"), f"{count} {reason}", "certain", "not used")
+        elif text.startswith("parameters"):
+            yield Finding("values", place.rstrip(")"), f"{count} {reason}", "certain", "the rows are used without them")
         elif text.startswith("tests whose allocation"):
             yield Finding("processes", place.rstrip(")"), f"{count} {reason}", "certain", "not used")
         elif text.startswith("raw outputs with buffers in GPU memory"):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from collstudy.sources.importing.convert import size_of
-from collstudy.sources.importing.drafting.file_names import algorithm_in
+from collstudy.sources.importing.drafting.file_names import algorithm_in, pattern_of_column, some
 from collstudy.sources.importing.formats import csv_files
 from collstudy.sources.importing.strict import Refused
 from collstudy.sources.importing.words import (
@@ -48,6 +48,10 @@ def columns_of(
                 entry["size_unit"] = size_unit
         else:
             rest.append(name)
+    for name in rest if not {"fanout", "radix"} & {*columns} else ():
+        if plain(name) == "k":
+            columns |= {"fanout": name, "radix": name}
+            ask(f"whether the column {name!r} is the fan-out or the radix of the algorithms")
     if not columns and len(header) == 1:
         columns["latency_us"] = rest.pop()
         ask(f"whether the column {columns['latency_us']!r} is the time")
@@ -67,10 +71,12 @@ def columns_of(
             f"whether the column {counts[0]!r} is the number of elements of a message (`size_unit`: the bytes of an element)"
         )
     times = wide(rest, columns, collective, catalogue) if "latency_us" not in columns else {}
-    for field, of in times.items():
-        units |= {unit for name in of if (unit := unit_of(name))}
-        ask(f"whether the columns {', '.join(of)} are times by {field}")
-    used = {name for of in times.values() for name in of}
+    used = [name for name, _ in csv_files.times_of({"wide": times}, rest)]
+    units |= {unit for name in used if (unit := unit_of(name))}
+    if used:
+        fields = " and ".join(re.findall(r"\{(\w+)\}", times) if isinstance(times, str) else times)
+        ask(f"whether the columns {some(used)} are times by {fields}")
+    used += columns.values()
     if unknown := [repr(name) for name in rest if name and plain(name) not in COLLECTIVE and name not in used]:
         ask(f"the meaning of the column{'s' * (len(unknown) > 1)} {', '.join(unknown)}")
     entry |= {"wide": times} if times else {}
@@ -80,8 +86,14 @@ def columns_of(
 
 def wide(
     names: list[str], columns: dict[str, str], collective: str | None, catalogue: Catalogue
-) -> dict[str, dict[str, Any]]:
-    """For columns of times, return the field whose values their names contain, with the value of each column; {} if there is none."""
+) -> dict[str, dict[str, Any]] | str:
+    """For columns of times, return the field whose values their names contain, with the value of each column, or the pattern of names
+    that contain several fields; {} if there is none.
+    """
+    patterns = Counter(pattern_of_column(name, collective or "", catalogue, {*columns}) for name in names)
+    for pattern, count in patterns.most_common(1):
+        if count >= 2 <= pattern.count("{"):
+            return pattern
     found: dict[str, dict[str, Any]] = {"algorithm": {}, "mapping": {}, "processes": {}, "size_bytes": {}}
     for name in names:
         word = without_unit(name)

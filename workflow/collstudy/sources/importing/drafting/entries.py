@@ -14,8 +14,8 @@ from collstudy.sources.importing.drafting import bare_tables, by_row
 from collstudy.sources.importing.drafting.columns import TIMES, columns_of, words_in
 from collstudy.sources.importing.drafting.file_names import algorithm_in, told_by_names
 from collstudy.sources.importing.drafting.grouping import Ask, Group
-from collstudy.sources.importing.files import from_name
-from collstudy.sources.importing.formats import nccl_tests, omb, pico, reprompi
+from collstudy.sources.importing.files import from_name, given_by
+from collstudy.sources.importing.formats import csv_files, nccl_tests, omb, pico, reprompi
 from collstudy.sources.importing.formats.outputs import OUTPUTS
 from collstudy.sources.importing.strict import CACHE_LINE, listed, read_text
 from collstudy.sources.importing.words import algorithm_named, collective_in, mapping_named
@@ -80,10 +80,11 @@ def entries_of(group: Group, catalogue: Catalogue, machine: Machine | None) -> l
         from_names["algorithm"] |= {name for text in texts for name in reprompi.mock_ups_of(text, entry["collective"])}
         if "{algorithm}" not in group.pattern:
             group.ask("whether the library chose the algorithm itself (default); if not, set it in `constants`")
-    times = [
-        *columns.get("latency_us", "").splitlines(),
-        *(name for of in entry.get("wide", {}).values() for name in of),
-    ]
+    of_columns = csv_files.times_of(entry, group.header)
+    if isinstance(entry.get("wide"), str):
+        for field in from_names:
+            from_names[field] |= {fields[field] for _, fields in of_columns if field in fields}
+    times = [*columns.get("latency_us", "").splitlines(), *(name for name, _ in of_columns)]
     words = words_in(group.paths, group.header, columns, times, group.first_row)
     if words.uneven:
         have = "has" if words.uneven == 1 else "have"
@@ -211,8 +212,7 @@ def _name_separators(entry: dict[str, Any], values: dict[str, set[str]], ask: As
 def _missing(entries: list[dict[str, Any]], group: Group, columns: dict[str, str]) -> list[str]:
     """Return the fields that neither the columns, the names nor the texts of the files give."""
     entry, kind = entries[0], group.kind
-    given = {*columns, *entry.get("wide", {}), *(("latency_us",) if "wide" in entry else ())}
-    given |= set(re.findall(r"\{(\w+)\}", entry["path"]))
+    given = given_by(entry, group.paths[0])
     per_node = "processes_per_node" in given
     given |= {"processes"} if per_node else set()
     given |= {"latency_us"} if "bandwidth_mb_s" in given else set()
@@ -270,7 +270,7 @@ def _count_rows(
     if single and rows != "1":
         group.ask(f"whether the {rows} rows of a file are launches, or single calls (`rows: iterations`)")
     # A column that is not understood may have the values.
-    understood = {*columns.values(), *(name for of in entries[0].get("wide", {}).values() for name in of), ""}
+    understood = {*columns.values(), *(name for name, _ in csv_files.times_of(entries[0], group.header)), ""}
     # Collectives of OSU Micro-Benchmarks need two ranks.
     least = 2 if group.kind == "omb" else 1
     proposal = by_row.propose(wanted, tables, machine, least) if {*group.header} <= understood else None

@@ -13,11 +13,12 @@ from collstudy.sources.importing.formats import nccl_tests
 from collstudy.sources.importing.words import algorithm_like, algorithm_named, collective_in, field_of
 from collstudy.study.catalogue import Catalogue
 from collstudy.study.names import POINT_TO_POINT
+from collstudy.study.openmpi_numbers import USES
 
 #: Endings of files that may be tables.
 TABLES = (".csv", ".tsv", ".dat", ".txt", ".out", ".log")
 #: Fields that a number in a name may be.
-COUNTS = ("processes", "nodes", "processes_per_node", "size_bytes")
+COUNTS = ("processes", "nodes", "processes_per_node", "size_bytes", *USES)
 #: Words before a node, a socket or a core that is not a mapping: multi-node, ranks per socket.
 NO_MAPPING = ("single", "multi", "one", "two", "per", "intra", "inter")
 #: Mappings besides `node` that are not words of a count: a number behind them is one of ranks.
@@ -217,6 +218,18 @@ def _fields_in(
     return re.sub(r"\*[_\-. *]*\*", "*", "".join(result))
 
 
+def pattern_of_column(name: str, collective: str, catalogue: Catalogue, known: set[str]) -> str:
+    """Return the name of a column of times with {algorithm}, {processes}, ... in place of their values; *known* are the fields of other
+    columns. Beside a number of ranks, a number without a word is a size.
+    """
+    parts = _parts(name)
+    numbers = [at for at in range(0, len(parts), 2) if parts[at].isdecimal()]
+    unknown = [at for at in numbers if not _labelled(parts[at], parts[at - 2] if at else "")]
+    counts = len(numbers) > len(unknown) or any(_counted(part)[1] for part in parts)
+    sizes = dict.fromkeys(unknown, "size_bytes") if counts and "size_bytes" not in known else {}
+    return _fields_in(name, collective, catalogue, {*known}, _counts_ranks(parts), sizes)
+
+
 def _any_run(text: str, before: str) -> bool:
     """Return whether a word is the number of a job or of a repetition; *before* is the word before it."""
     if found := re.fullmatch(r"([a-z]*)(\d+)", text.lower()):
@@ -248,7 +261,7 @@ def _field_of(
     kept = text[:2] * text.lower().startswith("by")
     if text.removeprefix(kept).lower() in catalogue.mappings and before.lower() not in NO_MAPPING:
         return kept, "mapping", ""
-    if role in ("run", "fixed", "nodes", "processes"):
+    if role in ("run", "fixed", "nodes", "processes", "size_bytes"):
         return "", {"run": "*", "fixed": ""}.get(role, role), ""
     if text.isdecimal():
         # If there is a column of processes, a single digit is the algorithm's number.
@@ -287,13 +300,13 @@ def told_by_names(pattern: str, paths: list[Path], names: list[dict[str, str]]) 
     for field in ("nodes", "processes"):
         counts = sorted({name[field] for name in names if field in name})
         if counts and not names_count(pattern, field) and all(text.isdecimal() for text in counts):
-            yield f"whether {_some(sorted(counts, key=int))} in the names are numbers of {field}"
+            yield f"whether {some(sorted(counts, key=int))} in the names are numbers of {field}"
     if "{size_bytes}" in pattern:
-        yield f"whether {_some(sorted({name['size_bytes'] for name in names}))} in the names are message sizes"
+        yield f"whether {some(sorted({name['size_bytes'] for name in names}))} in the names are message sizes"
     # If tables of several algorithms were joined, * stands for words, too.
     distinct = {(*name.items(), _NUMBERS.sub("*", str(path))) for name, path in zip(names, paths, strict=True)}
     if "*" in pattern and len(distinct) < len(paths):
-        numbers = "; ".join(map(_some, _counts_in(pattern, paths)))
+        numbers = "; ".join(map(some, _counts_in(pattern, paths)))
         yield (
             f"whether files whose names differ only in * ({numbers or 'a date, the number of a job or a run'}) are launches of the same "
             "cells" + "; if they are numbers of ranks or nodes, write {processes} or {nodes} for *" * bool(numbers)
@@ -320,7 +333,8 @@ def names_count(pattern: str, field: str) -> bool:
     )
 
 
-def _some(texts: list[str]) -> str:
+def some(texts: list[str]) -> str:
+    """Return the first texts and the last one."""
     return ", ".join(texts if len(texts) < 6 else [*texts[:3], "...", texts[-1]])
 
 

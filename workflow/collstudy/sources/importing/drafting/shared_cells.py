@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from collstudy.sources.importing.files import files_of_entries, from_name
+from collstudy.sources.importing.drafting.file_names import COUNTS
+from collstudy.sources.importing.files import fields_of_wide, files_of_entries, from_name
 
 
 @dataclass(frozen=True)
@@ -65,12 +66,11 @@ def _told(entry: dict[str, Any], paths: list[Path]) -> _Told:
     algorithms = entry.get("algorithms", {})
     if algorithms and algorithms != "numbers":
         values["algorithm"] = {*algorithms.values()}
-    for field, of in entry.get("wide", {}).items():
+    wide = entry.get("wide", {})
+    for field, of in {}.items() if isinstance(wide, str) else wide.items():
         values[field] = {str(value) for value in of.values()}
-    if "mapping" in entry.get("columns", {}):
+    if "mapping" in {*entry.get("columns", {}), *fields_of_wide(entry)} and not values["mapping"]:
         values["mapping"] = {"column"}
-    counts = {
-        field: values[field] for field in ("processes", "nodes", "processes_per_node", "size_bytes") if values[field]
-    }
+    counts = {field: values[field] for field in COUNTS if values[field]}
     where = f"{entry['path']} ({len(paths)} file{'s' * (len(paths) != 1)})"
     return _Told(where, entry["path"], values["algorithm"] or {"?"}, values["mapping"] or {"?"}, counts)

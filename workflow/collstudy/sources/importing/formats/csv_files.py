@@ -6,11 +6,12 @@ import csv
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from collstudy.base.errors import StudyError, allowed
+from collstudy.sources.importing.files import fields_in
 from collstudy.sources.importing.strict import Problems, listed, read_text
 from collstudy.sources.importing.words import field_of
 
@@ -117,14 +118,22 @@ def rows(path: Path, entry: dict[str, Any], problems: Problems) -> Iterator[tupl
     comma = entry.get("decimal") == "comma"
     header: list[str] = []
     found: dict[str, str] = {}
-    wide = [(field, name, value) for field, of in entry.get("wide", {}).items() for name, value in of.items()]
+    wide: list[tuple[str, dict[str, str]]] = []
     where = {name: {*listed(of)} for name, of in entry.get("where", {}).items()}
     used = 0
     for line, fields in records(path):
         if not header:
             header = entry.get("header") or [name.strip() for name in fields]
             found = _columns(path, header, entry.get("columns", {}), problems)
-            _columns(path, header, {f"the {field} {value}": name for field, name, value in wide}, problems)
+            wide = times_of(entry, header)
+            if "wide" in entry and not wide:
+                raise StudyError(f"{path}: line 1: no column fits `wide`: {entry['wide']}{allowed(header)}")
+            _columns(
+                path,
+                header,
+                {", ".join(f"{key} {of}" for key, of in fields.items()): name for name, fields in wide},
+                problems,
+            )
             _columns(path, header, {f"`where`: {name}": name for name in where}, problems)
             if "header" not in entry:
                 continue
@@ -145,13 +154,22 @@ def rows(path: Path, entry: dict[str, Any], problems: Problems) -> Iterator[tupl
         fields_of_row = {field: row[name] for field, name in found.items()}
         if not wide:
             yield line, fields_of_row
-        for field, name, value in wide:
+        for name, of_column in wide:
             if row[name]:
-                yield line, {**fields_of_row, field: str(value), "latency_us": row[name]}
+                yield line, {**fields_of_row, **of_column, "latency_us": row[name]}
     if not header:
         raise StudyError(f"{path}: the file is empty")
     if not used:
         raise StudyError(f"{path}: line 1: a header but no rows")
+
+
+def times_of(entry: dict[str, Any], header: Iterable[str]) -> list[tuple[str, dict[str, str]]]:
+    """Return the columns of times of a wide table, each with the fields that its name gives."""
+    given = entry.get("wide", {})
+    if isinstance(given, str):
+        others = {name for of in entry.get("columns", {}).values() for name in listed(of)}
+        return [(name, fields) for name in header if name not in others and (fields := fields_in(name, given))]
+    return [(name, {field: str(value)}) for field, of in given.items() for name, value in of.items()]
 
 
 def _with_point(text: str) -> str:
