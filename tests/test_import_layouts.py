@@ -129,6 +129,13 @@ LAYOUTS = {
         f"bcast_{a}_{m}_{s}B.csv": joined([(row[2], row[4]) for row in GRID if row[:2] == (a, m) and row[3] == s], "np,Latency (us)")
         for a in NUMBERS for m in ("core", "node") for s in (1, 64, 1024, 4096)
     },
+    "a file without the header of the others": named("bcast{number}_{m}.csv", "np,size,latency") | {
+        "bcast2_node.csv": joined([row[2:] for row in GRID if row[:2] == ("chain", "node")])
+    },
+    "files with other columns": named("bcast{number}_{m}_np{p}.csv", "size,latency", 3) | {
+        f"bcast2_node_np{p}.csv": joined([(*row[3:], 0.1, 9) for row in GRID if row[:3] == ("chain", "node", p)], "size,latency,min,max")
+        for p in (2, 4)
+    },
     "a column of the collective": {
         "results.csv": joined([("MPI_Bcast", *row) for row in GRID], "Collective,algorithm,mapping,np,size,latency")
     },

@@ -38,7 +38,10 @@ def draft(folder: Path, name: str, machine: str | None, configuration: Configura
     known = _known_machine(machine, imported, configuration, questions)
     catalogue = configuration.catalogue
     runs, groups = pico_entries(folder), groups_of(folder, catalogue, questions)
-    entries = [*runs, *merged([entry for group in groups for entry in entries_of(group, catalogue, known)])]
+    entries = [
+        *runs,
+        *merged([(entry, group.paths) for group in groups for entry in entries_of(group, catalogue, known)]),
+    ]
     if not entries:
         unread = [question for question in questions if not question.startswith("machine: ")]
         suites = ", ".join(output.SOFTWARE["suite"] for output in OUTPUTS.values())

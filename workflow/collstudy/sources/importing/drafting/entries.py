@@ -330,19 +330,41 @@ def _name_algorithms(entry: dict[str, Any], named: set[str], catalogue: Catalogu
             ask(f"the algorithms {', '.join(unknown)}" + allowed(catalogue.algorithms[collective]))
 
 
-def merged(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+#: An entry and the files that it is about.
+Pair = tuple[dict[str, Any], list[Path]]
+
+
+def merged(pairs: list[Pair]) -> list[dict[str, Any]]:
     """Merge entries with the same pattern that differ only in the names of their columns; a list of names means the first that
-    a file has.
+    a file has. If files with the same pattern differ in more, only the largest group of them keeps it.
     """
-    found: list[dict[str, Any]] = []
-    for entry in entries:
+    found: list[Pair] = []
+    for entry, paths in pairs:
         rest = {name: value for name, value in entry.items() if name != "columns"}
-        same = next((one for one in found if {name: of for name, of in one.items() if name != "columns"} == rest), None)
-        if same is None or {*same.get("columns", {})} != {*entry.get("columns", {})}:
-            found.append(entry)
+        same = next(
+            (one for one in found if {name: of for name, of in one[0].items() if name != "columns"} == rest), None
+        )
+        if same is None or {*same[0].get("columns", {})} != {*entry.get("columns", {})}:
+            found.append((entry, [*paths]))
             continue
+        same[1].extend(paths)
         for field, name in entry.get("columns", {}).items():
-            names = listed(same["columns"][field])
+            names = listed(same[0]["columns"][field])
             if name not in names:
-                same["columns"][field] = [*names, name]
+                same[0]["columns"][field] = [*names, name]
+    return [entry for pair in found for entry in _apart(pair, found)]
+
+
+def _apart(pair: Pair, pairs: list[Pair]) -> list[dict[str, Any]]:
+    """Return an entry, or one for each of its tables if more files of another entry have the same pattern. (Outputs say what they are.)"""
+    entry, paths = pair
+    if "format" in entry:
+        return [entry]
+    largest = max((of for one, of in pairs if one["path"] == entry["path"]), key=len)
+    if {*paths} == {*largest}:
+        return [entry]
+    found = []
+    for path in paths:
+        constants = entry.get("constants", {}) | from_name(path, entry)
+        found.append(entry | {"path": str(path)} | ({"constants": constants} if constants else {}))
     return found
