@@ -23,7 +23,7 @@ from collstudy.sources.importing.checking.agreement import (
 from collstudy.sources.importing.checking.copies import copies, multiples, repeated, resolution_of
 from collstudy.sources.importing.checking.displaced import at_two_ranks, displaced, exchanged, out_of_order, steps
 from collstudy.sources.importing.checking.findings import Finding, difference_between, percent
-from collstudy.sources.importing.checking.labels import LARGE, SPREAD, growth, same_as_another
+from collstudy.sources.importing.checking.labels import LARGE, SPREAD, growth, same_as_another, slow_trees
 from collstudy.sources.importing.checking.mappings import SMALL, no_effect, pairs_on_one_node, stayed_on_the_node
 from collstudy.sources.importing.checking.of_default import exchanged_labels, not_forced, other_units
 from collstudy.sources.importing.checking.outliers import flag_outliers, nan_medians, noise, outliers, slow_jobs
@@ -85,6 +85,10 @@ def check(
     timed = unflagged.timed()
     if len(timed):
         table = timed.medians()
+        flat = list(_flat(table))
+        # If sizes were not sent, their times say nothing of labels, units and limits.
+        sent = _sent(timed, {series for finding, most in flat if most for series in finding.about})
+        judged = sent.medians()
         even = list(_even(table, machine))
         mine = Values.of(timed)
         studies = {name: values.reference_for(mine) for name, values in others.items() if name in same_machine}
@@ -92,16 +96,16 @@ def check(
         known = "".join(mpi.lower().split()) in ("openmpi", "unknown") and all(
             version.startswith("4.1") or version == "unknown" for version in versions
         )
-        of_open_mpi = [*exchanged_labels(table), *other_units(table)] if known else []
+        of_open_mpi = [*exchanged_labels(judged), *other_units(judged)] if known else []
         found += [
-            *same_as_another(table), *not_forced(table), *of_open_mpi, *growth(table, machine),
-            *disagreement(table), *stayed_on_the_node(table, machine), *no_effect(table, machine), *displaced(table, studies),
-            *other_studies(table, studies, machine), *at_two_ranks(table), *steps(table), *exchanged(table),
-            *out_of_order(table), *slow_jobs(table), *files_disagree(timed),
-            *launches_disagree(timed), *limits(timed), *resolution(timed), *_outside(timed), *_flat(table), *_capped(table),
-            *even, *multiples(table, mine.quiet), *repeated(table),
-            *units(table, machine, {series for finding in even for series in finding.about}), *far_from_neighbours(table, machine),
-            *_sizes(timed), *_ends_early(timed), *_steep(table), *_falling(table), *_first(table), *noise(table),
+            *same_as_another(judged), *slow_trees(judged), *not_forced(judged), *of_open_mpi, *growth(judged, machine),
+            *disagreement(table), *stayed_on_the_node(judged, machine), *no_effect(judged, machine), *displaced(judged, studies),
+            *other_studies(judged, studies, machine), *at_two_ranks(judged), *steps(judged), *exchanged(judged),
+            *out_of_order(judged), *slow_jobs(judged), *files_disagree(timed),
+            *launches_disagree(timed), *limits(sent), *resolution(timed), *_outside(timed), *(finding for finding, _ in flat),
+            *_capped(judged), *even, *multiples(table, mine.quiet), *repeated(table),
+            *units(judged, machine, {series for finding in even for series in finding.about}), *far_from_neighbours(judged, machine),
+            *_sizes(timed), *_ends_early(timed), *_steep(judged), *_falling(judged), *_first(sent), *noise(judged),
         ]  # fmt: skip
         found += copies(mine, others)
     found += pairs_on_one_node(everything.part(everything.pairs), machine)
@@ -186,8 +190,10 @@ def _outside(timed: Launches) -> Iterator[Finding]:
             )  # fmt: skip
 
 
-def _flat(table: Table) -> Iterator[Finding]:
-    """Find times that do not depend on the message size: at most rank counts, or at one while they do at the next smaller and larger."""
+def _flat(table: Table) -> Iterator[tuple[Finding, bool]]:
+    """Find times that do not depend on the message size: at most rank counts, or at one while they do at the next smaller and larger.
+    Yields whether it is so at most rank counts, too.
+    """
     for series, values in table.columns():
         # Number of ranks, how many times as long the largest sizes take as the smallest, whether flat, judged, and of several sizes.
         rows: list[tuple[int, float, bool, bool, bool]] = []
@@ -219,7 +225,7 @@ def _flat(table: Table) -> Iterator[Finding]:
             )
         else:
             continue
-        yield Finding("times do not depend on size", (series,), text, "certain")
+        yield Finding("times do not depend on size", (series,), text, "certain"), count > total / 2
 
 
 def _capped(table: Table) -> Iterator[Finding]:
@@ -239,6 +245,16 @@ def _capped(table: Table) -> Iterator[Finding]:
                 f"at {capped} of {judged} numbers of ranks the largest messages take less than 1.3 times as long as those of an eighth of "
                 "their size, which take over twice as long as those of a 64th: the largest sizes were not sent", "likely",
             )  # fmt: skip
+
+
+def _sent(timed: Launches, unsent: Container[Series]) -> Launches:
+    """Return the launches without the larger sizes of the series in *unsent*."""
+    kept = np.ones(len(timed), dtype=bool)
+    for index in np.unique(timed.series):
+        if timed.names[index] in unsent:
+            mine = timed.series == index
+            kept[mine] = timed.sizes[mine] == timed.sizes[mine].min()
+    return timed.part(kept)
 
 
 def _judged(ranks: int, largest: float, us: float) -> bool:
@@ -384,8 +400,12 @@ def _falling(table: Table) -> Iterator[Finding]:
             )  # fmt: skip
 
 
-def _first(table: Table) -> Iterator[Finding]:
-    """Find series whose smallest size takes longer than the next ones: it contains the start of the job, or had no warm-up calls."""
+def _first(timed: Launches) -> Iterator[Finding]:
+    """Find series whose smallest size takes longer than the next ones: it contains the start of the job, or had no warm-up calls, unless
+    it is in other files.
+    """
+    table = timed.medians()
+    files = {series: _first_files(mine) for series, mine in timed.by_series()}
     for series, values in table.columns():
         found = []
         for ranks, sizes, times in _by_ranks(table, values):
@@ -394,8 +414,22 @@ def _first(table: Table) -> Iterator[Finding]:
             if len(sizes) >= 3 and len(ran) < 2:
                 found.append(times[0] / np.median(times[1:3]))
         if len(found) >= 3 and np.median(found) > FIRST:
+            cause = (
+                f"it is in other files ({', '.join(files[series])}), perhaps of other nodes or settings" if files[series]
+                else "the first calls were measured with it (connections, no warm-up)"
+            )  # fmt: skip
             yield Finding(
                 "noise", (series,),
                 f"the smallest size takes {np.median(found):.3g} times as long as the next two (median over {len(found)} numbers of "
-                "ranks): the first calls were measured with it (connections, no warm-up)", "likely",
+                f"ranks): {cause}", "likely",
             )  # fmt: skip
+
+
+def _first_files(mine: Launches) -> list[str]:
+    """Return the files of the smallest size of a series if no file has another size, too; otherwise []."""
+    smallest = mine.sizes == mine.sizes.min()
+    first, others = (
+        {(row.get("path", ""), row["file"]) for row in (mine.rows[index] for index in mine.at[of])}
+        for of in (smallest, ~smallest)
+    )
+    return [] if first & others else sorted({name for _, name in first})

@@ -36,11 +36,11 @@ COPIED_PART = 0.3
 
 
 def multiples(table: Table, quiet: frozenset[Series]) -> Iterator[Finding]:
-    """Find series, rank counts and sizes whose times have a constant ratio to those of others."""
+    """Find series, also of two sources, rank counts and sizes whose times have a constant ratio to those of others."""
     precise = np.where(table.values >= PRECISE_US, table.values, np.nan)
-    of: dict[tuple, list[int]] = {}
+    of: dict[str, list[int]] = {}
     for index, series in enumerate(table.series):
-        of.setdefault(series[:2], []).append(index)
+        of.setdefault(series[1], []).append(index)
     for mine in of.values():
         for place, one in enumerate(mine):
             rest = mine[place + 1 :]

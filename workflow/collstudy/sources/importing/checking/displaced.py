@@ -35,6 +35,8 @@ ONE_MESSAGE = {
     "default", "linear", "linear_nb", "chain", "pipeline", "binary", "binary_tree", "binomial", "knomial", "in_order_binary",
 }  # fmt: skip
 TWO_RANKS, TWO_AGREE, LEAST_SIZES = 0.35, 0.15, 5
+#: Times that differ by more than a factor of 100 (logarithm) have another unit (units.py).
+OTHER_UNIT = 4.6
 #: From this size on, times grow with the size.
 GROWING = 1024
 #: From 16 and 32 ranks to the next, trees and barriers have one more level. Times rise there by RISE more than at the rows beside them
@@ -191,7 +193,8 @@ def _beside_two(series: Series, grid: Grid, sizes: np.ndarray, middle: np.ndarra
             return
     # Between cores that are farther apart, only small messages take longer.
     ratio, large = (float(np.exp(np.median(of))) for of in (apart, apart[-max(1, len(apart) // 3) :]))
-    if abs(np.log(ratio)) > TWO_RANKS and abs(np.log(large)) > TWO_AGREE and sizes[-1] >= LARGE:
+    here = TWO_RANKS < abs(np.log(ratio)) < OTHER_UNIT
+    if here and abs(np.log(large)) > TWO_AGREE and sizes[-1] >= LARGE:
         yield Finding(
             "processes", (series,),
             f"with 2 ranks the times are {ratio:.2f} times those of the {others} other algorithms (median of {len(apart)} sizes), "

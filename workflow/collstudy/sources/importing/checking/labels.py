@@ -46,6 +46,11 @@ STRAIGHT = 0.5
 GROWS_WITH_RANKS = {"bcast": ("linear", "pipeline"), "barrier": ("linear", "double_ring")}
 
 
+#: Broadcasts of up to SHORT bytes take at least twice as long as a pipeline than as a tree or chain, from AS_DEEP ranks on (measured:
+#: 2.1 times and more in the median). If they take less than SLOW times as long, a label is wrong; 0.01 times is another unit.
+SHORT, SLOW, LEAST_SLOW = 64, (0.01, 0.75), 3
+
+
 @dataclass(frozen=True)
 class Same:
     """A part in which two algorithms have equal times: its cells (mapping x row of the table), its name, and the differences."""
@@ -60,13 +65,13 @@ class Same:
 class Named:
     """Times of each source, collective and named algorithm, from FROM_RANKS ranks on: mapping x row of the table.
 
-    If an algorithm has several parameters, the first that has a value is used. The library's default is excluded, because it may
-    equal another algorithm.
+    If an algorithm has several parameters, the first that has a value is used. The library's default, which may equal another
+    algorithm, is kept apart, by source and collective.
     """
 
     def __init__(self, table: Table):
         many = table.processes >= FROM_RANKS
-        named = [name for name in table.series if name[2] != "default"]
+        named = table.series
         self.processes, self.sizes = table.processes[many], table.sizes[many]
         self.mappings = sorted({name[4] for name in named})
         self.times: dict[tuple[str, str, str], np.ndarray] = {}
@@ -74,6 +79,20 @@ class Named:
             whole = self.times.setdefault(name[:3], np.full((len(self.mappings), int(many.sum())), np.nan))
             mine, values = whole[self.mappings.index(name[4])], table[name][many]
             mine[np.isnan(mine)] = values[np.isnan(mine)]
+        self.defaults = {key[:2]: self.times.pop(key) for key in [*self.times] if key[2] == "default"}
+
+    def as_default(self, one: tuple[str, str, str], two: tuple[str, str, str], same: Same) -> bool:
+        """Return whether two equal series have the times of the default of their source, too."""
+        default = self.defaults.get(one[:2])
+        if default is None:
+            return False
+        both = same.part & ~np.isnan(self.times[one] + self.times[two])
+        apart = [difference_between(self.times[key][both], default[both]) for key in (one, two)]
+        return all(cells >= 20 and middle < SAME_MEDIAN and high < SAME_P90 for cells, middle, high in apart)
+
+    def largest(self, one: tuple[str, str, str], two: tuple[str, str, str], same: Same) -> float:
+        """Return the largest size that two equal series have in common."""
+        return float(self.sizes[(same.part & ~np.isnan(self.times[one] + self.times[two])).any(axis=0)].max())
 
     def same(self, one: tuple[str, str, str], two: tuple[str, str, str]) -> list[Same]:
         """Return the parts in which two series are equal: all cells; otherwise single mappings, or some rank counts of a mapping."""
@@ -171,12 +190,17 @@ def same_as_another(table: Table) -> Iterator[Finding]:
                     rest = [v[1] for pair, v in apart.items() if pair != (one, two) and v[0] >= 20]
                     compared = f"; other pairs of algorithms differ by at least {percent(min(rest))}" if rest else ""
                     few = named.few_ranks(one, two, same)
+                    cause = (
+                        "; the default's are the same: the choice of the algorithm had no effect (another component or collective ran)"
+                        if named.as_default(one, two, same)
+                        else ": one of the two labels is wrong"
+                        + ", or both take as long at these numbers of ranks" * few
+                    )
                     yield Finding(
                         "wrong algorithm", f"{whole_series(*one)} and {two[1]} {two[2]}{same.words}",
                         f"the times differ by {percent(same.middle)} (median; 90th percentile {percent(same.high)}; {same.cells:,} cells "
-                        f"of {FROM_RANKS} or more ranks){compared}: one of the two labels is wrong"
-                        + ", or both take as long at these numbers of ranks" * few,
-                        "likely" if named.sizes[same.part.any(axis=0)].max() >= LARGE and not few else "possible",
+                        f"of {FROM_RANKS} or more ranks){compared}{cause}",
+                        "likely" if named.largest(one, two, same) >= LARGE and not few else "possible",
                     )  # fmt: skip
 
 
@@ -204,8 +228,9 @@ def _contradicted(
     """Report *suspect*, one of two equal series, as mislabelled if a second source of the same algorithm contradicts it."""
     mine = named.times[suspect][same.part]
     for other in sorted(key for key in named.times if key[1:] == suspect[1:] and key != suspect):
-        cells, middle, _ = difference_between(mine, named.times[other][same.part])
-        if cells >= 20 and middle > 3 * SAME_MEDIAN:
+        theirs = named.times[other][same.part]
+        cells, middle, _ = difference_between(mine, theirs)
+        if cells >= 20 and middle > 3 * SAME_MEDIAN and not _of_one_factor(mine, theirs):
             yield Finding(
                 "wrong algorithm", f"{whole_series(*suspect)}{same.words}",
                 f"the times differ from {whole_series(*model)} by {percent(same.middle)} (median; 90th percentile "
@@ -214,6 +239,33 @@ def _contradicted(
                 "certain",
             )  # fmt: skip
             return
+
+
+def _of_one_factor(a: np.ndarray, b: np.ndarray) -> bool:
+    """Return whether times differ by a constant factor, as of another clock frequency; two algorithms do not."""
+    apart = np.log(a / b)
+    return bool(np.nanmedian(np.abs(apart - np.nanmedian(apart))) < SAME_MEDIAN)
+
+
+def slow_trees(table: Table) -> Iterator[Finding]:
+    """Find broadcasts of small messages that take longer as a tree or chain than as a pipeline, in which they pass all ranks one by one."""
+    used = (table.processes >= AS_DEEP) & (table.sizes > 0) & (table.sizes <= SHORT)
+    for one, two in itertools.permutations(table.series, 2):
+        alike = one[:2] == two[:2] and one[4] == two[4] and one[1] == "bcast"
+        if alike and one[2] in {*TREES, "chain"} and two[2] == "pipeline":
+            ratios = table[two][used] / table[one][used]
+            ranks = table.processes[used][~np.isnan(ratios)]
+            ratios = ratios[~np.isnan(ratios)]
+            if len(np.unique(ranks)) < LEAST_SLOW or np.quantile(ratios, 0.9) > 1:
+                continue
+            if SLOW[0] < np.median(ratios) < SLOW[1]:
+                yield Finding(
+                    "wrong algorithm", f"{whole_series(*one[:3])} and {two[1]} {two[2]}, by {one[4]}",
+                    f"from {AS_DEEP} ranks on, up to {SHORT} bytes, the pipeline takes {np.median(ratios):.2f} times as long as the "
+                    f"{one[2]} (median of {len(ratios)} cells), although its messages pass all ranks one after the other: the "
+                    "two labels are exchanged, or one is wrong",
+                    "likely",
+                )  # fmt: skip
 
 
 def growth(table: Table, machine: Machine) -> Iterator[Finding]:
@@ -232,13 +284,14 @@ def growth(table: Table, machine: Machine) -> Iterator[Finding]:
             ranks = np.unique(processes[of])
             # Over a narrow range, the latency of a single message hides the growth.
             if len(ranks) >= 4 and ranks[-1] >= LEAST_RANGE * ranks[0]:
-                slopes.append(_slope(np.log(processes[of]), np.log(times[of])))
+                x, y = np.log(processes[of]), np.log(times[of])
+                slope, error = _slope(x, y)
+                # Two standard errors allow for noise; the median slope, for a number of ranks that was disturbed.
+                slopes.append(max(slope + 2 * error, _median_slope(x, y)))
                 line += _misfit(processes[of] - 1, times[of])
                 tree += _misfit(np.log2(processes[of]), times[of])
         if slopes and line > STRAIGHT * tree:
-            # Two standard errors allow for noise.
-            middle = float(np.median([slope + 2 * error for slope, error in slopes]))
-            found.setdefault((source, collective, algorithm), []).append((mapping, middle))
+            found.setdefault((source, collective, algorithm), []).append((mapping, float(np.median(slopes))))
     for key, slopes in found.items():
         low = [(mapping, slope) for mapping, slope in slopes if slope < LEAST_GROWTH]
         if low:
@@ -250,6 +303,13 @@ def growth(table: Table, machine: Machine) -> Iterator[Finding]:
                 f"{name} is at least {LEAST_GROWTH}",
                 "likely",
             )  # fmt: skip
+
+
+def _median_slope(x: np.ndarray, y: np.ndarray) -> float:
+    """Return the median slope between two of some points."""
+    one, two = np.triu_indices(len(x), 1)
+    apart = x[one] != x[two]
+    return float(np.median((y[two] - y[one])[apart] / (x[two] - x[one])[apart]))
 
 
 def _slope(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
