@@ -528,3 +528,44 @@ def test_times_with_a_unit_in_each_cell_are_asked_about(tmp_path: Path) -> None:
     assert "the times, such as '0.3 us': they must be numbers" in questions
     _, questions = drafted(write(tmp_path / "two", {"bcast.csv": table.format("0.3", "n/a")}))
     assert "they must be numbers" not in questions
+
+
+COMMAND = (
+    "mpirun --map-by core -np $np --mca coll_tuned_use_dynamic_rules {rules} --mca coll_tuned_{of}_algorithm {number} "
+)
+
+
+@pytest.mark.parametrize(
+    ("command", "asked"),
+    [
+        (COMMAND.format(rules="true", of="bcast", number=1) + "./osu_bcast", ""),
+        (COMMAND.format(rules="false", of="bcast", number=0) + "./osu_bcast", ""),
+        (
+            COMMAND.format(rules="true", of="bcast", number="$algo") + "build/osu_barrier",
+            "coll_tuned_bcast_algorithm has no effect on osu_barrier",
+        ),
+        (COMMAND.format(rules="1", of="broadcast", number=1) + "\\\n  $BENCH", "Open MPI has no coll_tuned_broadcast_algorithm"),
+        (
+            COMMAND.format(rules="false", of="bcast", number=1) + "./osu_bcast",
+            "coll_tuned_bcast_algorithm 1 has no effect with coll_tuned_use_dynamic_rules false",
+        ),
+        (
+            "mpirun -mca coll_tuned_bcast_algorithm 1 ./osu_bcast",
+            "coll_tuned_bcast_algorithm 1 has no effect without coll_tuned_use_dynamic_rules",
+        ),
+        ("export OMPI_MCA_coll_tuned_use_dynamic_rules=1\nmpirun -mca coll_tuned_bcast_algorithm 1 ./osu_bcast", ""),
+    ],
+)  # fmt: skip
+def test_algorithms_that_a_script_does_not_force(tmp_path: Path, command: str, asked: str) -> None:
+    write(
+        tmp_path,
+        {"bcast.csv": joined(GRID, "algorithm,mapping,np,size,us"), "job.sh": f"#!/bin/bash\n{command} -i 1000\n"},
+    )
+    assert drafted(tmp_path)[1] == (f"job.sh: {asked}" if asked else "")
+
+
+def test_columns_of_all_ranks(tmp_path: Path) -> None:
+    """Of all nodes."""
+    for name in ("NP_total", "total_ranks", "Total Processes"):
+        (entry,), questions = drafted(write(tmp_path, {"bcast.csv": joined(GRID, f"algorithm,mapping,{name},size,us")}))
+        assert (entry["columns"]["processes"], questions) == (name, "")

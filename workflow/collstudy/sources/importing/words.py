@@ -33,8 +33,8 @@ _TIME = re.compile(
     r"(?:t|lat|latency|time)(?P<behind>avg|average|mean|min|minimum|max|maximum)|lat|latency|time"
     r"|(?P<before>avg|average|mean|min|minimum|max|maximum)(?:lat|latency|time)?"
 )
-#: Words before a count: number_processes, num procs, nranks.
-_COUNT = re.compile(r"^(numberof|number|numof|num|n)?(mpi)?")
+#: Words before and after a count: number_processes, num procs, nranks, np_total.
+_COUNT = re.compile(r"^(total)?(numberof|number|numof|num|n)?(mpi)?|total$")
 #: Headers of a column that names the collective.
 COLLECTIVE = ("collective", "operation", "type", "benchmark", "test")
 #: Headers of a column that has the number of elements of a message.

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Iterator
 from pathlib import Path
 
 from collstudy.base.errors import StudyError, allowed, nearest
@@ -13,17 +11,15 @@ from collstudy.base.paths import ROOT
 from collstudy.sources.importing.drafting.entries import entries_of, merged, pico_entries
 from collstudy.sources.importing.drafting.file_names import machines_in
 from collstudy.sources.importing.drafting.grouping import groups_of, special
+from collstudy.sources.importing.drafting.scripts import questions_about_scripts
 from collstudy.sources.importing.drafting.shared_cells import questions_about
-from collstudy.sources.importing.drafting.software import SCRIPTS, software_of
+from collstudy.sources.importing.drafting.software import software_of
 from collstudy.sources.importing.formats import omb
 from collstudy.sources.importing.formats.outputs import OUTPUTS
 from collstudy.study.config import Configuration
 from collstudy.study.machines import Machine
 
 yaml = lazy("yaml")
-
-#: An option of OMB for iterations or warm-up calls whose number is not in digits.
-_EXPONENT = re.compile(r"(?<=\s)-[ix][ =]?(\d+)(?:\.\d*)?[eE]\d+\b", re.ASCII)
 
 
 def draft(folder: Path, name: str, machine: str | None, configuration: Configuration) -> tuple[str, list[str]]:
@@ -49,7 +45,7 @@ def draft(folder: Path, name: str, machine: str | None, configuration: Configura
             f"{folder}: contains no readable CSV file, no output of a known suite ({suites}), and no archive of PICO"
             + "".join(f"; {text}" for text in unread)
         )
-    questions += _exponents(folder)
+    questions += questions_about_scripts(folder)
     said = machines_in(folder, imported)
     questions += questions_about(entries, said)
     if len(machines := sorted(set(said.values()))) > 1:
@@ -77,18 +73,6 @@ def draft(folder: Path, name: str, machine: str | None, configuration: Configura
     head = [f"# Drafted by ./study import from {folder}. Check every line; not determined:"]
     head += [f"# - {question}" for question in questions]
     return "\n".join(head) + "\n" + yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=120), questions
-
-
-def _exponents(folder: Path) -> Iterator[str]:
-    """Yield a question for each option of a script such as `-i 1e4`: OMB reads numbers by atoi(), so that this is one iteration."""
-    found: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for path in sorted(path for path in folder.rglob("*") if path.suffix.lower() in SCRIPTS and path.is_file()):
-        text = path.read_text(encoding="utf-8", errors="replace")
-        for option in {(option.group(), option.group(1)) for option in _EXPONENT.finditer(text) if "osu_" in text}:
-            found[option].append(str(path.relative_to(folder)))
-    for (option, digits), names in sorted(found.items()):
-        calls = "timed calls" if option.startswith("-i") else "calls before them"
-        yield f"{_some(names)}: {option} is {digits} for OMB, which reads no exponents: the number of {calls}"
 
 
 def _machines(configuration: Configuration) -> list[str]:

@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from collstudy.sources.importing.drafting.grouping import BEGINNING, DOCUMENTS
+from collstudy.sources.importing.drafting.scripts import SCRIPTS
 from collstudy.sources.importing.formats.outputs import OUTPUTS
 from collstudy.sources.importing.strict import read_text
 
-#: Endings of scripts that start benchmarks.
-SCRIPTS = (".sh", ".sbatch", ".slurm", ".job", ".pbs")
 #: Names, modules, variables and options of MPI libraries.
 LIBRARIES = {
     "Open MPI": r"open[ _-]?mpi[\w./-]*|(?<![a-z])ompi(?![a-z])\w*|(?<!\S)--?mca \w+|coll_tuned_\w+",
