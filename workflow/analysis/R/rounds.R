@@ -308,15 +308,15 @@ describe_rounds <- function(results) {
       " % of the grid's points were ",
       if (study$simulated) "simulated" else "measured", ", in ", sum(rounds$launches), " launches that cost ",
       format_number(spent), " node-minutes (", format_number(last$share_of_time_pct),
-      " % of the cost of the whole grid). The expected regret was then ", format_number(last$expected_regret_pct),
-      " %, ", ended, "."
+      " % of the cost of the whole grid). The expected regret was then ", format_pct(last$expected_regret_pct),
+      ", ", ended, "."
     ),
     describe_unaffordable(study),
     if (!is.na(last$geometric_mean_regret_pct)) paste0(
       "Over all cells of the complete study ", study$analysis$compare$study, ", the model's choice is then ",
-      format_number(last$geometric_mean_regret_pct), " % slower than the best algorithm of the cell (geometric mean; ",
-      "arithmetic mean ", format_number(last$mean_regret_pct), " %, at most ", format_number(last$max_regret_pct),
-      " %), the default ", format_number(last$default_geometric_mean_regret_pct), " %."
+      format_pct(last$geometric_mean_regret_pct), " slower than the best algorithm of the cell (geometric mean; ",
+      "arithmetic mean ", format_pct(last$mean_regret_pct), ", at most ", format_pct(last$max_regret_pct),
+      "), the default ", format_pct(last$default_geometric_mean_regret_pct), "."
     )
   )
 }

@@ -55,7 +55,8 @@ write_tuning_sentences <- function(folder) {
     if (is.null(trial)) {
       shown("tuning", describe_verification(folder), "tables/tuning-verified.csv")
     } else {
-      shown("tuning", trial, "tables/tuning-judged.csv")
+      # What the study was made for: also an answer, after those on the cells.
+      map_dfr(c("answer", "tuning"), shown, trial, "tables/tuning-judged.csv")
     },
     shown("check", describe_check(folder), "tuning/check.csv"),
     shown("withdrawn", describe_withdrawn(folder), "tables/tuning-withdrawn.csv")

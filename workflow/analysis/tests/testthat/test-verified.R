@@ -37,6 +37,16 @@ test_that("the picture of a program's runs is gone with the runs", {
   }
 })
 
+test_that("the verdict of a program's runs is an answer of its chapter", {
+  folder <- tempfile()
+  dir.create(file.path(folder, "tuning"), recursive = TRUE)
+  writeLines("No tuning file: the program is not clearly faster with it.", file.path(folder, "tuning", "result.txt"))
+  write_tuning_sentences(folder)
+  told <- readr::read_csv(file.path(folder, "tuning", "sentences.csv"), show_col_types = FALSE)
+  expect_equal(told$section, c("answer", "tuning"))
+  expect_match(told$text, "^No tuning file: ")
+})
+
 test_that("a check without findings does not claim a cause that is not known", {
   folder <- tempfile()
   dir.create(file.path(folder, "tuning"), recursive = TRUE)
