@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import os
 import re
 import shutil
 import struct
@@ -19,7 +20,7 @@ from collstudy.base.errors import StudyError
 from collstudy.launch import tracefile
 from collstudy.launch.actions import read_calls, write_actions
 from collstudy.launch.openmpi import OVERSUBSCRIBED, library
-from collstudy.launch.toolchain import mpi_environment
+from collstudy.launch.toolchain import mpi_environment, mpis
 from conftest import ROOT, Checkout, compiled, csv_rows, finish, must
 from made_runs import cell_rows, measured
 
@@ -152,6 +153,21 @@ def test_communicators_may_be_used_in_different_orders(program: Path, tmp_path: 
     }
     assert used["0", "ibcast"] == used["1", "ibcast"] == [str(1 + 2 * way) for way in range(ways)]
     assert used["0", "ibarrier"] == used["1", "ibarrier"] == [str(2 + 2 * way) for way in range(ways)]
+
+
+@pytest.mark.parametrize("name", ["openmpi", "mpich", "impi"])
+def test_the_trace_library_has_only_functions_of_its_mpi_library(name: str) -> None:
+    """mpi4py calls functions of MPI 4 where they exist: those of the trace library alone ended it with a segmentation fault."""
+    if name not in mpis():
+        pytest.skip(f"no {name}")
+    path = mpis()[name].build / "trace" / "libcolltrace.so"
+    loaded = must(finish(["ldd", path], env={**os.environ, **mpis()[name].environment()})).stdout
+    (library,) = re.findall(r"libmpi\.so\S* => (\S+)", loaded)
+    own, theirs = (
+        set(re.findall(r" [TWi] (MPI_\w+)", must(finish(["nm", "-D", of])).stdout)) for of in (path, library)
+    )
+    assert "MPI_Allreduce" in own
+    assert own - theirs == set()
 
 
 def test_a_program_with_sessions_runs_untraced(program: Path, tmp_path: Path) -> None:

@@ -1,18 +1,18 @@
 /* Collectives that are not recorded: of neighbourhoods, persistent ones, and some non-blocking ones. Each makes the
  * mark `unrecorded-MPI_<name>` (trace_mark) at its first call and calls its PMPI_ counterpart.
  *
- * This file does not include mpi.h, because one macro defines them all: their arguments are integers and pointers,
- * which fit in a `long`, and at most 11; in the calling conventions of Linux further arguments do no harm. */
-#include <dlfcn.h>
-#include <stdbool.h>
-#include <stddef.h>
+ * One macro defines them all: their arguments are integers and pointers, which fit in a `long`, and at most 11; in the
+ * calling conventions of Linux further arguments do no harm. In C they have names of their own, because mpi.h declares
+ * MPI's. Only functions of the MPI library are defined: mpi4py calls those with counts of type MPI_Count if they exist.
+ */
+#include "trace.h"
 
-bool trace_is_open(void);
-void trace_mark(const char *name);
+#include <dlfcn.h>
 
 #define ONE(NAME)                                                                                                      \
-    __attribute__((visibility("default"))) int MPI_##NAME(long a, long b, long c, long d, long e, long f, long g,      \
-                                                          long h, long i, long j, long k) {                            \
+    __attribute__((visibility("default"))) int unrecorded_##NAME(                                                      \
+        long a, long b, long c, long d, long e, long f, long g, long h, long i, long j, long k) __asm__("MPI_" #NAME); \
+    int unrecorded_##NAME(long a, long b, long c, long d, long e, long f, long g, long h, long i, long j, long k) {    \
         static int (*real)(long, long, long, long, long, long, long, long, long, long, long);                          \
         static _Atomic bool marked;                                                                                    \
         if (!real)                                                                                                     \
@@ -23,9 +23,15 @@ void trace_mark(const char *name);
         }                                                                                                              \
         return real(a, b, c, d, e, f, g, h, i, j, k);                                                                  \
     }
+
 /* With counts of type int, and of type MPI_Count. */
+#if MPI_VERSION >= 4
 #define BOTH(NAME) ONE(NAME) ONE(NAME##_c)
-#define NEIGHBOURS(NAME) BOTH(Neighbor_##NAME) BOTH(Ineighbor_##NAME) BOTH(Neighbor_##NAME##_init)
+#else
+#define BOTH(NAME) ONE(NAME)
+#endif
+
+#define NEIGHBOURS(NAME) BOTH(Neighbor_##NAME) BOTH(Ineighbor_##NAME)
 
 NEIGHBOURS(allgather)
 NEIGHBOURS(allgatherv)
@@ -40,6 +46,14 @@ BOTH(Ireduce_scatter)
 BOTH(Ireduce_scatter_block)
 BOTH(Iscan)
 BOTH(Iexscan)
+
+/* Persistent ones are of MPI 4, but Open MPI has had them since 5.0. */
+#if MPI_VERSION >= 4 || OMPI_MAJOR_VERSION >= 5
+BOTH(Neighbor_allgather_init)
+BOTH(Neighbor_allgatherv_init)
+BOTH(Neighbor_alltoall_init)
+BOTH(Neighbor_alltoallv_init)
+BOTH(Neighbor_alltoallw_init)
 
 ONE(Barrier_init)
 BOTH(Bcast_init)
@@ -58,3 +72,4 @@ BOTH(Reduce_scatter_init)
 BOTH(Reduce_scatter_block_init)
 BOTH(Scan_init)
 BOTH(Exscan_init)
+#endif
