@@ -176,6 +176,25 @@ def test_titles_above_a_table(tmp_path: Path, titles: str) -> None:
     assert sorted(read(folder)) == sorted((*row[:4], float(row[4])) for row in GRID)
 
 
+@pytest.mark.parametrize("place", ["path", "wide"])
+def test_an_unknown_field_of_a_name_is_refused(tmp_path: Path, place: str) -> None:
+    table = joined([("linear", "core", 1, 0.5)], "algorithm,mapping,size,np2")
+    names = {"path": "bcast.csv", "wide": "np{{processes}}", place: "{{proceses}}" + ".csv" * (place == "path")}
+    study = "\nimport:\n  files:\n    - {{path: '{folder}/%s', collective: bcast, %s, wide: '%s'}}\n"
+    columns = "columns: {{algorithm: algorithm, mapping: mapping, size_bytes: size}}"
+    message = Import(tmp_path).refused(study % (names["path"], columns, names["wide"]), {"bcast.csv": table})
+    assert f"{place} has the unknown field 'proceses' (did you mean 'processes'?)" in message
+
+
+def test_a_field_that_a_name_has_twice_is_the_same_text(tmp_path: Path) -> None:
+    table = joined([("linear", "core", 1, 0.5, 0.7)], "algorithm,mapping,size,p2of2,p2of4")
+    columns = "columns: {{algorithm: algorithm, mapping: mapping, size_bytes: size}}"
+    study = "\nimport:\n  files:\n    - {{path: '{folder}/bcast.csv', collective: bcast, %s, wide: '%s'}}\n"
+    theirs = Import(tmp_path)
+    theirs.collect(study % (columns, "p{{processes}}of{{processes}}"), {"bcast.csv": table})
+    assert [(row["processes"], row["latency_us"]) for row in theirs.rows()] == [("2", "0.5")]
+
+
 def test_columns_that_fit_no_pattern(tmp_path: Path) -> None:
     table = joined([("linear", "core", 1, 0.5)], "algorithm,mapping,size,np2")
     columns = "columns: {{algorithm: algorithm, mapping: mapping, size_bytes: size}}"

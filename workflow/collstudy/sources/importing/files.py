@@ -8,12 +8,16 @@ import re
 from pathlib import Path
 from typing import Any
 
-from collstudy.base.errors import StudyError
+from collstudy.base.errors import StudyError, allowed, check_known
 from collstudy.base.lazy import lazy
 from collstudy.base.paths import ROOT
 from collstudy.study.description import Study
+from collstudy.study.openmpi_numbers import USES
 
 np = lazy("numpy")
+
+#: What names of files and of columns may give, as {field}.
+FIELDS = {"algorithm", "protocol", "mapping", "nodes", "processes", "processes_per_node", "size_bytes", "launch", *USES}
 
 
 def data_folder() -> str:
@@ -74,10 +78,27 @@ def from_name(path: Path, entry: dict[str, Any]) -> dict[str, str]:
 
 
 def fields_in(text: str, pattern: str) -> dict[str, str]:
-    """Return the parts of a text that {field} in a pattern stands for; {} if the text does not fit."""
-    expression = re.escape(pattern).replace(r"\*", ".*")
-    found = re.fullmatch(re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>[^/]+)", expression), text)
+    """Return the parts of a text that {field} in a pattern stands for, the same each time; {} if the text does not fit."""
+    seen: set[str] = set()
+
+    def group(field: re.Match[str]) -> str:
+        name = field.group(1)
+        again = name in seen
+        seen.add(name)
+        return f"(?P={name})" if again else f"(?P<{name}>[^/]+)"
+
+    found = re.fullmatch(re.sub(r"\\\{(\w+)\\\}", group, re.escape(pattern).replace(r"\*", ".*")), text)
     return found.groupdict() if found else {}
+
+
+def check_fields(entry: dict[str, Any], where: str) -> None:
+    """Raise StudyError for an unknown {field} in the path or in `wide`, and for a pattern in `wide` without one."""
+    for key, pattern in (("path", resolve(entry["path"])), ("wide", entry.get("wide"))):
+        named = re.findall(r"\{(\w*)\}", pattern) if isinstance(pattern, str) else []
+        for field in named:
+            check_known(field, FIELDS, f"{where}: {key} has the unknown field {field!r}")
+        if key == "wide" and isinstance(pattern, str) and not named:
+            raise StudyError(f"{where}: wide is {pattern!r}, which has no {{field}}{allowed(FIELDS)}")
 
 
 def fields_of_wide(entry: dict[str, Any]) -> set[str]:

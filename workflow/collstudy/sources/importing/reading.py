@@ -19,6 +19,7 @@ from collstudy.base.errors import StudyError, allowed, check_known
 from collstudy.sources.importing import kept
 from collstudy.sources.importing.convert import OWN, convert
 from collstudy.sources.importing.files import (
+    check_fields,
     files_of,
     from_name,
     given_by,
@@ -223,6 +224,7 @@ def _check_entry(entry: dict[str, Any], path: Path, study: Study, catalogue: Cat
     """Raise StudyError if nothing provides a required field."""
     kind, collective = entry.get("format", "csv"), entry.get("collective")
     where = f"config/studies/{study.name}.yaml: import.files: {entry['path']}"
+    check_fields(entry, where)
     if "where" in entry and kind not in ("csv", "pico"):
         raise StudyError(f"{where}: `where` selects rows of the formats csv and pico, not of {kind}")
     if kind in OWN:

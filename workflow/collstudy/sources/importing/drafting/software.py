@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from collstudy.sources.importing.drafting.grouping import BEGINNING, DOCUMENTS
@@ -26,8 +27,25 @@ SUITES = {
 }
 #: The version of a suite in a path.
 _VERSION = re.compile(r"osu-micro-benchmarks-(\d[\d.]*\d)", re.ASCII)
-#: Names and texts of files.
-Texts = list[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a file says: the words for each library and suite that it names, and versions of suites in outputs and in paths."""
+
+    file: str
+    words: dict[str, str]
+    versions: set[str]
+    of_paths: set[str]
+
+    @classmethod
+    def of(cls, file: str, text: str) -> Said:
+        """Return what a text says, which itself is not kept: outputs may be large."""
+        found = {name: re.search(of, text, re.IGNORECASE) for name, of in {**LIBRARIES, **SUITES}.items()}
+        return cls(
+            file, {name: said.group().rstrip(".") for name, said in found.items() if said},
+            {version for output in OUTPUTS.values() for version in output.VERSION.findall(text)}, {*_VERSION.findall(text)},
+        )  # fmt: skip
 
 
 def software_of(folder: Path, results: list[Path], suites: set[str]) -> tuple[dict[str, str], list[str]]:
@@ -36,7 +54,7 @@ def software_of(folder: Path, results: list[Path], suites: set[str]) -> tuple[di
     *suites* are those that the formats of the results tell. What results and their names say is preferred to scripts, and these to
     documents, which may speak of other measurements.
     """
-    levels = [[*of] for of in _levels(folder, results)]
+    levels = [[Said.of(file, text) for file, text in of] for of in _levels(folder, results)]
     libraries, of_library = _named(levels, LIBRARIES)
     named, of_suite = (suites, []) if suites else _named(levels, SUITES)
     versions, of_version = _versions(levels, len(results))
@@ -58,12 +76,12 @@ def _because(evidence: list[str]) -> str:
     return "".join(f"; {text}" for text in evidence) or ", which no file names (`unknown` if nothing tells)"
 
 
-def _levels(folder: Path, results: list[Path]) -> Iterator[Texts]:
-    """Yield the results, with their names, the scripts and the documents of a folder."""
-    yield [(_name(folder, path), f"{read_text(path)}\n{folder.name}/{_name(folder, path)}") for path in results]
+def _levels(folder: Path, results: list[Path]) -> Iterator[Iterator[tuple[str, str]]]:
+    """Yield names and texts of the results (with their names), the scripts and the documents of a folder."""
+    yield ((_name(folder, path), f"{read_text(path)}\n{folder.name}/{_name(folder, path)}") for path in results)
     others = sorted(path for path in folder.rglob("*") if path.is_file() and path not in {*results})
     for endings in (SCRIPTS, [ending for ending in DOCUMENTS if ending not in SCRIPTS]):
-        yield [(_name(folder, path), _beginning(path)) for path in others if path.suffix.lower() in endings]
+        yield ((_name(folder, path), _beginning(path)) for path in others if path.suffix.lower() in endings)
 
 
 def _name(folder: Path, path: Path) -> str:
@@ -75,23 +93,21 @@ def _beginning(path: Path) -> str:
         return stream.read(BEGINNING).decode("utf-8", "replace")
 
 
-def _named(levels: list[Texts], words: dict[str, str]) -> tuple[set[str], list[str]]:
-    """Return what the first texts with any of the *words* name, with the first place of each."""
-    for texts in levels:
+def _named(levels: list[list[Said]], names: Iterable[str]) -> tuple[set[str], list[str]]:
+    """Return which of the *names* the first level with any of them has, with the first place of each."""
+    for level in levels:
         found: dict[str, str] = {}
-        for file, text in texts:
-            for name in words.keys() - found.keys():
-                if said := re.search(words[name], text, re.IGNORECASE):
-                    found[name] = f"{file} has {said.group().rstrip('.')}: {name}"
-        if found:
-            return {*found}, [found[name] for name in words if name in found]
+        for said in level:
+            found = {name: f"{said.file} has {word}: {name}" for name, word in said.words.items()} | found
+        if about := [found[name] for name in names if name in found]:
+            return {name for name in names if name in found}, about
     return set(), []
 
 
-def _versions(levels: list[Texts], count: int) -> tuple[set[str], list[str]]:
+def _versions(levels: list[list[Said]], count: int) -> tuple[set[str], list[str]]:
     """Return the versions of suites that the results say, or scripts if these say none, and what there is to ask about them."""
     results, scripts, _ = levels
-    said = [{version for output in OUTPUTS.values() for version in output.VERSION.findall(text)} for _, text in results]
+    said = [of.versions for of in results]
     found = set().union(*said)
     if found and all(said) and len(found) == 1:
         return found, []
@@ -99,5 +115,5 @@ def _versions(levels: list[Texts], count: int) -> tuple[set[str], list[str]]:
         return found, [
             f"{sum(map(bool, said))} of {count} files say{'s' * (sum(map(bool, said)) == 1)} {', '.join(sorted(found))}"
         ]
-    found = {version for _, text in scripts for version in _VERSION.findall(text)}
+    found = set().union(*(of.of_paths for of in scripts))
     return found, [f"scripts say {', '.join(sorted(found))}"] if found else []
