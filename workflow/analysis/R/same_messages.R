@@ -94,8 +94,7 @@ tables_of_same_messages <- function(results) {
   list(listed("import", "same-messages", same, paste(
     "Difference between the default and the algorithm that it runs by the decision tables of Open MPI 4.1, which the",
     "same source measured by name in the same cells. Both send the same messages, so these are differences between two",
-    "runs: the noise floor of one source. Difference: larger / smaller latency - 1. Bias: median of default /",
-    "algorithm - 1."
+    "runs, not between algorithms. Difference: larger / smaller latency - 1. Bias: median of default / algorithm - 1."
   )))
 }
 
