@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from pathlib import Path
 
 import pytest
+from collstudy.sources.importing import reading
 from conftest import IMPORTED, Checkout, csv_rows, must
-from made_imports import HEAD, RAW, Import, write
+from made_imports import HEAD, RAW, Import, output, write
 
 STUDY = """
 import:
@@ -110,12 +112,19 @@ def test_equal_times_of_few_cells_in_two_files_are_launches(theirs: Import) -> N
     [
         (GOOD.replace("Default", "Other"), ["algorithm 'Other' is not mapped", "Flat", "linear"]),
         (GOOD.replace("core", "corn"), ["mapping 'corn' is unknown", "core"]),
-        ("", ["bcast_a.csv: the file is empty"]),
+        ("", ["no row can be used: 1 files without rows (first: bcast_a.csv)"]),
     ],
 )
 def test_wrong_columns_and_names(theirs: Import, content: str, expected: list[str]) -> None:
     said = theirs.refused(STUDY, {"bcast_a.csv": content})
     assert [text for text in expected if text not in said] == []
+
+
+def test_a_change_of_any_module_that_reads_files_invalidates_cached_imports() -> None:
+    used = {inspect.getmodule(value) for value in vars(reading).values() if inspect.getmodule(value)}
+    files = {Path(module.__file__) for module in used if module.__name__.startswith("collstudy.sources.importing")}
+    assert {"csv_files.py", "convert.py"} <= {path.name for path in files}
+    assert files - {*reading.READER} == set()
 
 
 def test_missing_files(checkout: Checkout) -> None:
@@ -276,5 +285,5 @@ def test_a_selection_that_cannot_be(theirs: Import) -> None:
     assert "no column 'Cloud' for `where`" in refused
     refused = theirs.refused(SELECTED.replace("{selected}", "'7'"))
     assert "no row can be used: 3 table rows that the study does not select (where)" in refused
-    refused = theirs.refused(RAW + "      where: {{Max: '1'}}\n", {"linear_core_2.txt": ""})
+    refused = theirs.refused(RAW + "      where: {{Max: '1'}}\n", {"linear_core_2.txt": output("Broadcast", 1.0)})
     assert "`where` selects rows of the formats csv and pico, not of omb" in refused

@@ -338,6 +338,19 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path, name: str, message:
         drafted(tmp_path)
 
 
+def test_files_without_rows_are_named_and_may_stay(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "bcast1_core.csv": "Processes,Size,Latency (us)\n2,1,0.2\n",
+            "bcast2_core.csv": "",
+            "bcast3_core.csv": "Processes,Size,Latency (us)\n",
+        },
+    )
+    _, questions = drafted(tmp_path)
+    assert "2 files without rows: bcast2_core.csv, bcast3_core.csv" in questions and "matches" not in questions
+
+
 def test_a_folder_without_results(tmp_path: Path) -> None:
     nothing = (
         r"contains no readable CSV file, no output of a known suite \(OSU Micro-Benchmarks, .*\), and no archive of"

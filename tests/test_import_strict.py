@@ -37,10 +37,13 @@ def theirs(tmp_path: Path) -> Import:
         (f"{HEADER},Size\n{SOUND},8\n".encode(), 1, "column 'Size' appears twice in the header"),
         (f'{HEADER}\n{SOUND}\n0,"core,4,8,1,1,1\n{SOUND}\n'.encode(), 3, "unclosed quote"),
         (f'{HEADER}\n0,"co\nre",4,8,1,1,1\n'.encode(), 2, "a quoted field continues to line 3"),
-        (f"{HEADER}\n".encode(), 1, "a header but no rows"),
-        (HEADER.replace("Size", "Bytes").encode() + b"\n", 1, "no column 'Size' for size_bytes"),
-        (HEADER.replace("P,", "N,").encode() + b"\n", 1, "no column 'P' for processes"),
-        (HEADER.replace("Avg", "Mean").encode() + b"\n", 1, "no column 'Avg' for latency_us; known: Algorithm, "),
+        (HEADER.replace("Size", "Bytes").encode() + f"\n{SOUND}\n".encode(), 1, "no column 'Size' for size_bytes"),
+        (HEADER.replace("P,", "N,").encode() + f"\n{SOUND}\n".encode(), 1, "no column 'P' for processes"),
+        (
+            HEADER.replace("Avg", "Mean").encode() + f"\n{SOUND}\n".encode(),
+            1,
+            "no column 'Avg' for latency_us; known: Algorithm, ",
+        ),
     ],
 )
 def test_files_that_are_not_what_they_should_be(theirs: Import, content: bytes, line: int, reason: str) -> None:
@@ -89,6 +92,14 @@ def test_rows_that_are_no_numbers_are_counted_by_reason(theirs: Import, row: str
     assert [r["latency_us"] for r in theirs.rows()] == ["1.5"]
     (told,) = [text for text in theirs.account["problems"] if reason in text]
     assert theirs.account["problems"][told] == 2 and "a.csv, line 3" in told
+
+
+def test_files_without_rows_are_counted(theirs: Import) -> None:
+    theirs.collect(STUDY, {"a.csv": TABLE, "b.csv": f"# of a job that failed\n{HEADER}\n", "c.csv": ""})
+    assert [r["latency_us"] for r in theirs.rows()] == ["1.5"]
+    assert theirs.account["problems"] == {"files without rows (first: b.csv)": 2}
+    theirs.collect(RAW, {"linear_core_4.txt": OMB, "linear_core_8.txt": "\n"})
+    assert theirs.account["problems"] == {"files without rows (first: linear_core_8.txt)": 1}
 
 
 def test_an_import_without_a_row_is_an_error_with_the_reasons(theirs: Import) -> None:

@@ -40,6 +40,9 @@ from collstudy.study.description import Study
 from collstudy.study.names import POINT_TO_POINT, SIZED
 from collstudy.study.openmpi_numbers import algorithm_of
 
+#: The modules that read files: a change of one invalidates cached imports.
+READER = sorted(path for folder in (".", "formats") for path in (Path(__file__).parent / folder).glob("*.py"))
+
 
 def used_of(study: Study, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the rows of read_all() that the study uses. Raises StudyError if there are none."""
@@ -92,11 +95,10 @@ def _digest(study: Study, catalogue: Catalogue) -> str:
         catalogue.mappings,
     ]
     total.update(json.dumps(says, sort_keys=True, default=str).encode())
-    sources = sorted(Path(__file__).parent.glob("*.py"))
     metadata = {
         found for entry in study.source.files if entry.get("format") == "pico" for found in metadata_files(entry)
     }
-    for path in [*sources, *sorted(metadata), *(path for _, path in files_of(study))]:
+    for path in [*READER, *sorted(metadata), *(path for _, path in files_of(study))]:
         total.update(f"{path} {pico.digest_of(path)}\n".encode())
     return total.hexdigest()
 
@@ -157,9 +159,13 @@ def _read(study: Study, catalogue: Catalogue, cache: Path | None) -> tuple[list[
 
 
 def _own_output(files: list[tuple[dict[str, Any], Path]], problems: Problems) -> list[tuple[dict[str, Any], Path]]:
-    """Return the files without output of other benchmarks than their entry's, unless it has no others: jobs of several benchmarks may
-    have the same names.
+    """Return the files without empty output, and without that of other benchmarks than their entry's unless it has no others: jobs
+    of several benchmarks may have the same names.
     """
+    empty = [path for entry, path in files if entry.get("format") in OUTPUTS and not read_text(path).strip()]
+    for path in empty:
+        problems.note("files without rows", path.name)
+    files = [(entry, path) for entry, path in files if path not in empty]
     titles = {
         path: set(output.collectives_of(read_text(path)) or ())
         for entry, path in files if (output := OUTPUTS.get(entry.get("format", "")))

@@ -80,7 +80,7 @@ class Group:
 def groups_of(folder: Path, catalogue: Catalogue, questions: list[str]) -> list[Group]:
     """Return the files with the same header and the same name pattern, for each collective."""
     groups: dict[tuple, list[Path]] = defaultdict(list)
-    unknown: list[str] = []
+    unknown: list[Path] = []
     unread: dict[str, list[str]] = defaultdict(list)
     every = [path for path in sorted(folder.rglob("*")) if path.is_file() and not path.name.endswith("_metadata.csv")]
     runs = pico.runs_of(folder)
@@ -109,16 +109,22 @@ def groups_of(folder: Path, catalogue: Catalogue, questions: list[str]) -> list[
         for key in found:
             groups[key].append(path)
         if not found:
-            unknown.append(str(path.relative_to(folder)))
+            unknown.append(path)
         elif others := _others(path, found, catalogue):
             unread[_not_imported(others)].append(str(path.relative_to(folder)))
     questions += [f"{_some(names)}: {how}" for how, names in unread.items()]
-    if unknown:
-        questions.append(
-            f"{len(unknown)} file{'s' * (len(unknown) > 1)} without a table of times that is recognised: {_some(unknown)}"
-        )
+    headers = {header for _, header, *_ in groups}
+    empty = [path for path in unknown if _without_rows(path, headers)]
+    for paths, without in (
+        (empty, "rows"),
+        ([path for path in unknown if path not in empty], "a table of times that is recognised"),
+    ):
+        names = [str(path.relative_to(folder)) for path in paths]
+        if names:
+            questions.append(f"{len(names)} file{'s' * (len(names) > 1)} without {without}: {_some(names)}")
     found = _distinct([Group(*key, paths, questions) for key, paths in joined(groups).items()])
     read = {str(path) for group in found for path in group.paths}
+    skipped = {str(path) for path in empty}
     mine: dict[str, set[str]] = defaultdict(set)
     for group in found:
         mine[group.pattern] |= {str(path) for path in group.paths}
@@ -127,13 +133,24 @@ def groups_of(folder: Path, catalogue: Catalogue, questions: list[str]) -> list[
     ]
     for pattern in sorted(mine):
         taken = {path for of, path in matched if of == pattern} - mine[pattern]
-        others = sorted(({*glob.glob(glob_of({"path": pattern}))} - read) | taken)
+        others = sorted((({*glob.glob(glob_of({"path": pattern}))} - read) | taken) - skipped)
         if others:
             questions.append(
                 f"{pattern}: matches {_some(others)} too, whose content is another; move "
                 f"{'them' if len(others) > 1 else 'it'} to another folder"
             )
     return found
+
+
+def _without_rows(path: Path, headers: set[tuple[str, ...]]) -> bool:
+    """Return whether a file is empty, or has only the header of other files."""
+    if not read_text(path).strip():
+        return True
+    try:
+        records = [fields for _, fields in csv_files.records(path)]
+    except StudyError:
+        return False
+    return len(records) == 1 and tuple(name.strip() for name in records[0]) in headers
 
 
 def _some(names: list[str]) -> str:

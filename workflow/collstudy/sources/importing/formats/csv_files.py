@@ -110,17 +110,18 @@ def _fields(line: str, separator: str) -> list[str]:
 def rows(path: Path, entry: dict[str, Any], problems: Problems) -> Iterator[tuple[int, dict[str, str] | None]]:
     """Yield line number and fields of each row, by the names in `columns`; a wide table gives a row for each non-empty column of
     `wide`. Rows with more or fewer fields than the header (of the file, or `header` of the entry), and those that `where` does not
-    select, are counted as problems, and yielded as None.
+    select, are counted as problems, and yielded as None. Files without rows are counted as problems.
 
-    Raises StudyError for a file that is not text or has no rows, a header with missing or duplicate columns, and unclosed
-    quotes.
+    Raises StudyError for a file that is not text, a header with missing or duplicate columns, and unclosed quotes.
     """
+    if without_rows(path, "header" in entry):
+        problems.note("files without rows", path.name)
+        return
     comma = entry.get("decimal") == "comma"
     header: list[str] = []
     found: dict[str, str] = {}
     wide: list[tuple[str, dict[str, str]]] = []
     where = {name: {*listed(of)} for name, of in entry.get("where", {}).items()}
-    used = 0
     for line, fields in records(path):
         if not header:
             header = entry.get("header") or [name.strip() for name in fields]
@@ -137,7 +138,6 @@ def rows(path: Path, entry: dict[str, Any], problems: Problems) -> Iterator[tupl
             _columns(path, header, {f"`where`: {name}": name for name in where}, problems)
             if "header" not in entry:
                 continue
-        used += 1
         if len(fields) != len(header):
             problems.note(
                 f"rows with {'fewer' if len(fields) < len(header) else 'more'} fields than the header",
@@ -157,10 +157,11 @@ def rows(path: Path, entry: dict[str, Any], problems: Problems) -> Iterator[tupl
         for name, of_column in wide:
             if row[name]:
                 yield line, {**fields_of_row, **of_column, "latency_us": row[name]}
-    if not header:
-        raise StudyError(f"{path}: the file is empty")
-    if not used:
-        raise StudyError(f"{path}: line 1: a header but no rows")
+
+
+def without_rows(path: Path, bare: bool = False) -> bool:
+    """Return whether a table is empty or has only a header; *bare* ones have no header."""
+    return not any(itertools.islice(records(path), 0 if bare else 1, None))
 
 
 def times_of(entry: dict[str, Any], header: Iterable[str]) -> list[tuple[str, dict[str, str]]]:
