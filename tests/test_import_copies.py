@@ -83,6 +83,23 @@ def test_a_copy_of_some_numbers_of_ranks() -> None:
     assert finding.where == "ours: bcast chain" and "by core and core, at 32 ranks" in finding.found
 
 
+def test_a_copy_of_a_single_size() -> None:
+    """In another study, and in another algorithm's file."""
+    theirs = sound("theirs", 4)
+    single = only(size_bytes=65536, algorithm="chain")
+    ours = given([row for row in theirs if single(row)], **OURS)
+    ours += [row for row in sound("ours", 5) if not single(row)]
+    (finding,) = found(ours, {"published": theirs})["equal digit by digit"]
+    assert (
+        finding.where == "ours: bcast chain" and "by core and core, at 65,536 bytes, node and node, at" in finding.found
+    )
+    copied = given([row for row in theirs if single(row)], algorithm="binomial")
+    (finding,) = found([row for row in theirs if not only(size_bytes=65536, algorithm="binomial")(row)] + copied)[
+        "equal digit by digit"
+    ]
+    assert finding.where == "theirs: bcast binomial and theirs: bcast chain" and "at 65,536 bytes" in finding.found
+
+
 def test_another_studys_series_times_a_constant() -> None:
     theirs = sound("theirs", 4, ("chain",))
     ours = [row | scaled(1.13)(row) | OURS for row in theirs]

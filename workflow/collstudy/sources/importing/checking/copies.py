@@ -147,7 +147,8 @@ def copies(mine: Values, others: Mapping[str, Values]) -> Iterator[Finding]:
             for column in columns:
                 two, pair = theirs.series[column], (ours[:, :, index], reference[:, :, column])
                 found = _equal(*pair)
-                found = found if found.evidence else _equal_at_ranks(*pair, shared[:, 1])
+                for key, what in ((1, "ranks"), (2, "bytes")):
+                    found = found if found.evidence else _equal_at(*pair, shared[:, key], what)
                 if found.evidence:
                     equal.setdefault((one[0], two[0]), []).append((one, two, found))
             if name and columns:
@@ -247,15 +248,15 @@ def _equal(ours: np.ndarray, theirs: np.ndarray) -> Equal:
     return Equal(float(equal.mean()), cells, float(evidence))
 
 
-def _equal_at_ranks(ours: np.ndarray, theirs: np.ndarray, ranks: np.ndarray) -> Equal:
-    """Compare two series (launch x cell) at the numbers of *ranks* at which almost all values are equal."""
-    names, group = np.unique(ranks, return_inverse=True)
+def _equal_at(ours: np.ndarray, theirs: np.ndarray, numbers: np.ndarray, what: str) -> Equal:
+    """Compare two series (launch x cell) at those *numbers* of ranks or bytes at which almost all values are equal."""
+    names, group = np.unique(numbers, return_inverse=True)
     known = np.bincount(group[~np.isnan(ours[0] + theirs[0])], minlength=len(names))
     equal = np.bincount(group[ours[0] == theirs[0]], minlength=len(names))
     at = (equal >= LEAST_COPIED) & (equal >= 0.9 * known)
     found = _equal(ours[:, at[group]], theirs[:, at[group]])
     shown = ", ".join([f"{int(name):,}" for name in names[at][:3]] + ["..."] * (int(at.sum()) > 3))
-    return replace(found, where=f", at {shown} ranks")
+    return replace(found, where=f", at {shown} {what}")
 
 
 def resolution_of(values: np.ndarray) -> np.ndarray:
