@@ -141,7 +141,8 @@ def test_blocks_that_verify_the_tuning_files_are_in_the_progress(sampled: Checko
     run(sampled, "results/tiny/tuning/pending.txt")
     told = sampled.collstudy("status", "tiny").stdout
     assert re.search(
-        r"tiny: (\d+) of \1 cells done, 0 failed; blocks 1 queued, 0 running, \d+ done; about .* left", told
+        r"tiny: (\d+) of \1 cells done, 0 failed; verifying tuning files; blocks 1 queued, 0 running, \d+ done; about .* left",
+        told,
     )
 
 

@@ -124,7 +124,7 @@ def test_from_the_question_to_the_report(two, cluster) -> None:
     output = study.run_all()
     # Of the cells of the second round, and of the block that verifies the tuning files.
     assert re.search(r"two: 2 of \d cells done.*blocks 1 queued", output)
-    assert re.search(r"two: (\d) of \1 cells done, 0 failed; blocks 1 queued", output)
+    assert re.search(r"two: (\d) of \1 cells done, 0 failed; verifying tuning files; blocks 1 queued", output)
     study.assert_complete({}, 1)
     results = study.folder / "results"
     # Each round that selected points, and the verification, is a Slurm job.

@@ -8,7 +8,7 @@ from collstudy.base.clock import clock
 from collstudy.project import needs
 from collstudy.project.status import stale_lock
 from collstudy.project.studies import Project, StudyState
-from collstudy.study.work import verb
+from collstudy.study.work import counted, verb
 
 REPORT = Path("report") / "index.html"
 
@@ -57,15 +57,15 @@ def _command(words: str, what: str) -> str:
 
 def _describe_missing(state: StudyState) -> str:
     """Describe the missing cells of a study: all, new or changed ones, or failed ones."""
-    total, lacking, name = len(state.work), len(state.lacking), state.source.study.name
+    total, lacking, name = counted(state.work), len(state.lacking), state.source.study.name
     done = verb((task.work for task in state.lacking), "ed")
     if state.failed and state.failed == lacking:
         why = f"why: results/{name}/cells.csv, logs/measure/"
-        return f"{name}: {state.failed} of {total} {state.noun} failed ({why}); the next run retries them"
+        return f"{name}: {state.failed} of {total} failed ({why}); the next run retries them"
     failed = f", of which {state.failed} failed" if state.failed else ""
-    if lacking == total and not (state.source.folder / "measurements.csv").exists():
-        return f"{name}: nothing is {done} yet ({total} {state.noun})"
-    return f"{name}: {lacking} of {total} {state.noun} are not {done}{failed} (new, changed or interrupted)"
+    if lacking == len(state.work) and not (state.source.folder / "measurements.csv").exists():
+        return f"{name}: nothing is {done} yet ({total})"
+    return f"{name}: {lacking} of {total} are not {done}{failed} (new, changed or interrupted)"
 
 
 def _describe_unverified(name: str, count: int) -> str:

@@ -31,7 +31,7 @@ from collstudy.store.records import Damaged, Record, check_record
 from collstudy.store.store import Store
 from collstudy.study.cells import Cell
 from collstudy.study.traces import Replay, Run, Trace
-from collstudy.study.work import verb
+from collstudy.study.work import counted, verb
 
 PROGRESS_SECONDS = 5.0
 #: Maximum number of cells in one launch; a failed launch is repeated without the cell that failed.
@@ -55,6 +55,7 @@ class BlockRunner:
         self._waited = False
         self.measured = 0
         self._last_report = 0.0
+        self._all = counted(task.work for task in block.tasks)
 
     def run(self) -> None:
         """Make rounds over the unfinished cells, each round in a new random order, with one launch per cell."""
@@ -62,7 +63,7 @@ class BlockRunner:
         unfinished = [task for task in self.block.tasks if self._unfinished(task)]
         seconds = left(self.block, self.store).seconds
         self.report(
-            f"{self.block.name}: {len(unfinished)} of {len(self.block.tasks)} cells to "
+            f"{self.block.name}: {len(unfinished)} of {self._all} to "
             f"{verb(task.work for task in self.block.tasks)}, about {clock(seconds)} on {', '.join(self.place.hosts)}"
         )
         started, number = time.time_ns(), 0
@@ -84,8 +85,8 @@ class BlockRunner:
                     self._progress()
                 unfinished = [t for t in unfinished if t.work.digest not in self.failed and self._unfinished(t)]
                 number += 1
-        done = len(self.block.tasks) - len(self.failed)
-        self.report(f"{self.block.name}: {done} cells complete, {len(self.failed)} failed")
+        done = counted(task.work for task in self.block.tasks if task.work.digest not in self.failed)
+        self.report(f"{self.block.name}: {done} complete, {len(self.failed)} failed")
         for label, reason in self.failures():
             self.report(f"{self.block.name}: FAILED {label}: {reason}")
 
@@ -276,8 +277,7 @@ class BlockRunner:
         rest = replace(rest, tasks=tuple(task for task in rest.tasks if task.work.digest not in self.failed))
         done = len(self.block.tasks) - len(rest.tasks) - len(self.failed)
         self.report(
-            f"{self.block.name}: {done} of {len(self.block.tasks)} cells, {len(self.failed)} failed, "
-            f"about {clock(rest.seconds)} left"
+            f"{self.block.name}: {done} of {self._all}, {len(self.failed)} failed, about {clock(rest.seconds)} left"
         )
 
 

@@ -27,7 +27,7 @@ from collstudy.project.studies import StudyState
 from collstudy.sources import source_of
 from collstudy.sources.source import Source
 from collstudy.store.store import Store
-from collstudy.study.work import verb
+from collstudy.study.work import counted, verb
 
 #: Interval (s) between two reads of the store during a run.
 EVERY_S = float(os.environ.get("STUDY_PROGRESS_SECONDS", "20"))
@@ -53,7 +53,7 @@ def explain(
         hours += own
         seconds = sum(block.seconds for block in mine)
         lines.append(
-            f"{name}: {len(state.work) - len(state.lacking)} of {len(state.work)} {state.noun} are stored, "
+            f"{name}: {len(state.work) - len(state.lacking)} of {counted(state.work)} are stored, "
             f"{len(state.lacking)} to {verb(task.work for task in state.lacking)} in {len(mine)} block{'s' * (len(mine) != 1)}, "
             f"about {clock(seconds)} in total" + (f", {own:.2f} node hours" if own else "")
         )
@@ -96,14 +96,16 @@ def block_states(results: Path, study: str, store: Store) -> dict[str, list[str]
 
 def progress_line(name: str, state: StudyState, results: Path, store: Store) -> str:
     """Return one line about a study: cells, blocks, and the remaining time."""
-    total, lacking = len(state.work), len(state.lacking)
-    line = f"{name}: {total - lacking} of {total} {state.noun} done, {state.failed} failed"
+    lacking = len(state.lacking)
+    line = f"{name}: {len(state.work) - lacking} of {counted(state.work)} done, {state.failed} failed"
     if lacking > state.failed:
         line += f", {lacking - state.failed} remaining"
     blocks = block_states(results, name, store)
     # Also those of later rounds and those that verify tuning files, whose work was not known when the run started.
     ahead = [*blocks["running"], *blocks["queued"]]
     if ahead or (lacking and blocks["done"]):
+        verifies = results / name / "tuning" / "pending.txt" in block_lists(results / name)
+        line += "; verifying tuning files" * verifies
         line += "; blocks " + ", ".join(f"{len(names)} {what}" for what, names in blocks.items())
     if ahead or lacking > state.failed:
         # Blocks run in parallel: use the longest one, but at least the total time divided by the number of running blocks.
@@ -238,11 +240,12 @@ class Progress(threading.Thread):
             while True:
                 for name, now, line in self._current_states():
                     if name not in of:
-                        of[name] = bars.add_task(f"{name}: {now.noun}", total=None, rest="")
+                        of[name] = bars.add_task(name, total=None, rest="")
                     failed = f"{now.failed} failed  " if now.failed else ""
                     _, about, left_ = line.partition("; about ")
                     bars.update(
                         of[name],
+                        description=f"{name}: {counted(now.work).partition(' ')[2]}",
                         total=len(now.work),
                         completed=len(now.work) - len(now.lacking),
                         rest=failed + ("about " + left_) * bool(about),

@@ -32,13 +32,6 @@ class StudyState:
     newest: Path | None
 
     @property
-    def noun(self) -> str:
-        """Return the noun for its work."""
-        if self.source.judged_by_runs:
-            return "runs and cells"
-        return "traces and replays" if any(work.in_folder for work in self.work) else "cells"
-
-    @property
     def lacking(self) -> list[Task]:
         """Return all incomplete work without duplicates."""
         return list({task.work.digest: task for tasks in self.tasks.values() for task in tasks}.values())

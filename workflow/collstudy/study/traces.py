@@ -32,7 +32,7 @@ class _OfApplication(Work):
 
     def document(self) -> dict[str, Any]:
         """Return all fields as plain values, including those of the trace of a replay."""
-        return {type(self).__name__.lower(): asdict(self)}
+        return {self.noun: asdict(self)}
 
 
 class _StoredInFolder(_OfApplication):
@@ -91,6 +91,8 @@ class Trace(_Launched, _StoredInFolder):
     decides: dict[str, Any]
     number: int = 1
 
+    noun = "trace"
+
     @property
     def path_text(self) -> str:
         """Return the path of its `about.json`."""
@@ -114,6 +116,7 @@ class Replay(_StoredInFolder):
     #: Tuning decisions as rules of the collectives library.
     rules: str = ""
 
+    noun = "replay"
     deterministic = True
     memory_mb = 4000
 
@@ -159,6 +162,8 @@ class Run(_Launched):
     ran: bool
     environment: dict[str, str]
     decides: dict[str, Any]
+
+    noun = "run"
 
     @property
     def path_text(self) -> str:

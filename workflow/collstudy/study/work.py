@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable
 from functools import cached_property
 from typing import Any
@@ -26,9 +27,18 @@ def verb(works: Iterable[Work], ending: str = "e") -> str:
     return " and ".join(stem + ending for stem in stems)
 
 
+def counted(works: Iterable[Work]) -> str:
+    """Return their number and kinds: `1 cell`, `12 traces and replays`."""
+    kinds = Counter(work.noun for work in works)
+    several = "s" * (kinds.total() != 1)
+    return f"{kinds.total()} {' and '.join(noun + several for noun in kinds or ['cell'])}"
+
+
 class Work(ABC):
     """A unit of work: it is done once or as often as its policy requires, and its result is stored."""
 
+    #: What it is called in messages.
+    noun = "cell"
     #: Name and version of the MPI library.
     mpi: dict[str, str]
     #: Numbers of nodes and processes; memory of a simulation (MB).
