@@ -259,12 +259,21 @@ describe_check <- function(folder) {
   asked <- rows$asked %||% FALSE
   describe <- function(rows, how, what) {
     if (nrow(rows) == 0) return(NULL)
+    of_them <- function(holds) {
+      if (all(holds)) return(if (length(holds) == 1) "there" else "at all of them")
+      paste("at", if (any(holds)) format_count(sum(holds)) else "none", "of them")
+    }
     paste0(
-      rows$mpi[1], " was ", how, " at ", count_of(nrow(rows), "size"), " around the boundaries of the rules; at ",
-      format_count(sum(rows$agrees)), " of them it ", what, " the algorithm that the file names. At ",
-      format_count(sum(rows$tells_apart)),
-      " of the sizes, every other algorithm of the same entry would have given another result, so agreement is ",
-      "conclusive there."
+      rows$mpi[1], " was ", how, " at ", count_of(nrow(rows), "size"), " around the boundaries of the rules: ",
+      of_them(rows$agrees), " it ", what, " the algorithm that the file names. ",
+      if (!any(rows$tells_apart)) {
+        "Another algorithm of the same entry might have given the same result, so agreement is not conclusive."
+      } else {
+        paste0(
+          "Every other algorithm of the same entry would have given another result ", of_them(rows$tells_apart),
+          ", so agreement is conclusive", if (all(rows$tells_apart)) "." else " there."
+        )
+      }
     )
   }
   c(

@@ -63,7 +63,16 @@ test_that("a check without findings does not claim a cause that is not known", {
   readr::write_csv(rows, file.path(folder, "tuning", "check-emitted.csv"))
   expect_length(checked(), 0)
   readr::write_csv(rows, file.path(folder, "tuning", "check.csv"))
-  expect_match(checked(), "^Open MPI 5.0.11 was asked at 2 sizes")
+  expect_equal(checked(), paste(
+    "Open MPI 5.0.11 was asked at 2 sizes around the boundaries of the rules: at all of them it selected the algorithm",
+    "that the file names. Every other algorithm of the same entry would have given another result at 1 of them, so",
+    "agreement is conclusive there."
+  ))
+  readr::write_csv(rows[2, ], file.path(folder, "tuning", "check.csv"))
+  expect_equal(checked(), paste(
+    "Open MPI 5.0.11 was asked at 1 size around the boundaries of the rules: there it selected the algorithm that the",
+    "file names. Another algorithm of the same entry might have given the same result, so agreement is not conclusive."
+  ))
 })
 
 test_that("a single algorithm that is better than the rules is named", {
