@@ -129,9 +129,9 @@ usable_knots <- function(data, knots) {
 #' @param results List from [read_results()].
 #' @param collective Name of a collective without message sizes.
 #' @return Tibble: algorithm, mapping, model (linear, spline, log_linear), chosen (TRUE for the form that the figures
-#'   show: the published form for that algorithm, or else the smallest AIC), term, estimate, low, high, r_squared,
-#'   mape_pct. Terms are intercept (us), processes and after_<knot> (us per process; after_<knot> is the change of
-#'   slope), log2_processes (us).
+#'   show: the published form for that algorithm, or else that with the smallest sum of AIC over the mappings, which one
+#'   figure shows), term, estimate, low, high, r_squared, mape_pct. Terms are intercept (us), processes and
+#'   after_<knot> (us per process; after_<knot> is the change of slope), log2_processes (us).
 #' @noRd
 fit_barriers <- function(results, collective) {
   remember(results, paste("fits of barriers", collective), function() fit_each_barrier(results, collective))
@@ -141,18 +141,24 @@ fit_each_barrier <- function(results, collective) {
   knots <- results$study$analysis$barrier_tree_knots
   rows <- filter(rows_to_fit(results, collective), .data$algorithm != "default")
   none <- tibble(
-    algorithm = character(), mapping = character(), model = character(), chosen = logical(), term = character(),
+    algorithm = character(), mapping = character(), model = character(), aic = numeric(), term = character(),
     estimate = numeric(), low = numeric(), high = numeric(), r_squared = numeric(), mape_pct = numeric()
   )
   forms <- setNames(nm = c("linear", "spline", "log_linear"))
   found <- fit_groups(rows, function(data) {
     if (nrow(data) < length(knots) + 4) return(tibble())
     fits <- map(forms, function(form) fit_barrier(data, form, knots))
-    smallest <- names(which.min(map_dbl(fits, stats::AIC)))
-    mutate(map_dfr(fits, barrier_terms, .id = "model"), chosen = .data$model == smallest)
+    map_dfr(fits, function(fit) mutate(barrier_terms(fit), aic = stats::AIC(fit)), .id = "model")
   }, none)
-  printed <- unname(barrier_forms[name_of(results$study, collective, found$algorithm)])
-  mutate(found, chosen = ifelse(is.na(printed), .data$chosen, .data$model == printed))
+  best <- filter(found, .data$term == "intercept") |>
+    group_by(.data$algorithm, .data$model) |>
+    summarise(aic = sum(.data$aic), .groups = "drop_last") |>
+    slice_min(.data$aic, n = 1, with_ties = FALSE)
+  shown <- coalesce(
+    unname(barrier_forms[name_of(results$study, collective, found$algorithm)]),
+    best$model[match(found$algorithm, best$algorithm)]
+  )
+  mutate(found, chosen = .data$model == shown, aic = NULL, .after = "model")
 }
 
 #' 95 % confidence intervals of a linear model's coefficients

@@ -38,6 +38,21 @@ test_that("barrier fits give coefficients with intervals and mark the form shown
   expect_true(all(chosen$low <= chosen$estimate & chosen$estimate <= chosen$high))
 })
 
+test_that("the form marked as chosen is the one that the figure shows, also if another mapping fits another form", {
+  counts <- seq(2, 24, 2)
+  noise <- rep(c(-0.01, 0.01), 6)
+  rows <- dplyr::bind_rows(
+    toy_rows("barrier", "bruck", counts, NA, 1 + 0.5 * counts - 0.4 * pmax(counts - 12, 0) + noise),
+    toy_rows("barrier", "bruck", counts, NA, 1 + 0.1 * counts + 2 * log2(counts) + 30 * noise, mapping = "node")
+  )
+  results <- read_results(make_study(rows, list(barrier_tree_knots = list(12))))
+  chosen <- dplyr::filter(fit_barriers(results, "barrier"), chosen)
+  expect_setequal(chosen$mapping, c("core", "node"))
+  expect_equal(unique(chosen$model), "spline")
+  caption <- figures_fits(results, "barrier")[[1]]$caption
+  for (mape in unique(chosen$mape_pct)) expect_match(caption, format_pct(mape), fixed = TRUE)
+})
+
 test_that("non-negative least squares", {
   a <- cbind(1, c(0, 1, 2, 3))
   expect_equal(fit_nonnegative(a, c(1, 3, 5, 7)), c(1, 2))
