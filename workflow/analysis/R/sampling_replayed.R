@@ -98,8 +98,11 @@ plot_sampling <- function(results, sampling) {
     sampling$startup_s == 0, "time in the benchmark's loops",
     paste("loops and", sampling$startup_s, "s for each launch")
   )
-  regret <- summarise_regret(results, sampling$collective[1], 1)
-  default <- regret$geometric_mean_pct[regret$policy == "default" & regret$mapping == "all"]
+  # Of the cells of the replays: the whole grid.
+  cells <- with_slowdown(
+    results$medians, sampling$collective[1], tuning_counts(results$medians, sampling$collective[1])
+  )
+  default <- 100 * (geometric_mean(cells$slowdown[cells$algorithm == "default"]) - 1)
   ggplot(
     sampling, aes(.data$share_of_time_pct, .data$geometric_mean_regret_pct, colour = .data$cost, fill = .data$cost)
   ) +

@@ -119,3 +119,16 @@ test_that("the replay takes a collective that was measured with its default, or 
   expect_equal(nrow(readr::read_csv(written[1], show_col_types = FALSE)), 0)
   expect_match(paste(readLines(written[2]), collapse = ""), "no sampling can be replayed")
 })
+
+test_that("the dashed line is the default's regret in the cells of the replays, all process counts", {
+  counts <- c(2, 4, 6, 8, 10)
+  # The default loses at the first, third and fifth count, which decide if half of the counts judge.
+  rows <- dplyr::bind_rows(
+    toy_rows("bcast", "default", counts, 8, 10 * c(2, 1, 2, 1, 2)), toy_rows("bcast", "linear", counts, 8, 10)
+  )
+  sampling <- tibble::tibble(
+    collective = "bcast", startup_s = 0, share_of_time_pct = 10, geometric_mean_regret_pct = 5, sd_over_seeds = 1
+  )
+  lines <- ggplot2::layer_data(plot_sampling(read_results(make_study(rows)), sampling), 1)
+  expect_equal(lines$yintercept, 100 * (2^(3 / 5) - 1))
+})
