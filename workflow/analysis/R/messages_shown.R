@@ -226,28 +226,36 @@ describe_selection <- function(results) {
     )
   })) |>
     c(describe_unrecorded(
-      filter(comparison, .data$collective %in% selection$collective, .data$algorithm == "default"), results$study
+      filter(comparison, .data$collective %in% selection$collective, .data$algorithm == "default"), results$study,
+      comparison$model
     ))
 }
 
 #' One sentence for all collectives whose default is not modelled, because the algorithms that it selected are not known
+#' @param models The models of the study.
 #' @noRd
-describe_unrecorded <- function(of_default, study) {
-  lacking <- setdiff(of_default$collective, names(study$decisions))
-  if (length(lacking) == 0) return(NULL)
+describe_unrecorded <- function(of_default, study, models) {
+  lacking <- setdiff(intersect(modelled_collectives, of_default$collective), names(study$decisions))
+  known <- intersect(models, names(models_of_messages))
+  if (length(lacking) == 0 || length(known) == 0) return(NULL)
   paste0(
-    "The algorithms that the default selected for ", and_list(collective_word(lacking)),
-    " are not recorded, so Hockney's model and LogGP do not cover the default."
+    "The algorithms that the default selected for ", and_list(collective_word(lacking)), " are not recorded, so ",
+    if (any(known %in% models_of_pingpongs())) "Hockney's model and LogGP do" else "LogGP does",
+    " not cover the default."
   )
 }
 
 model_word <- function(model) unname(coalesce(model_labels()[model], model))
 
+messages_in_text <- c(
+  latency_only = "the latency-only model (Derin 2025)", hockney = "Hockney's model", loggp = "LogGP",
+  loggp_shared = "LogGP with shared links", loggp_fitted = "the fitted LogGP"
+)
+
 #' A model within a sentence: "the hop model", but "Hockney's model", "LogGP" and "log-interpolation"
 #' @noRd
 model_in_text <- function(model) {
-  if (model == "hockney") return("Hockney's model")
-  if (!model %in% names(model_words)) return(model_word(model))
+  if (model %in% names(messages_in_text)) return(messages_in_text[[model]])
   paste0(if (model != "interpolation") "the ", lower_first(model_word(model)))
 }
 
@@ -330,7 +338,7 @@ describe_modelled_default <- function(of_default) {
   without <- left_out - best$cells
   paste0(
     "The default is modelled as the algorithm that the library's decision table selects in each cell (mean error of ",
-    model_word(best$model), ": ", format_pct(best$error), ")",
+    model_in_text(best$model), ": ", format_pct(best$error), ")",
     if (without > 0) paste0(
       "; in ", format_count(without), " of the ", format_count(left_out),
       " cells left out, no model covers that algorithm"

@@ -87,8 +87,11 @@ sentences_of_collectives <- function(results) {
 sentences_of_models <- function(results) {
   accuracy <- describe_selection(results)
   if (length(accuracy) == 0) return(NULL)
-  messages <- if (any(results$models$comparison$model %in% names(models_of_messages))) {
+  models <- results$models$comparison$model
+  messages <- if (any(models %in% models_of_pingpongs())) {
     "Hockney's model and LogGP compute a latency from the messages of the algorithm and the costs of ping-pongs."
+  } else if (any(models %in% names(models_of_messages))) {
+    "LogGP follows the messages of the algorithm, with costs that are fitted to its latencies."
   }
   bind_rows(said("believe", paste(c(model_note, messages), collapse = " "), claim = FALSE), said("believe", accuracy))
 }

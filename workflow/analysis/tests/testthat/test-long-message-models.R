@@ -245,9 +245,32 @@ test_that("selections are not compared with an algorithm that no model covers, a
 })
 
 test_that("an algorithm of the default is unrecorded only where the study does not know its decisions", {
-  of_default <- tibble::tibble(collective = c("bcast", "gather"), model = "interpolation")
-  told <- describe_unrecorded(of_default, list(decisions = list(bcast = tibble::tibble())))
-  expect_match(told, "selected for gather are not recorded")
+  of_default <- tibble::tibble(collective = c("bcast", "reduce"), model = "interpolation")
+  told <- describe_unrecorded(of_default, list(decisions = list(bcast = tibble::tibble())), "hockney")
+  expect_match(told, "selected for reduce are not recorded, so Hockney's model and LogGP do not cover the default.")
+  # Of collectives without models of messages, no algorithm has one.
+  of_default$collective <- c("barrier", "scatter")
+  expect_null(describe_unrecorded(of_default, list(), "hockney"))
+})
+
+test_that("only models that a study has are explained: without ping-pongs there is only the fitted LogGP", {
+  results <- read_results(make_study(lawful(), levels = thin_levels))
+  results$models <- list(
+    comparison = tibble::tibble(
+      collective = "bcast", algorithm = "default", mapping = "core", model = c("interpolation", "loggp_fitted"),
+      held_out_cells = 10, held_out_mape_pct = c(5, 6)
+    ),
+    selection = tibble::tibble(
+      collective = "bcast", mapping = "core", model = "interpolation", cells = 10, algorithms = 2,
+      pick_accuracy_pct = 90, geometric_mean_regret_pct = 1
+    )
+  )
+  told <- paste(sentences_of_models(results)$text, collapse = " ")
+  expect_match(told, "LogGP follows the messages of the algorithm, with costs that are fitted to its latencies.")
+  expect_no_match(told, "Hockney|ping-pong")
+  results$models$comparison$model[2] <- "loggp"
+  told <- paste(sentences_of_models(results)$text, collapse = " ")
+  expect_match(told, "Hockney's model and LogGP compute a latency from the messages of the algorithm and the costs of")
 })
 
 test_that("process counts whose ranks may be in two places have no models of messages", {
@@ -259,6 +282,15 @@ test_that("process counts whose ranks may be in two places have no models of mes
   results <- read_results(folder)
   expect_null(place_ranks(results$study, "bcast", "core", 4))
   expect_gt(nrow(predict_held_out(results, "bcast")), 0)
+})
+
+test_that("models in sentences are named as in speech, not as in legends", {
+  expect_equal(purrr::map_chr(names(models_of_messages), model_in_text), c(
+    "the latency-only model (Derin 2025)", "Hockney's model", "LogGP", "LogGP with shared links", "the fitted LogGP"
+  ))
+  expect_equal(model_in_text("interpolation"), "log-interpolation")
+  of_default <- tibble::tibble(model = "hockney", mapping = "core", held_out_mape_pct = 41, held_out_cells = 10)
+  expect_match(describe_modelled_default(of_default), "(mean error of Hockney's model: 41 %)", fixed = TRUE)
 })
 
 test_that("the error of the modelled default is the mean over its mappings, and cells of all mappings are counted", {
