@@ -40,7 +40,9 @@ describe_how <- function(study, cells) {
   c(
     first, paste0("Machine: ", describe_machine(study$machine), "."), describe_repeats(study, cells),
     describe_imported(study$import, has_only_pingpongs(study)),
-    if (length(study$sampling)) "Only those points of the grid that the rounds selected were measured.",
+    if (length(study$sampling)) paste0(
+      "Only those points of the grid that the rounds selected were ", if (study$simulated) "simulated." else "measured."
+    ),
     if (study$simulated && identical(study$chapter, "pipelining")) paste(
       "The simulator runs the messages of Open MPI's algorithms, blocking and non-blocking. It has neither the",
       "decision rules nor the non-blocking algorithms of MPICH and Intel MPI, so these libraries are not simulated.",

@@ -7,7 +7,7 @@
 #' such bias.
 #'
 #' @param folder Folder `results/<study>` with `tables/tuning-verification.csv`.
-#' @return Tibble, one row per mapping and kind of cell (decided there, elsewhere): mapping, cells, changed (cells whose
+#' @return Tibble, one row per mapping and kind of cell (of the grid, others): mapping, cells, changed (cells whose
 #'   rule is not the default), faster, tie, slower (of these), speedup (geometric mean over the changed cells),
 #'   default_geometric_mean_pct, default_mean_pct, tuned_geometric_mean_pct, tuned_mean_pct (regret over the cells
 #'   with a best known). NULL where nothing was verified.
@@ -18,7 +18,7 @@ summarise_verification <- function(folder) {
   best <- pmin(rows$default_us, rows$tuned_us, rows$best_known_us, na.rm = TRUE)
   rows |>
     mutate(
-      where = ifelse(.data$on_grid, "sizes and processes that decided", "others"), changed = .data$rule != "default",
+      where = ifelse(.data$on_grid, "sizes and processes of the grid", "others"), changed = .data$rule != "default",
       default_slowdown = .data$default_us / best, tuned_slowdown = .data$tuned_us / best
     ) |>
     group_by(.data$mapping, .data$where) |>
@@ -87,9 +87,9 @@ index_tuning <- function(folder) {
   bind_rows(
     table(
       "tuning-regret",
-      "Regret of each policy against the best measured algorithm, on process counts not used to decide.",
+      "Regret of each policy against the best algorithm of the cell, on process counts not used to decide.",
       "Policies: the library's default, the tuned rules, and the best single algorithm (other than the default) of",
-      "the deciding process counts. Cells in which the algorithm of one of them was not measured are left out."
+      "the deciding process counts. Cells in which the algorithm of one of them has no latency are left out."
     ),
     table(
       "tuning-shared",
@@ -177,7 +177,7 @@ describe_regret <- function(folder) {
     paste0(
       collective_title(first$collective[i]), ", rules ", first$split[i], " processes and tested on ",
       format_number(here$cells[1], 6), " cells of the other process counts: the tuned rules are ", mean[["tuned"]],
-      " slower than the best measured algorithm (geometric mean; ", worst, "), the default ", mean[["default"]],
+      " slower than the best algorithm of the cell (geometric mean; ", worst, "), the default ", mean[["default"]],
       ", the best single algorithm other than the default (",
       paste(label_algorithm(single, study, first$collective[i]), collapse = ", "), ") ", mean[["best-single"]], "."
     )
@@ -239,9 +239,11 @@ describe_verification <- function(folder) {
   paste0(
     "In fresh launches of ", count_of(changed, "cell"), " with a rule other than the default, the rule is faster than ",
     "the default in ", sum(rows$faster), ", tied with it in ", sum(rows$tie), " and slower in ", sum(rows$slower),
-    ". The rules change the regret from ",
-    format_number(pooled_regret(rows$default_geometric_mean_pct, rows$cells)), " % to ",
-    format_number(pooled_regret(rows$tuned_geometric_mean_pct, rows$cells)), " % (geometric means)."
+    ". Over all ", count_of(sum(rows$cells), "cell"), " of these launches, the default is ",
+    format_pct(pooled_regret(rows$default_geometric_mean_pct, rows$cells)),
+    " slower than the fastest known algorithm, the rules ",
+    format_pct(pooled_regret(rows$tuned_geometric_mean_pct, rows$cells)), " (geometric means",
+    if (sum(rows$slower) > 0) "; before the slower rules were withdrawn", ")."
   )
 }
 

@@ -92,6 +92,10 @@ test_that("iterations, launches and the barrier are stated", {
   study$simulated <- TRUE
   study$provenance <- c(study$provenance, simulator = "SimGrid SMPI", simulator_version = "3.32", barriers = "aligned")
   expect_match(describe_how(study, cells), "^The barrier .* all ranks start each call at the same", all = FALSE)
+  study$sampling <- list(rounds = 3)
+  expect_match(describe_how(study, cells), "that the rounds selected were simulated\\.$", all = FALSE)
+  study$simulated <- FALSE
+  expect_match(describe_how(study, cells), "that the rounds selected were measured\\.$", all = FALSE)
 })
 
 test_that("the runs of traced applications are counted", {

@@ -16,9 +16,16 @@ test_that("verification by hand: regret over the fastest known, speed-up over th
     write_tuning_sentences(folder)
     told <- readr::read_csv(file.path(folder, "tuning", "sentences.csv"), show_col_types = FALSE)
     expect_match(told$text, "of 2 cells .* faster than the default in 1, tied .* 0 and slower in 1\\.", all = FALSE)
+    # The regret is that of all cells, not only of those with another rule than the default.
+    expect_match(told$text, paste(
+      "Over all 3 cells of these launches, the default is 36 % slower than the fastest known algorithm, the rules 14 %",
+      "(geometric means; before the slower rules were withdrawn)."
+    ), fixed = TRUE, all = FALSE)
     # Only what was made is in the index: no figures, no rules that were withdrawn, no regret.
     index <- readr::read_csv(file.path(folder, "tuning", "index.csv"), show_col_types = FALSE)
     expect_equal(index$file, "tables/tuning-verified.csv")
+    # Of a sampled study, only a part of the grid decided.
+    expect_equal(found$where, "sizes and processes of the grid")
     expect_equal(grepl("Simulations are deterministic", index$caption), simulated)
   }
   expect_null(summarise_verification(tempfile()))
@@ -112,6 +119,8 @@ test_that("sentences on regret and verification claim only what few cells, or no
     ), file.path(folder, "tables", "tuning-regret.csv"))
     describe_regret(folder)
   }
+  # Also of simulated studies, in which nothing was measured.
+  expect_match(told(99), "rules are 1.0 % slower than the best algorithm of the cell (geometric mean", fixed = TRUE)
   expect_match(told(99), "(geometric mean; at most 11 %), the default 3.0 %", fixed = TRUE)
   expect_match(told(100), "(geometric mean; at least 10 % in 1 % of the cells), the default", fixed = TRUE)
   readr::write_csv(tibble::tibble(
