@@ -180,14 +180,13 @@ front_verified <- function(studies) {
     rows <- study$verified
     rows <- rows[rows$rule != "default" & !is.na(rows$speedup), ]
     if (NROW(rows) == 0) return(NULL)
-    groups <- rows |>
-      group_by(.data$mapping, .data$processes) |>
-      summarise(gain = mean(log(.data$speedup)), .groups = "drop")
-    clustered <- clustered_error(groups$gain, groups$mapping, groups$processes)
+    # Of each cell, because process counts have different numbers of cells that the files change.
+    gain <- log(rows$speedup)
+    clustered <- clustered_error(gain, rows$mapping, rows$processes)
     tibble(
       machine = front_machine(study), simulated = study$simulated, cells = nrow(rows),
       withdrawn = NROW(study$withdrawn),
-      gain_interval(mean(groups$gain), clustered$error, clustered$degrees)
+      gain_interval(mean(gain), clustered$error, clustered$degrees)
     )
   })
   if (nrow(found) == 0) return(NULL)
@@ -224,9 +223,9 @@ front_new_runs <- function(found) {
   }
   unclear <- sum(found$gain_low_pct <= 0, na.rm = TRUE)
   paste0(
-    runs, ", ", nrow(found), " tuning files save ", sub(" %", "", format_saved(min(found$gain_pct))), " to ",
-    format_saved(max(found$gain_pct)), " of the default's time, ", cells, ".",
-    if (unclear > 0) paste0(" For ", unclear, " of them the 95 % interval includes 0."), after
+    runs, ", the tuning files of ", nrow(found), " studies save ",
+    sub(" %", "", format_saved(min(found$gain_pct))), " to ", format_saved(max(found$gain_pct)), " of the default's time, ", cells, ".",
+    if (unclear > 0) paste0(" For ", unclear, " of the studies the 95 % interval includes 0."), after
   )
 }
 

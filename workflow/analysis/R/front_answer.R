@@ -17,7 +17,7 @@ front_answer <- function(rows, studies) {
       front_overall(measured, studies), front_machines(measured, studies), front_extremes(measured, studies),
       front_dominant_parts(measured, studies), front_slowest(measured)
     ),
-    front_rules(studies, measured),
+    front_rules(studies, rows),
     if (nrow(simulated) > 0) paste0(
       "Simulated, not measured: ", lower_first(front_overall(simulated, studies, alone = nrow(measured) == 0)),
       paste0(" ", front_dominant_parts(simulated, studies), recycle0 = TRUE, collapse = ""),

@@ -70,7 +70,7 @@ summarise_gains <- function(rows) {
 #' over the sum of their squared shares). With one mapping and one value in each cluster, the error is that of the mean
 #' of independent values. A mapping with one cluster is assumed to vary like the others.
 #'
-#' @param values Gains by mapping and process count.
+#' @param values Gains, one or several for each mapping and process count.
 #' @return Tibble of one row: error (NA without a mapping of several clusters), degrees (of freedom: effective clusters
 #'   minus mappings, at least 1; 0 where the error is NA).
 #' @noRd

@@ -161,6 +161,16 @@ test_that("significance is corrected for the number of pairs", {
     front_rules(studies, rows), "in 1 of 4 pairs .* \\(5 % level, corrected for 4 tests\\). .* In 1 pair they are"
   )
   expect_match(front_intervals(studies, rows), "Holm's correction for the 4 pairs \\(.*\\).$")
+  # The answer, the advice and what is said of the correction have the same tests, also with a simulated pair.
+  simulated <- utils::modifyList(study("e", -5, 20), list(simulated = TRUE))
+  all <- rbind(rows, tibble::tibble(study = "e", collective = "bcast", machine = "e", simulated = TRUE))
+  studies <- c(studies, list(simulated))
+  expect_match(
+    front_rules(studies, all), "in 1 of 4 pairs .* \\(5 % level, corrected for 5 tests, of simulated pairs as well\\)"
+  )
+  expect_match(front_intervals(studies, all), "Holm's correction for the 5 pairs")
+  expect_null(front_rules(studies[5], all[5, ]))
+  studies <- studies[1:4]
   expect_match(advise_default(gains[1, ]), "^Keep the default for broadcast on a: no rule is significantly faster")
 })
 
@@ -214,10 +224,14 @@ test_that("new runs with tuning files are a sentence for each measured study, an
   expect_equal(
     found[1], "In new runs on a the tuning file makes the calls 25 % slower, over the 1 cell that it changes."
   )
-  expect_match(found[2], "simulated runs on b, 2 tuning files save 12 to 50 % of the default's time, over the 3 cells")
-  expect_match(found[2], "For 1 of them the 95 % interval includes 0.$")
+  expect_match(found[2], "simulated runs on b, the tuning files of 2 studies save 12 to 50 % .* over the 3 cells")
+  expect_match(found[2], "For 1 of the studies the 95 % interval includes 0.$")
   expect_length(found, 2)
   expect_match(front_verified(list(study(TRUE, 2, "b"))), "on b the tuning file saves 50 % of the default's time")
+  # The mean is that of the cells, of which process counts have different numbers: 2^(1/3).
+  several <- study(FALSE, c(1, 1, 2), "a")
+  several$verified$processes <- c(4, 4, 8)
+  expect_match(front_verified(list(several)), "saves 21 % .* over the 3 cells")
   # The runs were those of the files before slower rules were withdrawn.
   withdrawn <- c(study(FALSE, c(2, 0.5), "a"), list(withdrawn = tibble::tibble(speedup = 0.5)))
   expect_match(
