@@ -267,8 +267,10 @@ def test_the_readme_says_what_one_file_loses(tmp_path: Path) -> None:
         "collective,shapes,cells,geometric_mean_pct,median_pct,p90_pct,max_pct\n"
         "bcast,2,10,5,4,11,30\nall,3,40,7.25,5,12.5,42\n"
     )
-    text = " ".join(emission.lost(tmp_path / "tuning"))
+    text = " ".join(emission.lost(tmp_path / "tuning", simulated=False))
     assert "by 7.2 % (geometric mean over 40 cells; 90th percentile 12.5 %, maximum 42 %)" in text
+    assert "so this is an upper bound" in text
+    assert "noisy" not in " ".join(emission.lost(tmp_path / "tuning", simulated=True))
 
 
 def test_sizes_of_one_class_have_rules_of_their_own() -> None:

@@ -224,7 +224,8 @@ front_new_runs <- function(found) {
   unclear <- sum(found$gain_low_pct <= 0, na.rm = TRUE)
   paste0(
     runs, ", the tuning files of ", nrow(found), " studies save ",
-    sub(" %", "", format_saved(min(found$gain_pct))), " to ", format_saved(max(found$gain_pct)), " of the default's time, ", cells, ".",
+    sub(" %", "", format_saved(min(found$gain_pct))), " to ", format_saved(max(found$gain_pct)),
+    " of the default's time, ", cells, ".",
     if (unclear > 0) paste0(" For ", unclear, " of the studies the 95 % interval includes 0."), after
   )
 }

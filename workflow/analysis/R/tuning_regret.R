@@ -216,11 +216,11 @@ best_single <- function(cells, use = TRUE) {
 #' @param results List from [read_results()].
 #' @return Tibble, one row per collective and one for `all`: collective, shapes (most placements compared), cells,
 #'   geometric_mean_pct, median_pct, p90_pct, max_pct (additional time of the shared decision). Empty where no two
-#'   placements have a cell in common.
+#'   placements have a cell in common, and for sampled studies, whose cells lack algorithms that might be faster.
 #' @noRd
 summarise_shared <- function(results) {
   call <- c("collective", "processes", "size_bytes")
-  rows <- filter(results$judged$medians, .data$latency_us > 0) |>
+  rows <- filter(results$judged$medians, .data$latency_us > 0, is.null(results$study$sampling)) |>
     mutate(mapping = as.character(.data$mapping), algorithm = as.character(.data$algorithm)) |>
     group_by(across(all_of(call))) |>
     mutate(shapes = n_distinct(.data$mapping)) |>

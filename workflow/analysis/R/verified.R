@@ -83,7 +83,7 @@ index_tuning <- function(folder) {
     )
   }
   has_rows <- function(file) NROW(read_tuning(folder, file)) > 0
-  simulated <- has_rows("tables/tuning-verified.csv") && isTRUE(read_study(folder)$simulated)
+  simulated <- file.exists(file.path(folder, "study.json")) && read_study(folder)$simulated
   bind_rows(
     table(
       "tuning-regret",
@@ -95,8 +95,8 @@ index_tuning <- function(folder) {
       "tuning-shared",
       "Additional time if one decision serves all placements (mapping and number of nodes) with the same number of",
       "processes, relative to the fastest algorithm of each placement, among the algorithms that all of them have: the",
-      "cost of a tuning file that does not distinguish placements. Shapes: number of placements. The values are upper",
-      "bounds, because the minimum over noisy latencies is biased low."
+      "cost of a tuning file that does not distinguish placements. Shapes: number of placements.",
+      if (!simulated) "The values are upper bounds, because the minimum over noisy latencies is biased low."
     ),
     figure(
       "sampling", "Regret against the share of measurement time",

@@ -109,7 +109,9 @@ def emit(
         write_atomically(folder / LAUNCHER_NAME, LAUNCHER.read_bytes())
         (folder / LAUNCHER_NAME).chmod(0o755)
         written |= {folder / SHAPES_NAME, folder / LAUNCHER_NAME}
-    write_atomically(folder / "README.md", readme(study, found, catalogue, built, lost(folder)).encode())
+    write_atomically(
+        folder / "README.md", readme(study, found, catalogue, built, lost(folder, study["simulated"])).encode()
+    )
     return files_in(folder) - written
 
 
@@ -218,7 +220,7 @@ def shapes(study: dict[str, Any], found: list[Placement], catalogue: Catalogue) 
     return entries
 
 
-def lost(folder: Path) -> list[str]:
+def lost(folder: Path, simulated: bool) -> list[str]:
     """Return lines on the loss with one file for all shapes (tables/tuning-shared.csv); [] if no two shapes can be compared."""
     rows = [row for row in read_csv(folder.parent / "tables" / "tuning-shared.csv") if row["collective"] == "all"]
     if not rows:
@@ -230,7 +232,7 @@ def lost(folder: Path) -> list[str]:
         "that is best for them together is slower than the fastest one of each placement, by "
         f"{float(row['geometric_mean_pct']):.1f} % (geometric mean over {row['cells']} cells; 90th percentile "
         f"{float(row['p90_pct']):.1f} %, maximum {float(row['max_pct']):.0f} %).",
-        "The minimum over noisy latencies is biased low, so this is an upper bound.",
+        *([] if simulated else ["The minimum over noisy latencies is biased low, so this is an upper bound."]),
         "",
     ]
 

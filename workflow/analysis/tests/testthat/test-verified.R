@@ -31,6 +31,16 @@ test_that("verification by hand: regret over the fastest known, speed-up over th
   expect_null(summarise_verification(tempfile()))
 })
 
+test_that("simulated latencies have no noise that makes the loss of one file an upper bound", {
+  folder <- tempfile()
+  dir.create(file.path(folder, "tables"), recursive = TRUE)
+  readr::write_csv(tibble::tibble(collective = "all", cells = 2), file.path(folder, "tables", "tuning-shared.csv"))
+  for (simulated in c(FALSE, TRUE)) {
+    jsonlite::write_json(list(name = "here", simulated = simulated), file.path(folder, "study.json"), auto_unbox = TRUE)
+    expect_equal(grepl("upper bounds, because the minimum over noisy", index_tuning(folder)$caption), !simulated)
+  }
+})
+
 test_that("the picture of a program's runs is gone with the runs", {
   folder <- tempfile()
   dir.create(file.path(folder, "tables"), recursive = TRUE)
