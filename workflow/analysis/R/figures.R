@@ -95,7 +95,7 @@ figures_with_sizes <- function(results, collective) {
   rows <- rows_to_fit(results, collective)
   c(
     if (n_distinct(rows$processes) > 1) figures_processes(results, collective, rows),
-    figures_sizes(results, collective, rows),
+    figures_sizes(results, collective),
     figures_surface(results, collective, rows),
     figures_wins(results, collective),
     figures_slowdown(results, collective),
@@ -110,42 +110,46 @@ figures_processes <- function(results, collective, rows) {
   })
   by_mapping <- map(drawn, function(mapping) {
     sizes <- length(shown_sizes(results, rows_of_curves(results, collective, mapping)))
+    plot <- plot_processes(results, collective, mapping)
     figure(
-      collective, paste0("processes-", slug(mapping)), plot_processes(results, collective, mapping),
+      collective, paste0("processes-", slug(mapping)), plot,
       paste0(
         "Latency (\u00b5s) against the number of processes, one panel per message size, each with its ",
         "own logarithmic axis.",
-        interval_note(rows), drawn_note(filter(rows, .data$mapping == .env$mapping)),
+        interval_note(plot$data), drawn_note(filter(rows, .data$mapping == .env$mapping)),
         boundary_note(results, collective, mapping, max(rows$processes))
       ),
       9, 1.3 + 2.5 * ceiling(sizes / 2)
     )
   })
   mapped <- rows_of_mappings(results, collective)
+  if (nrow(mapped) == 0) return(by_mapping)
   shown <- length(mapped_sizes(results, mapped))
   sizes <- length(shown_sizes(results, mapped))
-  c(by_mapping, if (nrow(mapped) > 0) list(figure(
-    collective, "mappings", plot_mappings(results, collective),
+  plot <- plot_mappings(results, collective)
+  c(by_mapping, list(figure(
+    collective, "mappings", plot,
     paste0(
       "Latency (\u00b5s) against processes for each algorithm (rows) and message size (columns). Colour: mapping. ",
       "Logarithmic vertical axes.",
       if (shown < sizes) paste0(" Only ", shown, " of the ", sizes, " message sizes of the figures above are drawn."),
-      interval_note(mapped), drawn_note(mapped, most_in_quarter)
+      interval_note(plot$data), drawn_note(mapped, most_in_quarter)
     ),
     10, 1.4 + 1.75 * n_distinct(mapped$algorithm)
   )))
 }
 
-figures_sizes <- function(results, collective, rows) {
+figures_sizes <- function(results, collective) {
+  drawn <- rows_of_sizes(results, collective)
   large <- rows_of_bandwidth(results, collective)
   list(
     figure(
       collective, "sizes", plot_sizes(results, collective),
       paste0(
         "Latency (\u00b5s) against message size for selected numbers of processes; both axes are logarithmic.",
-        empty_note(results, collective), interval_note(rows)
+        empty_note(results, collective), interval_note(drawn)
       ),
-      9.5, height_of_sizes(rows_of_sizes(results, collective))
+      9.5, height_of_sizes(drawn)
     ),
     if (nrow(large) > 0) figure(
       collective, "bandwidth", plot_bandwidth(results, collective),

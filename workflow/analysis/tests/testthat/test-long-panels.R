@@ -95,7 +95,7 @@ test_that("bandwidth of large messages is size over latency, with the ends of th
   rows <- dplyr::filter(lawful(c(default = 1.1, linear = 1), 8, sizes), .data$collective == "bcast")
   rows <- dplyr::bind_rows(rows, dplyr::mutate(rows, launch = 2, latency_us = 2 * .data$latency_us))
   results <- read_results(make_study(rows))
-  figures <- figures_sizes(results, "bcast", rows_to_fit(results, "bcast"))
+  figures <- figures_sizes(results, "bcast")
   expect_equal(purrr::map_chr(figures, "id"), c("bcast-sizes", "bcast-bandwidth"))
   drawn <- figures[[2]]$plot$data
   expect_setequal(drawn$size_bytes, sizes[-1])
@@ -108,7 +108,7 @@ test_that("bandwidth of large messages is size over latency, with the ends of th
   results <- read_results(make_study(dplyr::filter(rows, .data$size_bytes < 2^20 | .data$algorithm == "linear")))
   expect_setequal(as.character(rows_of_bandwidth(results, "bcast")$algorithm), "linear")
   results <- read_results(make_study(dplyr::filter(rows, .data$size_bytes < 2^20)))
-  expect_length(figures_sizes(results, "bcast", rows_to_fit(results, "bcast")), 1)
+  expect_length(figures_sizes(results, "bcast"), 1)
 })
 
 test_that("the map of slow-downs has the geometric mean over the process counts that can be compared", {
@@ -253,4 +253,29 @@ test_that("the axis of message sizes has labels for few sizes, too", {
   expect_equal(labels(1024), "1 KiB")
   expect_equal(labels(36), "36 B")
   expect_equal(size_breaks(c(2100, 4100)), c(2100, 4100))
+})
+
+test_that("captions tell of authors and intervals only in figures that draw them", {
+  rows <- dplyr::bind_rows(lawful(), dplyr::mutate(lawful(), mapping = "node"))
+  rows$source <- "a"
+  # Another author measured by core only, some cells of the first one and others.
+  other <- dplyr::mutate(lawful(counts = c(3:7), sizes = 1), source = "b", launch = 2)
+  results <- read_results(make_study(dplyr::bind_rows(rows, other), list(figure_sizes = c(1, 64))))
+  figures <- c(
+    figures_processes(results, "bcast", rows_to_fit(results, "bcast")),
+    figures_sizes(results, "bcast")
+  )
+  found <- setNames(figures, purrr::map_chr(figures, "id"))
+  drawn <- c("bcast-processes-core", "bcast-processes-node", "bcast-sizes")
+  told <- purrr::map_chr(found[drawn], "caption")
+  expect_equal(
+    unname(grepl("Line type: the author", told)),
+    unname(purrr::map_lgl(found[drawn], function(figure) dplyr::n_distinct(figure$plot$data$source) > 1))
+  )
+  expect_equal(
+    unname(grepl("medians over launches", told)),
+    unname(purrr::map_lgl(found[drawn], function(figure) any(figure$plot$data$launches > 1)))
+  )
+  expect_match(told[["bcast-processes-node"]], "Points are single launches; lines only guide the eye.", fixed = TRUE)
+  expect_match(told[["bcast-processes-core"]], "Points are medians over launches")
 })
