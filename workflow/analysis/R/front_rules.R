@@ -23,7 +23,7 @@ front_rules <- function(studies, rows) {
     "to decide them, they are significantly faster than the default in ", nrow(clear), " of ", nrow(gains),
     " pairs of machine and collective",
     if (tests > 1) paste0(
-      " (5 % level, corrected for ", tests, " tests", if (tests > nrow(gains)) ", of simulated pairs as well", ")"
+      " (5 % level, corrected for ", tests, " tests", if (tests > nrow(gains)) ", simulated pairs included", ")"
     ),
     ". In ", if (nrow(clear) == 1) "this pair" else "these pairs", " they save ",
     if (nrow(clear) == 1) format_saved(clear$gain_pct) else paste(saved, collapse = " to "),

@@ -166,7 +166,7 @@ test_that("significance is corrected for the number of pairs", {
   all <- rbind(rows, tibble::tibble(study = "e", collective = "bcast", machine = "e", simulated = TRUE))
   studies <- c(studies, list(simulated))
   expect_match(
-    front_rules(studies, all), "in 1 of 4 pairs .* \\(5 % level, corrected for 5 tests, of simulated pairs as well\\)"
+    front_rules(studies, all), "in 1 of 4 pairs .* \\(5 % level, corrected for 5 tests, simulated pairs included\\)"
   )
   expect_match(front_intervals(studies, all), "Holm's correction for the 5 pairs")
   expect_null(front_rules(studies[5], all[5, ]))
