@@ -19,7 +19,7 @@ from collstudy.base.errors import StudyError
 from collstudy.launch import runner
 from collstudy.launch.execute import LaunchFailed, Started, execute
 from collstudy.launch.runner import run_block
-from collstudy.plan.blocks import Block, Task, block_bytes, pending, read_block, slurm_resources, write_blocks
+from collstudy.plan.blocks import Block, Task, block_bytes, pack, pending, read_block, slurm_resources, write_blocks
 from collstudy.store.records import Record, Summary
 from collstudy.store.store import Store
 from collstudy.study.cells import Cell
@@ -96,7 +96,28 @@ def test_a_job_has_time_for_a_launch_that_hangs(checkout: Checkout, tmp_path: Pa
     assert 2 + 15 <= slurm_resources(hanging, Store(tmp_path))["runtime"] <= 2 + 15 + 1
     # The margin of a long block suffices.
     long = replace(hanging, tasks=tuple(replace(task, seen_s=1000.0, have=9) for task in hanging.tasks))
+    long = replace(long, machine=replace(long.machine, block_minutes=1000.0))
     assert long.minutes() == math.ceil(2 + 1.5 * long.seconds / 60)
+
+
+def test_no_job_is_longer_than_block_minutes(checkout: Checkout) -> None:
+    """A queue may not allow it, and then the job never starts."""
+    block = block_of(checkout)
+    machine = replace(block.machine, kind="slurm", launch_time_limit_s=120.0, block_minutes=30.0)
+    tasks = [
+        replace(task, seen_s=100.0 + 10 * number, work=replace(task.work, processes=number + 2))
+        for number, task in enumerate(block.tasks * 5)
+    ]
+    blocks = pack((machine, task) for task in tasks)
+    assert sum(len(one.tasks) for one in blocks) == len(tasks) and len(blocks) > 1
+    assert {one.minutes() <= 30 for one in blocks} == {True}, [one.minutes() for one in blocks]
+    # Four points of ten minutes in three jobs would be two in one of them.
+    four = [replace(task, seen_s=600.0, have=9, policy=Policy(10, 10)) for task in tasks[:4]]
+    short = replace(machine, block_minutes=20.0)
+    assert [one.minutes() for one in pack((short, task) for task in four)] == [17] * 4
+    # Not even one launch fits.
+    slow = replace(machine, launch_time_limit_s=3600.0)
+    assert max(one.minutes() for one in pack((slow, task) for task in tasks)) > 60
 
 
 def test_cells_of_two_studies_get_the_launches_that_both_need(checkout: Checkout) -> None:

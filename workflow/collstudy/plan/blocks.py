@@ -72,23 +72,47 @@ class Block:
         return seconds_of(self.tasks)
 
     @property
+    def setup_minutes(self) -> float:
+        """Return the minutes between the start of its job and its first launch."""
+        return self.machine.slurm.get("setup_minutes", SETUP_MINUTES)
+
+    @property
+    def hanging_s(self) -> float:
+        """Return the longest time (s) that one of its launches may hang."""
+        return max(limit_s(task.work, self.machine) for task in self.tasks)
+
+    @property
     def node_hours(self) -> float:
         """Return the estimated node-hours including the set-up of the job; simulated and local launches cost none."""
         if self.machine.kind != "slurm":
             return 0.0
-        setup = self.machine.slurm.get("setup_minutes", SETUP_MINUTES)
-        return self.nodes * (self.seconds / 3600 + setup / 60)
+        return self.nodes * (self.seconds / 3600 + self.setup_minutes / 60)
 
     def minutes(self, attempt: int = 1) -> int:
         """Return the time limit (minutes) of the Slurm job: set-up, and the remaining launches with a margin.
 
         If an attempt stored nothing, the estimate was too low, so the next attempt requests more. There is time for one launch that
         hangs until its own limit: if Slurm always ended it first, its cell would never count as failed, and no run would complete.
+        Otherwise the limit is at most `block_minutes`: with a longer one, a partition might never start the job.
         """
         factor = attempt if all(task.seen_s is None for task in self.tasks) else 1
-        setup = self.machine.slurm.get("setup_minutes", SETUP_MINUTES)
-        hanging = max(limit_s(task.work, self.machine) for task in self.tasks)
-        return max(1, math.ceil(setup + max(factor * MARGIN * self.seconds, self.seconds + hanging) / 60))
+        least = self.setup_minutes + (self.seconds + self.hanging_s) / 60
+        with_margin = self.setup_minutes + factor * MARGIN * self.seconds / 60
+        return max(1, math.ceil(max(least, min(with_margin, self.machine.block_minutes))))
+
+    @property
+    def budget_s(self) -> float:
+        """Return the time (s) that the launches of one of its parts may take, if it is split."""
+        # Simulations need no allocation: small blocks keep all cores of this computer busy until the end.
+        if self.machine.kind == "simulated":
+            return SIMULATED_BLOCK_SECONDS
+        budget = 60 * self.machine.block_minutes
+        if self.machine.kind != "slurm":
+            return budget
+        launches = budget - 60 * self.setup_minutes
+        fits = min(launches / MARGIN, launches - self.hanging_s)
+        # No job of this length has time for a launch that hangs: any job is longer.
+        return fits if fits > 0 else budget
 
     @property
     def processes(self) -> int:
@@ -125,20 +149,31 @@ def pack(tasks: Iterable[tuple[Machine, Task]]) -> list[Block]:
         groups.setdefault((machine.name, task.work.mpi["name"], task.work.nodes), []).append(task)
     blocks = []
     for (name, mpi, nodes), members in groups.items():
-        machine = machines[name]
-        total = seconds_of(members)
-        # Simulations need no allocation: small blocks keep all cores of this computer busy until the end.
-        budget = SIMULATED_BLOCK_SECONDS if machine.kind == "simulated" else 60 * machine.block_minutes
-        parts = max(1, math.ceil(total / budget))
+        whole = Block(machines[name], mpi, nodes, tuple(members))
+        parts = max(1, math.ceil(whole.seconds / whole.budget_s))
         # Cells to be compared stay together: same collective, mapping and processes, all algorithms.
         points: dict[tuple, list[Task]] = {}
         for task in members:
             points.setdefault(task.work.point, []).append(task)
-        chunks: list[list[Task]] = [[] for _ in range(min(parts, len(points)))]
-        for index, point in enumerate(points.values()):
-            chunks[index % len(chunks)].extend(point)
-        blocks += [Block(machine, mpi, nodes, tuple(chunk)) for chunk in chunks]
+        made = _deal(whole, list(points.values()), parts)
+        longest = whole.machine.block_minutes
+        if whole.machine.kind == "slurm" and all(
+            one.minutes() <= longest for one in _deal(whole, [*points.values()], len(points))
+        ):
+            # Few points may be dealt unevenly.
+            while any(one.minutes() > longest for one in made):
+                parts += 1
+                made = _deal(whole, list(points.values()), parts)
+        blocks += made
     return blocks
+
+
+def _deal(whole: Block, points: Sequence[Sequence[Task]], parts: int) -> list[Block]:
+    """Return *parts* blocks, or one for each point if there are fewer."""
+    hands: list[list[Task]] = [[] for _ in range(min(parts, len(points)))]
+    for index, point in enumerate(points):
+        hands[index % len(hands)].extend(point)
+    return [replace(whole, tasks=tuple(hand)) for hand in hands]
 
 
 def block_bytes(block: Block) -> bytes:
