@@ -68,6 +68,29 @@ def test_a_draft_is_a_valid_machine(checkout: Checkout, monkeypatch: pytest.Monk
         probe.write("cluster", machines)
 
 
+def test_a_draft_has_the_nodes_and_the_time_of_the_partition(
+    checkout: Checkout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nodes with other features have lines of their own; a job that asks for more time than the partition allows never starts."""
+    lines = [
+        "THIN*|1|2|64|fat|30:00",
+        "THIN*|3|2|12|old,ib|30:00",
+        "THIN*|4|2|12|new,ib|30:00",
+        "EPYC|9|2|64|(null)|infinite",
+    ]
+    checkout.program("sinfo", "#!/bin/sh\ncat <<'END'\n" + "\n".join(lines) + "\nEND\n")
+    monkeypatch.setenv("PATH", checkout.first_on_path["PATH"])
+    probe.write("cluster", checkout.folder / "config" / "machines")
+    drafted = checkout.configuration.machine("cluster")
+    assert (drafted.nodes, drafted.cores_per_node, drafted.block_minutes) == (7, 24, 30)
+    assert [probe.minutes(limit) for limit in ("1-00:00:00", "2:30:00", "5:30", "infinite")] == [
+        1440,
+        150,
+        5.5,
+        float("inf"),
+    ]
+
+
 def test_a_failed_draft_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probe, "run", lambda command: "")
     with pytest.raises(StudyError, match="lscpu .* is not available"):

@@ -7,7 +7,8 @@ import math
 import os
 import platform
 import re
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from collstudy.base.commands import ask
@@ -74,6 +75,26 @@ def partitions(text: str) -> list[Partition]:
     return sorted(found, key=lambda p: not p.default)
 
 
+def most_common(slurm: list[Partition]) -> Partition:
+    """Return the nodes of one shape of which the first partition has most; nodes with other features have lines of their own."""
+    mine = [p for p in slurm if p.name == slurm[0].name]
+    count: Counter[tuple[int, int]] = Counter()
+    for p in mine:
+        count[p.sockets, p.cores] += p.nodes
+    shape, nodes = count.most_common(1)[0]
+    largest = max((p for p in mine if (p.sockets, p.cores) == shape), key=lambda p: p.nodes)
+    return replace(largest, nodes=nodes)
+
+
+def minutes(limit: str) -> float:
+    """Return the minutes of a time limit of Slurm: `1-00:00:00`, `30:00` or `infinite`."""
+    found = re.fullmatch(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)", limit)
+    if not found:
+        return math.inf
+    days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
+    return 60 * (24 * days + hours) + minutes + seconds / 60
+
+
 def draft() -> str:
     """Return the text of the machine file; unknown values are marked with TODO."""
     printed = run(["lscpu", "-p=SOCKET,NODE,CACHE,CORE"])
@@ -109,7 +130,7 @@ def _slurm_lines(slurm: list[Partition], levels: list[tuple[str, int]]) -> list[
         lines.append(
             f"#   {p.name}: {p.nodes} x {p.sockets} x {p.cores}, {p.features or 'no features'}, {p.time_limit}"
         )
-    chosen = slurm[0]
+    chosen = most_common(slurm)
     here = (dict(levels)["socket"], math.prod(count for name, count in levels if name != "socket"))
     lines += [f"kind: slurm\nlabel: Partition {chosen.name}", "mpi: openmpi", "levels:"]
     lines.append(f"  - {{name: node, count: {chosen.nodes}}}")
@@ -127,8 +148,8 @@ def _slurm_lines(slurm: list[Partition], levels: list[tuple[str, int]]) -> list[
         lines.append(f"  # TODO: a feature that all nodes of a study share: {chosen.features}\n  # constraint: ")
     lines += ["  exclusive: true", "  launcher: mpirun", "  setup_minutes: 2"]
     lines += [
-        "# Minutes that one job may take; a study that needs more is split.",
-        "block_minutes: 60",
+        "# Minutes that one job asks for at most; a study that needs more is split.",
+        f"block_minutes: {math.floor(min(60, minutes(chosen.time_limit)))}",
         "launch_time_limit_s: 120",
     ]
     return lines
