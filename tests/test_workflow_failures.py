@@ -254,7 +254,35 @@ def test_why_slurm_refuses_a_job_is_printed(
     assert (
         last.startswith("Slurm refused a job (above)")
         and "change config/machines/theirs.yaml (under `slurm:` partition" in last
+        and "or add --jobs N if only so many jobs are allowed" in last
     )
+
+
+@pytest.mark.parametrize(
+    ("slurm", "asked"),
+    [
+        ("{partition: theirs, account: theirs}", " -A theirs -p theirs "),
+        ("{}", ""),
+        ("{extra: --gres=gpu:4 --mem=0}", " --exclusive --gres=gpu:4 --mem=0 "),
+    ],
+)
+def test_what_sbatch_gets_is_sbatchs_business(checkout: Checkout, slurm: str, asked: str) -> None:
+    """A site without accounting has no sacct and no sacctmgr, or they do not answer."""
+    checkout.write(
+        "config/machines/theirs.yaml", f"kind: slurm\nlabel: Theirs\nlike: thin\nmpi: openmpi\nslurm: {slurm}\n"
+    )
+    checkout.write("config/studies/tiny.yaml", TINY.replace("machine: thin", "machine: theirs"))
+    checkout.program("sbatch", '#!/bin/sh\necho "$@" > asked\nexit 1\n')
+    for name in ("sacct", "sacctmgr", "sshare", "sinfo"):
+        checkout.program(name, "#!/no/such/program\n")
+    for name in ("squeue", "scontrol"):
+        checkout.program(name, "#!/bin/sh\n")
+    environment = {**os.environ, "PYTHONPATH": str(checkout.folder / "workflow"), **checkout.first_on_path}
+    command = [*RUN, "--profile", "profiles/slurm", MEASURED]
+    done = finish(command, cwd=checkout.folder, env=environment, timeout=300)
+    assert "SLURM sbatch failed" in done.stderr and "No such file" not in done.stderr, done.stderr
+    words = (checkout.folder / "asked").read_text()
+    assert asked in words and (asked or (" -A " not in words and " -p " not in words))
 
 
 def run_on_fake_slurm(checkout: Checkout, squeue: str, min_job_age_s: int, *options: str) -> str:
@@ -288,7 +316,14 @@ def test_a_job_that_slurm_no_longer_lists_has_ended(checkout: Checkout) -> None:
     assert "Run the same command again" in run_on_fake_slurm(checkout, "", 2, "--latency-wait", "1")
 
 
-def test_failed_rules_are_named_again_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:
+def test_failed_rules_are_named_again_at_the_end(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "logs" / "slurm").mkdir(parents=True)
+    for name in ("logs/one.log", "logs/slurm/7.log"):
+        (tmp_path / name).touch()
+
     def record(text: str = "", **fields: object) -> logging.LogRecord:
         return logging.makeLogRecord({"msg": text, "levelno": logging.ERROR, **fields})
 
@@ -297,7 +332,7 @@ def test_failed_rules_are_named_again_at_the_end(capsys: pytest.CaptureFixture[s
         shown.__post_init__()
         job = {"jobid": 1, "rule_name": "decide_tuning", "log": ["logs/one.log"], "wildcards": {"study": "one"}}
         # With the log of Slurm, which alone has the output of a job that died before its rule began.
-        log = ["logs/one.log", "logs/slurm/7.log"]
+        log = ["logs/one.log", "logs/slurm/7.log", "logs/none.log"]
         error = record(event=LogEvent.JOB_ERROR, jobid=1, rule_name="decide_tuning", log=log)
         for one in (
             record(event=LogEvent.JOB_INFO, **job),

@@ -141,7 +141,9 @@ class LogHandler(LogHandlerBase):
             does = self.does.get(record.__dict__["jobid"]) or record.__dict__["rule_name"]
             text = f"failed: {does}" + (f": {why}" if why else "")
             # A job that died before its rule began has written only to Slurm's log; one that was refused, to none.
-            text += f"; its output is in {', '.join(logs)}" if logs and not why.startswith(REFUSED) else ""
+            # If Slurm could not start it, there is neither.
+            there = [log for log in logs if Path(log).exists()]
+            text += f"; its output is in {', '.join(there)}" if there and not why.startswith(REFUSED) else ""
             self.failed[record.__dict__["jobid"]] = text
             return text
         text = record.getMessage() if record.msg else ""

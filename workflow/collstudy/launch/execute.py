@@ -34,6 +34,11 @@ _KEPT = (
     "PMIX_",
     "COLL_",
     "UCX_",
+    "UCC_",
+    "HCOLL_",
+    "FI_",
+    "PSM2_",
+    "PSM3_",
     "MPIR_",
     "I_MPI_",
     "SMPI_",
@@ -85,11 +90,13 @@ def allocation(machine: Machine, nodes: int) -> Allocation:
     job = current_job(os.environ, here)
     if job is None:
         raise StudyError(
-            f"machine {machine.name} is of kind slurm, but {here} is not in a Slurm job: use snakemake --profile slurm, "
-            "or start snakemake in an allocation (salloc)"
+            f"machine {machine.name} is of kind slurm, but {here} is not in a Slurm job: use ./study run STUDY -- --profile slurm, "
+            "or run in an allocation (salloc)"
         )
     if len(job.nodes) < nodes:
-        raise StudyError(f"Slurm job {job.id} has {len(job.nodes)} nodes, but the block needs {nodes}")
+        raise StudyError(
+            f"Slurm job {job.id} has {len(job.nodes)} node{'s' * (len(job.nodes) != 1)}, but the block needs {nodes}"
+        )
     hosts = list(job.nodes[:nodes])
     environment = mpi_environment(launcher_environment(os.environ, job))
     slurm = {"job": job.id, "partition": job.partition, "cpus": list(job.cpus[:nodes])}

@@ -301,7 +301,8 @@ def run_summary(sources: Iterable[Source], succeeded: bool, refused: bool = Fals
     if refused and machines:
         lines.append(
             f"Slurm refused a job (above). Unless that was temporary, change {' or '.join(dict.fromkeys(machines))} (under `slurm:` "
-            f"partition, account, qos and others; for the time limit `block_minutes`) or the nodes of the study, then run {command}"
+            f"partition, account, qos and others; for the time limit `block_minutes`) or the nodes of the study, or add --jobs N if only "
+            f"so many jobs are allowed; then run {command}"
         )
     else:
         lines.append(f"Run {command}")
@@ -334,9 +335,9 @@ def stale_lock(folder: Path) -> str | None:
         owner = json.loads((folder / ".snakemake" / "collstudy-run.json").read_text())
         host, pid = str(owner["host"]), int(owner["pid"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return "the holder of this folder's lock is unknown: if no snakemake runs here, run `snakemake --unlock`"
+        return "the holder of this folder's lock is unknown: if no snakemake runs here, run ./study run -- --unlock"
     if host != platform.node():
-        return f"a snakemake on {host} (process {pid}) holds the lock of this folder: if it has ended, run `snakemake --unlock`"
+        return f"a snakemake on {host} (process {pid}) holds the lock of this folder: if it has ended, run ./study run -- --unlock"
     try:
         words = Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
