@@ -217,28 +217,15 @@ def test_a_run_goes_on_when_its_output_is_cut(checkout: Checkout) -> None:
 RUN = (sys.executable, "-m", "collstudy", "run", "--")
 
 
-@pytest.mark.parametrize(
-    "command, account, why",
-    [
-        (("snakemake",), "", "SLURM sbatch failed. The error message was 'sbatch: error: invalid partition: NOPE'."),
-        (RUN, "", "SLURM sbatch failed. The error message was 'sbatch: error: invalid partition: NOPE'."),
-        (
-            RUN,
-            ", account: nobody",
-            "Job submission failed with exception: The given account nobody appears to be invalid. Available accounts: theirs",
-        ),
-    ],
-)
-def test_why_slurm_refuses_a_job_is_printed(
-    checkout: Checkout, command: tuple[str, ...], account: str, why: str
-) -> None:
-    machine = f"kind: slurm\nlabel: Theirs\nlike: thin\nmpi: openmpi\nslurm: {{partition: NOPE{account}}}\n"
+@pytest.mark.parametrize("command", [("snakemake",), RUN])
+def test_why_slurm_refuses_a_job_is_printed(checkout: Checkout, command: tuple[str, ...]) -> None:
+    machine = "kind: slurm\nlabel: Theirs\nlike: thin\nmpi: openmpi\nslurm: {partition: NOPE}\n"
+    why = "SLURM sbatch failed. The error message was 'sbatch: error: invalid partition: NOPE'."
     checkout.write("config/machines/theirs.yaml", machine)
     checkout.write("config/studies/tiny.yaml", TINY.replace("machine: thin", "machine: theirs"))
     checkout.program("sbatch", "#!/bin/sh\necho 'sbatch: error: invalid partition: NOPE' >&2\nexit 1\n")
     for name in ("squeue", "sacct", "scontrol", "sinfo"):
         checkout.program(name, "#!/bin/sh\n")
-    checkout.program("sacctmgr", "#!/bin/sh\necho theirs\n")
     environment = {**os.environ, "PYTHONPATH": str(checkout.folder / "workflow"), **checkout.first_on_path}
     arguments = ["--profile", "profiles/slurm", MEASURED]
     done = finish([*command, *arguments], cwd=checkout.folder, env=environment, timeout=300)
@@ -301,6 +288,56 @@ def run_on_fake_slurm(checkout: Checkout, squeue: str, min_job_age_s: int, *opti
     done = finish(command, cwd=checkout.folder, env=environment, timeout=120)
     assert done.returncode == 1 and (checkout.folder / "jobs").read_text().count("job") == 2
     return done.stderr
+
+
+@pytest.mark.long
+def test_jobs_are_not_forgotten_while_slurm_does_not_answer(
+    checkout: Checkout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As while its controller is restarted. Snakemake's plugin asks five times at once, and then would wait for ever."""
+    monkeypatch.setenv("STUDY_PROGRESS_SECONDS", "1")
+    down = """\
+case "$*" in *--name*) [ -e since ] || date +%s > since ;; esac
+if [ -e since ] && [ "$(date +%s)" -lt "$(($(cat since) + 6))" ]; then
+  echo 'slurm_load_jobs error: Unable to contact slurm controller (connect failure)' >&2
+  exit 1
+fi"""
+    options = ["--latency-wait", "1", "--slurm-init-seconds-before-status-checks", "1"]
+    printed = run_on_fake_slurm(checkout, down, 3600, *options)
+    said = "squeue does not answer (slurm_load_jobs error: Unable to contact slurm controller (connect failure))"
+    assert printed.count(said) == 1
+
+
+@pytest.mark.long
+def test_what_the_user_wants_to_see_of_squeue_does_not_hide_jobs(
+    checkout: Checkout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SQUEUE_PARTITION", "other")
+    run_on_fake_slurm(checkout, 'echo "${SQUEUE_PARTITION-all}" >> seen', 3600, "--latency-wait", "1")
+    assert set((checkout.folder / "seen").read_text().split()) == {"all"}
+
+
+def test_in_an_allocation_jobs_go_to_the_same_slurm(checkout: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With --profile slurm in an allocation, the variables of its job are dropped, but not those that say which Slurm it is."""
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    monkeypatch.setenv("SLURM_CONF", "/site/slurm.conf")
+    checkout.write(
+        "config/machines/theirs.yaml",
+        "kind: slurm\nlabel: Theirs\nlike: thin\nmpi: openmpi\nslurm: {partition: THIN}\n",
+    )
+    checkout.write("config/studies/tiny.yaml", TINY.replace("machine: thin", "machine: theirs"))
+    checkout.program("sbatch", '#!/bin/sh\necho "$SLURM_CONF ${SLURM_JOB_ID-none}" > asked\nexit 1\n')
+    for name in ("squeue", "scontrol", "sacct", "sinfo"):
+        checkout.program(name, "#!/bin/sh\n")
+    environment = {**os.environ, "PYTHONPATH": str(checkout.folder / "workflow"), **checkout.first_on_path}
+    command = [*RUN, "--profile", "profiles/slurm", MEASURED]
+    done = finish(command, cwd=checkout.folder, env=environment, timeout=300)
+    assert (checkout.folder / "asked").read_text() == "/site/slurm.conf none\n", done.stderr
+    assert (
+        "with --profile slurm each block is a job of its own, outside of the Slurm job in which this runs"
+        in done.stderr
+    )
+    assert "You are running snakemake" not in done.stderr
 
 
 @pytest.mark.long

@@ -164,6 +164,11 @@ class LogHandler(LogHandlerBase):
             or INTERRUPTED.is_set()
         ):
             return ""
+        if text.startswith("You are running snakemake in a SLURM job context"):
+            return (
+                "with --profile slurm each block is a job of its own, outside of the Slurm job in which this runs; without this option, "
+                "blocks run in it"
+            )
         if text.startswith("Error: Directory cannot be locked"):
             return "error: another run has just started in this folder; ./study status --watch shows its progress"
         if text.startswith("MissingRuleException:"):

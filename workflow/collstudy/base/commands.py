@@ -6,6 +6,9 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+#: Names, after `SLURM_`, of the variables that say which Slurm the commands talk to; others are those of a job.
+SITES_SLURM = r"(CONF|CONF_SERVER|JWT|CLUSTERS)$"
+
 
 def ask(
     command: Sequence[str | Path], timeout_s: float = 60, environment: Mapping[str, str] | None = None, folder: Path | None = None

@@ -15,7 +15,7 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from collstudy.base.commands import ask
+from collstudy.base.commands import SITES_SLURM, ask
 from collstudy.base.errors import StudyError
 
 #: Variables of a job, job step or other MPI process, which must not reach the launcher.
@@ -24,7 +24,7 @@ FOREIGN = re.compile(r"(SLURM|SRUN|SBATCH|SALLOC|PMI|PMI2|PMIX|PRTE|OMPI|OPAL|OR
 FIELD = re.compile(r"(?:^|(?<=\s))([A-Z][\w:/]*)=(.*?)(?=\s+[A-Z][\w:/]*=|\s*$)", re.DOTALL)
 #: Exceptions: variables that a user or a site sets on purpose.
 KEPT = re.compile(
-    r"SLURM_(CONF|CONF_SERVER|JWT|CLUSTERS|SUBMIT_DIR|SUBMIT_HOST)$|(OMPI|PRTE|PMIX)_MCA_|(OMPI|PRTE)_ALLOW_RUN_AS_ROOT"
+    rf"SLURM_({SITES_SLURM}|SUBMIT_DIR$|SUBMIT_HOST$)|(OMPI|PRTE|PMIX)_MCA_|(OMPI|PRTE)_ALLOW_RUN_AS_ROOT"
     r"|(OPAL|OMPI|PMIX|PRTE)_PREFIX$"
 )
 

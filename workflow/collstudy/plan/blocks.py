@@ -292,7 +292,7 @@ def slurm_request(machine: Machine, nodes: int) -> dict[str, Any]:
         extra.append("--ntasks-per-node=1")
     else:
         request["tasks"] = 1
-    # Zero makes the plugin omit the option, so that the partition's default applies (--mem=0 in slurm_extra is rejected).
+    # Zero makes the plugin omit the option, so that the partition's default, or --mem in `extra`, applies.
     request["mem_mb"] = slurm.get("mem_mb", 0)
     if slurm.get("exclusive", True):
         extra.append("--exclusive")

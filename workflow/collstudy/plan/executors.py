@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import getpass
 import math
+import os
+import re
 import shlex
 import sys
 from collections.abc import AsyncIterator
 from typing import Any
 
-from collstudy.base.commands import ask
+from collstudy.base.commands import SITES_SLURM, ask
 
 
 def correct(workflow: Any) -> None:
@@ -31,6 +33,16 @@ def _correct_slurm(slurm: Any, workflow: Any) -> None:
     # The plugin would exclude all nodes of a job from later jobs if one of them died. Slurm itself avoids nodes that are down.
     submitting = slurm.get_submit_command
     slurm.get_submit_command = lambda *of, **how: submitting(*of, **{**how, "failed_nodes": None})
+    # sbatch judges account and partition, or chooses them; the plugin would ask sacct, sacctmgr, sshare and sinfo. A site without
+    # accounting lacks the first three, and then the plugin refuses or cannot submit the job.
+    slurm.get_account = lambda logger: None
+    slurm.validate_account = lambda account, logger: account
+    slurm.get_default_partition = lambda job, logger: ""
+    slurm.delete_slurm_environment = _leave_job
+    # A machine's options are checked when its file is read; the plugin refuses some that sites require (--gres, --mem=0).
+    slurm.validate_slurm_extra = lambda job: None
+    # They are for the eyes of the user, and may hide jobs.
+    _drop(r"SQUEUE_")
     # With a short MinJobAge the plugin would replace squeue by sacct, which hangs without a database.
     slurm.get_min_job_age = lambda: math.inf
     checking, querying = slurm.Executor.check_active_jobs, slurm.query_job_status
@@ -43,16 +55,19 @@ def _correct_slurm(slurm: Any, workflow: Any) -> None:
         async for job in checking(executor, jobs):
             yield job
 
-    async def query_job_status(command: str, *of: Any) -> tuple[Any, Any]:
+    async def query_job_status(command: str, *of: Any) -> tuple[dict[str, str], float]:
         """Return the states of jobs.
 
         A preempted job has ended, unless Slurm may requeue it, and so has a job that squeue does not list any more (MinJobAge): the
         plugin would wait for both for ever. Whether the latter succeeded is shown by its output.
         """
         states, seconds = await querying(command, *of)
-        if states is not None and command.startswith("squeue"):
+        if states is None:
+            # Slurm does not answer, as while its controller is restarted: the plugin would forget the jobs and wait for ever.
+            return dict.fromkeys(submitted, "RUNNING"), 0.0
+        if command.startswith("squeue"):
             states = dict.fromkeys(submitted, "UNKNOWN") | states
-        if states and not workflow.executor_settings.requeue:
+        if not workflow.executor_settings.requeue:
             ended = {"PREEMPTED": "CANCELLED"}
             states = {job: ended.get(state, state) for job, state in states.items()}
         return states, seconds
@@ -79,3 +94,13 @@ def _correct_slurm(slurm: Any, workflow: Any) -> None:
         ask(["scancel", f"--user={getpass.getuser()}", f"--name={executor.run_uuid}"])
 
     slurm.Executor.cancel_jobs = cancel_jobs
+
+
+def _leave_job() -> None:
+    """Remove the variables of the Slurm job in which Snakemake runs, but not those that say which Slurm it is."""
+    _drop(rf"SLURM_(?!{SITES_SLURM})")
+
+
+def _drop(pattern: str) -> None:
+    for name in [name for name in os.environ if re.match(pattern, name)]:
+        del os.environ[name]

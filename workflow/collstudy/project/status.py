@@ -130,9 +130,17 @@ class SlurmJob(NamedTuple):
 
 
 def slurm_jobs(folder: Path) -> list[SlurmJob]:
-    """Return the Slurm jobs that snakemake submitted for blocks in this folder and that have not ended."""
+    """Return the Slurm jobs that snakemake submitted for blocks in this folder and that have not ended. Raises StudyError if squeue does
+    not answer.
+    """
+    # Variables of the user choose what squeue shows.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("SQUEUE_")}
+    answer = ask(["squeue", "--me", "-h", "-o", "%i|%T|%r|%k|%Z"], 30, environment)
+    if answer.returncode:
+        said = answer.stderr.strip().splitlines()[-1:]
+        raise StudyError("squeue does not answer" + "".join(f" ({line})" for line in said))
     jobs = []
-    for line in ask(["squeue", "--me", "-h", "-o", "%i|%T|%r|%k|%Z"], 30).stdout.splitlines():
+    for line in answer.stdout.splitlines():
         *job, comment, workdir = (line.split("|", 4) + [""] * 4)[:5]
         # Another workflow may have given the rule a prefix.
         if re.match(r"rule_\w*measure_block", comment) and Path(workdir) == folder:
@@ -142,7 +150,10 @@ def slurm_jobs(folder: Path) -> list[SlurmJob]:
 
 def waiting(folder: Path) -> list[str]:
     """Return a line on the Slurm jobs of this folder that wait, with Slurm's reasons, and one on those that never start."""
-    jobs = [job for job in slurm_jobs(folder) if job.state == "PENDING" and job.reason != "None"]
+    try:
+        jobs = [job for job in slurm_jobs(folder) if job.state == "PENDING" and job.reason != "None"]
+    except StudyError as error:
+        return [str(error)]
     if not jobs:
         return []
     count = Counter(job.reason for job in jobs).most_common()
@@ -311,7 +322,10 @@ def run_summary(sources: Iterable[Source], succeeded: bool, refused: bool = Fals
 
 def left_running(folder: Path) -> list[str]:
     """Return a note about Slurm jobs that a killed snakemake in this folder left behind; [] if there are none."""
-    jobs = [job.id for job in slurm_jobs(folder)]
+    try:
+        jobs = [job.id for job in slurm_jobs(folder)]
+    except StudyError:  # a dry run need not have Slurm
+        return []
     if not jobs:
         return []
     return [

@@ -6,6 +6,7 @@ import functools
 import itertools
 import math
 import re
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -24,6 +25,30 @@ from collstudy.study.patterns import PATTERNS
 MOST_CORES = 2**20
 #: Keys that only one kind of machine may have.
 KEYS_OF_KIND = {"simulation": "simulated", "calibration": "simulated", "slurm": "slurm", "emulated_nodes": "local"}
+#: Options of sbatch that `slurm.extra` must not have: those of other keys, and (without a key) those that the workflow sets.
+OPTIONS_OF_KEYS = {
+    "--partition": "slurm.partition", "-p": "slurm.partition", "--account": "slurm.account", "-A": "slurm.account",
+    "--constraint": "slurm.constraint", "-C": "slurm.constraint", "--qos": "slurm.qos", "-q": "slurm.qos",
+    "--time": "block_minutes", "-t": "block_minutes", "--nodes": "levels", "-N": "levels", "--ntasks": "levels", "-n": "levels",
+    "--ntasks-per-node": "levels", "--cpus-per-task": "levels", "-c": "levels",
+    **dict.fromkeys(
+        ("--job-name", "-J", "--output", "-o", "--error", "-e", "--parsable", "--export", "--comment", "--chdir", "-D", "--array", "-a",
+         "--wrap", "--wait", "-W", "--clusters", "-M", "--requeue"), ""
+    ),
+}  # fmt: skip
+
+
+def check_slurm(slurm: dict[str, Any], where: Place) -> None:
+    """Check that the other options of sbatch are words of a shell, and not those of other keys or of the workflow."""
+    try:
+        words = shlex.split(slurm.get("extra", ""))
+    except ValueError as error:
+        raise StudyError(f"{where / 'extra'}: {error}") from None
+    for word in words:
+        option = word.partition("=")[0] if word.startswith("--") else word[:2]
+        if (key := OPTIONS_OF_KEYS.get(option)) is not None:
+            instead = f"use the key {key}" if key else "the workflow sets it"
+            raise StudyError(f"{where / 'extra'}: option {option} is not allowed here: {instead}")
 
 
 def check_kind(raw: dict[str, Any], at: Callable[[str], Place]) -> None:

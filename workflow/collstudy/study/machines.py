@@ -122,6 +122,7 @@ def read_machine(name: str, path_of: Callable[[str], Path], fitting: bool = Fals
     elif not levels:
         raise StudyError(f"{shown(path)}: kind {kind} needs levels, from the outermost to core")
     checks.check_levels([level.name for level in levels], [level.count for level in levels], at("levels"))
+    checks.check_slurm(raw.get("slurm", {}), at("slurm"))
     if kind == "simulated":
         _check_fat_tree(simulation, levels, at("simulation"))
         checks.check_simulation(simulation, [level.name for level in levels], at("simulation"))
