@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import snakemake_logger_plugin_collstudy
 from collstudy.base.clock import clock
-from conftest import IMPORTED, TINY, Checkout, finish, local_study, must
+from conftest import IMPORTED, TINY, Checkout, executable, finish, local_study, must
 from made_runs import MEASURED, cell_files, cell_rows, measured, rows, run, with_faulty_simulator
 from snakemake.scheduling import job_scheduler
 from snakemake_interface_logger_plugins.common import LogEvent
@@ -335,7 +335,11 @@ def test_jobs_load_the_modules_of_a_profile(checkout: Checkout, tmp_path: Path) 
     done = checkout.snakemake(*words, environment={"BASH_ENV": str(tmp_path / "init")})
     assert done.returncode == 1 and "module load gcc/13.2.0 openmpi/5.0.5 failed; nothing is measured" in done.stderr
     assert not list(checkout.folder.glob("results/cells/**/*.json"))
-    (tmp_path / "init").write_text(f'module() {{ echo "$@" >> {said}; }}\n')
+    # A module may come with a Python of its own; jobs keep theirs.
+    executable(tmp_path / "other" / "python", "#!/bin/sh\nexit 9\n")
+    (tmp_path / "init").write_text(
+        f'module() {{ echo "$@" >> {said}; export PATH="{tmp_path}/other:$PATH" PYTHONPATH="{tmp_path}/other"; }}\n'
+    )
     must(checkout.snakemake(*words, environment={"BASH_ENV": str(tmp_path / "init")}))
     assert said.read_text().splitlines()[:2] == ["purge", "load gcc/13.2.0 openmpi/5.0.5"]
 

@@ -5,6 +5,7 @@ import re
 import shutil
 import sys
 from pathlib import Path
+from shlex import quote
 
 from snakemake.logging import logger
 from snakemake.settings.enums import Quietness
@@ -96,9 +97,10 @@ if MODULES and DeploymentMethod.ENV_MODULES in workflow.deployment_settings.depl
             f"modules are to be loaded ({', '.join(MODULES)}), but a job's shell (bash -c) has no command `module`: set BASH_ENV to "
             "the bash initialization file of Lmod or Environment Modules (such as $LMOD_PKG/init/bash or $MODULESHOME/init/bash)"
         )
-    # Snakemake starts a job's command right after `module load`, whatever its exit status.
+    # Snakemake starts a job's command right after `module load`, whatever its exit status. A module may have a Python of its own.
     shell.prefix(
         f"if [ $? -ne 0 ]; then echo 'error: module load {' '.join(MODULES)} failed; nothing is measured' >&2; exit 1; fi; "
+        f'export PATH={quote(str(Path(sys.executable).parent))}:"$PATH" PYTHONPATH={quote(os.environ["PYTHONPATH"])}; '
         "set -euo pipefail; "
     )
 # The image in which analysis and report run with --sdm apptainer: this project's (Containerfile, apptainer.def). R and Python are those
