@@ -159,7 +159,7 @@ def test_node_hours_of_rounds_to_come_are_limited(sampled: Checkout) -> None:
     )
     sampled.write("config/studies/tiny.yaml", text.replace("rounds: 2", "rounds: 2, budget_node_minutes: 90"))
     done = sampled.snakemake(*limited)
-    assert done.returncode != 0 and "about 1.50 node hours are needed" in done.stdout + done.stderr
+    assert done.returncode != 0 and "about 1.50 node-hours are needed" in done.stdout + done.stderr
 
 
 @pytest.mark.long

@@ -41,7 +41,7 @@ def test_only_what_changed(two, cluster) -> None:
             assert "to measure" not in output and len(study.jobs()) == before[0]
             return
         assert f"{printed_cells} to measure in 1 block," in output, output
-        assert "node hours" in output, output
+        assert "node-hours" in output, output
         assert len(study.jobs()) == before[0] + 1
         assert len(study.launches()) == len(before[1]) + printed_cells
         study.assert_complete(before[1], 2)

@@ -55,7 +55,7 @@ def explain(
         lines.append(
             f"{name}: {len(state.work) - len(state.lacking)} of {counted(state.work)} are stored, "
             f"{len(state.lacking)} to {verb(task.work for task in state.lacking)} in {len(mine)} block{'s' * (len(mine) != 1)}, "
-            f"about {clock(seconds)} in total" + (f", {own:.2f} node hours" if own else "")
+            f"about {clock(seconds)} in total" + (f", {own:.2f} node-hours" if own else "")
         )
     if limit is not None:
         if hours == math.inf:
@@ -68,7 +68,7 @@ def explain(
         if hours > allowed:
             raise StudyError(
                 "\n".join(lines)
-                + f"\nabout {hours:.2f} node hours are needed, but max_node_hours = {allowed:g} (config/config.yaml, "
+                + f"\nabout {hours:.2f} node-hours are needed, but max_node_hours = {allowed:g} (config/config.yaml, "
                 "or --config max_node_hours=...): nothing was submitted"
             )
     return lines
