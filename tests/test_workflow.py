@@ -225,8 +225,12 @@ def test_launches_are_added_to_the_same_file(checkout: Checkout) -> None:
     )
     first = measured(checkout, "local", study)
     assert len(first) == 2 * 7
-    second = measured(checkout, "local", study.replace("max: 1", "max: 2").replace("min: 1", "min: 2"))
+    assert "differing" not in cell_rows(checkout, "local")[0]
+    more = study.replace("max: 1", "max: 2").replace("min: 1", "min: 2")
+    second = measured(checkout, "local", more, {"UCX_TLS": "shm"})
     assert len(second) == 2 * 14 and [row for row in second if row["launch"] == "1"] == first
+    # Their settings are not the same.
+    assert {row["differing"] for row in cell_rows(checkout, "local")} == {"UCX_TLS"}
     assert len(cell_files(checkout)) == 2
     document = json.loads(Path(next(name for name in cell_files(checkout) if "linear" in name)).read_text())
     assert document["proof"]["component"] == "tuned" and document["proof"]["used"] is True

@@ -127,7 +127,8 @@ describe_repeats <- function(study, cells) {
       "The result of a launch is ", loop, "; a latency is the median over ",
       count_range(unlist(how$launches) %||% 1, "launch", "launches"), "."
     ),
-    starts, describe_unbound(cells$bound), describe_stops(cells, how$ci_width_pct)
+    starts, describe_unbound(cells$bound), describe_differing(cells[["differing"]]),
+    describe_stops(cells, how$ci_width_pct)
   )
 }
 
@@ -175,6 +176,18 @@ describe_unbound <- function(bound) {
   paste0(
     "In ", where, " grid cells, the ranks were not bound to cores: the mapping did not determine these, and ranks may ",
     "have shared one."
+  )
+}
+
+#' Sentence on cells whose launches had different environment variables for transports
+#' @noRd
+describe_differing <- function(differing) {
+  found <- differing[nzchar(differing) & !is.na(differing)]
+  if (length(found) == 0) return(NULL)
+  paste0(
+    "The launches of ", count_of(length(found), "grid cell"), " had different values of ",
+    and_list(sort(unique(unlist(strsplit(found, " "))))), ", which can change latencies: ",
+    "their medians are over launches with different settings."
   )
 }
 

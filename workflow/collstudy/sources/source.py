@@ -51,6 +51,9 @@ CELL_COLUMNS = [
     "study", "collective", "algorithm", "parameters", "mapping", "nodes", "processes", "status", "reason", "launches", "stop", "cell",
     "seconds", "peak_memory_mb", "component", "bound",
 ]  # fmt: skip
+#: Column of cells.csv that only studies with such cells have: the environment variables (names, separated by blanks) that were
+#: not the same in all launches of a cell.
+FURTHER_CELL_COLUMNS = ["differing"]
 
 
 class Context:
@@ -88,9 +91,12 @@ class Rows:
 
     def write(self, folder: Path) -> None:
         """Write both files. measurements.csv is last, so that its presence shows that both exist."""
-        further = [name for name in FURTHER_COLUMNS if any(name in row for row in self.measurements)]
-        write_atomically(folder / "cells.csv", to_csv(CELL_COLUMNS, self.cells))
-        write_atomically(folder / "measurements.csv", to_csv(MEASUREMENT_COLUMNS + further, self.measurements))
+        for name, columns, further, rows in (
+            ("cells.csv", CELL_COLUMNS, FURTHER_CELL_COLUMNS, self.cells),
+            ("measurements.csv", MEASUREMENT_COLUMNS, FURTHER_COLUMNS, self.measurements),
+        ):
+            present = [column for column in further if any(column in row for row in rows)]
+            write_atomically(folder / name, to_csv(columns + present, rows))
 
 
 class Source(ABC):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,8 @@ from collstudy.study.work import Work, content_digest
 
 #: Columns of cells.csv that tell cells apart for the user.
 _SHOWN = ("collective", "algorithm", "parameters", "mapping", "nodes", "processes")
+#: Environment variables that select or tune transports.
+_TRANSPORT = re.compile(r"(UCX|UCC|HCOLL|FI|PSM2|PSM3)_|OMPI_MCA_(btl|mtl|pml)|I_MPI_(FABRICS|OFI)")
 
 
 class SweptSource(Source):
@@ -220,6 +223,7 @@ class SweptSource(Source):
                     "stop": record.stop(cell, self.policy),
                     "seconds": _largest(record, "seconds"),
                     "peak_memory_mb": _largest(record, "peak_memory_mb"),
+                    **({"differing": " ".join(names)} if (names := _differing(record)) else {}),
                 }
             )
             for launch in record.launches:
@@ -230,6 +234,13 @@ class SweptSource(Source):
                     whole["round"] = order["seed"]
                 rows.measurements += [{**common, **sample, **whole} for sample in launch["samples"]]
         return rows
+
+
+def _differing(record: Record) -> list[str]:
+    """Return the environment variables for transports whose values differ between the launches of a cell."""
+    launched = [launch["provenance"].get("environment", {}) for launch in record.launches]
+    names = sorted({name for environment in launched for name in environment if _TRANSPORT.match(name)})
+    return [name for name in names if len({environment.get(name) for environment in launched}) > 1]
 
 
 def _components(study: Study, catalogue: Catalogue) -> set[str]:

@@ -89,6 +89,13 @@ test_that("iterations, launches and the barrier are stated", {
   expect_match(describe_how(study, cells), paste("^In 2 of 3 grid cells,", unbound), all = FALSE)
   cells$bound <- "FALSE"
   expect_match(describe_how(study, cells), paste("^In all grid cells,", unbound), all = FALSE)
+  cells$differing <- c("UCX_TLS", NA, "UCX_NET_DEVICES UCX_TLS")
+  expect_match(
+    describe_how(study, cells), "^The launches of 2 grid cells had different values of UCX_NET_DEVICES and UCX_TLS",
+    all = FALSE
+  )
+  cells$differing <- NULL
+  expect_no_match(describe_how(study, cells), "different values")
   study$simulated <- TRUE
   study$provenance <- c(study$provenance, simulator = "SimGrid SMPI", simulator_version = "3.32", barriers = "aligned")
   expect_match(describe_how(study, cells), "^The barrier .* all ranks start each call at the same", all = FALSE)
