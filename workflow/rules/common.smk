@@ -100,7 +100,7 @@ if MODULES and DeploymentMethod.ENV_MODULES in workflow.deployment_settings.depl
     # Snakemake starts a job's command right after `module load`, whatever its exit status. A module may have a Python of its own.
     shell.prefix(
         f"if [ $? -ne 0 ]; then echo 'error: module load {' '.join(MODULES)} failed; nothing is measured' >&2; exit 1; fi; "
-        f'export PATH={quote(str(Path(sys.executable).parent))}:"$PATH" PYTHONPATH={quote(os.environ["PYTHONPATH"])}; '
+        f'export PATH={quote(str(Path(sys.executable).parent))}:"$PATH" PYTHONPATH={quote(os.environ.get("PYTHONPATH", ""))}; '
         "set -euo pipefail; "
     )
 # The image in which analysis and report run with --sdm apptainer: this project's (Containerfile, apptainer.def). R and Python are those
