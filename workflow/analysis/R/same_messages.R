@@ -77,7 +77,7 @@ pooling_note <- function(results) {
   notes <- c(
     if (!all(is.na(results$rows$runs))) paste(
       "The default and the algorithm that it runs there by Open MPI's decision tables count as one, with the",
-      "measurements of both: a difference between them is noise."
+      "measurements of both, because they send the same messages."
     ),
     if (n_distinct(results$rows$source, na.rm = TRUE) > 1) {
       "Where several authors measured a cell, the difference between them is subtracted."
