@@ -17,7 +17,7 @@ from collstudy.launch import hydra, mpich
 from collstudy.launch.proof import messages
 from collstudy.launch.rulesfile import exported
 from collstudy.launch.toolchain import Mpi, mpis
-from collstudy.project.needs import to_set_up
+from collstudy.sources.needs import to_set_up
 from collstudy.sources.swept import inside_of
 from collstudy.study.cells import Cell, Versions, cell_from, expand
 from collstudy.study.config import Configuration

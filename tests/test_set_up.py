@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 from collstudy.launch import toolchain
 from collstudy.launch.toolchain import mpis
-from collstudy.project.needs import to_set_up
-from conftest import IMPORTED, ROOT, TINY, Checkout, executable, finish, local_study, must
+from collstudy.sources.needs import to_set_up
+from conftest import IMPORTED, ROOT, TINY, Checkout, csv_rows, executable, finish, local_study, must
 from made_runs import measured, only_set_up, study
 
 
@@ -114,14 +114,21 @@ def test_a_user_without_root_is_told_what_is_missing_what_for_and_how_to_get_it(
     assert len(rows) == 3
 
 
+BOTH = "title: Both\nquestion: Where?\nmachine: all-measured\nchapter: atlas\ngather: [imported, tiny]\n"
+
+
 def test_what_cannot_run_is_left_out_and_the_rest_runs(checkout: Checkout, bare: dict[str, str]) -> None:
-    configure(checkout, "imported, tiny")
+    """Also of a study that gathers others, as the atlas does."""
+    checkout.write("config/studies/both.yaml", BOTH)
+    configure(checkout, "both, imported, tiny")
     done = must(study(checkout.folder, "run", environment=bare))
     assert "study tiny is left out: SimGrid (smpicc, smpirun) is not installed" in done.stderr
     assert "R is not installed: no tables, figures and report" in done.stderr
     assert "report:" not in done.stdout and not (checkout.folder / "results" / "report").exists()
     assert (checkout.folder / "results" / "imported" / "measurements.csv").exists()
     assert not (checkout.folder / "results" / "tiny").exists()
+    gathered = csv_rows(checkout.folder / "results" / "both" / "measurements.csv")
+    assert {row["study"] for row in gathered} == {"imported"}
     # For a study requested by name, this is an error, printed alone.
     done = study(checkout.folder, "run", "tiny", environment=bare)
     assert done.returncode != 0 and "study tiny: SimGrid (smpicc, smpirun) is not installed" in done.stderr

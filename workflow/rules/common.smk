@@ -29,7 +29,8 @@ from collstudy.plan.blocks import (
     slurm_resources,
 )
 from collstudy.plan.executors import correct as correct_executors
-from collstudy.project import made, needs
+from collstudy.project import made
+from collstudy.sources import needs
 from collstudy.project.stage import Stage
 from collstudy.project.status import (
     Progress,

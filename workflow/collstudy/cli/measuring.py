@@ -12,8 +12,9 @@ from collstudy.base.files import write_atomically
 from collstudy.cli.commands import add
 from collstudy.launch.runner import run_block
 from collstudy.plan.blocks import read_block
-from collstudy.project import made, needs
+from collstudy.project import made
 from collstudy.project.studies import Project
+from collstudy.sources import needs
 
 
 def add_commands(commands: Any) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from collstudy.base.clock import clock
-from collstudy.project import needs
 from collstudy.project.status import stale_lock
 from collstudy.project.studies import Project, StudyState
+from collstudy.sources import needs
 from collstudy.study.work import counted, verb
 
 REPORT = Path("report") / "index.html"

@@ -23,8 +23,8 @@ from collstudy.base.paths import SCHEMAS
 from collstudy.cli import unchanged
 from collstudy.cli.commands import add
 from collstudy.cli.studies import check_studies, unlock
-from collstudy.project import needs
 from collstudy.project.studies import Project, opened
+from collstudy.sources import needs
 from collstudy.sources.importing.files import data_folder
 
 #: Snakemake's default limit: number of jobs, per number of seconds. With any limit, its scheduler (9.27) checks the waiting jobs once

@@ -11,11 +11,12 @@ from typing import Any
 
 from collstudy.base.errors import StudyError
 from collstudy.cli.commands import add, refuse_packages, typed_path
-from collstudy.project import integrity, made, needs
+from collstudy.project import integrity, made
 from collstudy.project.studies import Project
 from collstudy.publish.building import BUILD, Job
 from collstudy.publish.render import REPORT_SOURCE, write_front
 from collstudy.publish.render import render as render_job
+from collstudy.sources import needs
 
 #: Problems that a message names, of all that were found.
 MOST_NAMED = 3

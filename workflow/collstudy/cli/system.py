@@ -12,9 +12,9 @@ from collstudy.cli import probe as probing
 from collstudy.cli import spack_check
 from collstudy.cli.commands import add
 from collstudy.launch import build as compiling
-from collstudy.project import needs
 from collstudy.project.studies import Project
 from collstudy.publish import versions
+from collstudy.sources import needs
 from collstudy.sources.source import Source
 from collstudy.study.names import LIBRARIES
 

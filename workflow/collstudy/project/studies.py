@@ -11,8 +11,7 @@ from pathlib import Path
 from collstudy.base.errors import StudyError
 from collstudy.base.paths import ROOT
 from collstudy.plan.blocks import Block, Task, lacking, pack, write_blocks, write_pending
-from collstudy.project import needs
-from collstudy.sources import source_of
+from collstudy.sources import needs, source_of
 from collstudy.sources.source import Context, Source
 from collstudy.store.store import Store
 from collstudy.study.config import Configuration

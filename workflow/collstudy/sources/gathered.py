@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from collstudy.sources.needs import why_not
 from collstudy.sources.source import Rows, Source
 from collstudy.store.measurements import read_rows
 from collstudy.study.description import Gathered, Study
@@ -30,7 +31,8 @@ class GatheredSource(Source):
 
         assert isinstance(self.study.source, Gathered)
         found = [self.context.configuration.study(name) for name in self.study.source.gather]
-        return [study for study in found if not source_of(study, self.context).absent()]
+        sources = [source_of(study, self.context) for study in found]
+        return [source.study for source in sources if not source.absent() and not why_not(source)]
 
     def describe(self) -> dict[str, Any]:
         """Return the gathered studies, and the labels of their machines."""

@@ -288,7 +288,7 @@ class Source(ABC):
         return []
 
     def needs(self) -> set[str]:
-        """Return the parts required for measuring: MPI libraries by name, and those of project/needs.py."""
+        """Return the parts required for measuring: MPI libraries by name, and those of sources/needs.py."""
         return set()
 
     def programs(self) -> set[str]:
