@@ -24,6 +24,7 @@ from made_runs import (
     measured,
     rows,
     run,
+    study,
     with_faulty_simulator,
     with_mpirun,
 )
@@ -338,6 +339,23 @@ def test_in_an_allocation_jobs_go_to_the_same_slurm(checkout: Checkout, monkeypa
         in done.stderr
     )
     assert "You are running snakemake" not in done.stderr
+
+
+def test_a_slurm_machine_without_a_job_is_an_error_before_anything_runs(checkout: Checkout) -> None:
+    """Before, each block printed it, among the lines about its log and its cells."""
+    checkout.write("config/machines/theirs.yaml", "kind: slurm\nlabel: Theirs\nlike: thin\nmpi: openmpi\nslurm: {}\n")
+    checkout.write("config/studies/tiny.yaml", TINY.replace("machine: thin", "machine: theirs"))
+    done = study(checkout.folder, "run", "tiny")
+    assert done.returncode == 2
+    lines = done.stderr.splitlines()
+    assert lines[0].startswith("tiny: 0 of 4 cells are stored")
+    here = r"error: machine theirs is of kind slurm, but \S+ is not in a Slurm job: use ./study run STUDY -- --profile slurm, "
+    assert re.fullmatch(here + r"or run in an allocation \(salloc\)", lines[1]) and len(lines) == 2, lines
+    assert not (checkout.folder / "results").exists()
+    assert not any((checkout.folder / ".snakemake").glob("locks/*"))
+    # What needs no job is made.
+    for other in ("--dry-run", "results/tiny/study.json"):
+        must(study(checkout.folder, "run", "tiny", "--", other))
 
 
 @pytest.mark.long

@@ -21,6 +21,7 @@ from collstudy.base.errors import StudyError
 from collstudy.base.files import read_csv
 from collstudy.base.paths import IMAGE_SETUP
 from collstudy.calibration import calibrate
+from collstudy.launch.execute import slurm_job
 from collstudy.plan.blocks import (
     marker,
     pending_bytes,
@@ -141,6 +142,8 @@ class Plan:
         self.project = project()
         self.project.store.memory = STAGE.folder / "summaries.json"
         self.sources, self.states, self.progress = {}, {}, None
+        # The machines of the blocks that are measured on Slurm nodes.
+        self.slurm = {}
         # By study and part: a file that is newer than changed derived files, so that these are made again.
         self.changed = {}
         # Markers of the blocks of this run by study and round, and of the blocks for which each block waits.
@@ -174,7 +177,8 @@ class Plan:
         blocks = {name: [block for mine in of.values() for block in mine] for name, of in rounds.items()}
         for line in explain(blocks, self.states, config.get("max_node_hours")):
             print(line, file=sys.stderr)
-        if any(b.machine.kind == "slurm" for mine in blocks.values() for b in mine):
+        self.slurm = {b.name: b.machine for mine in blocks.values() for b in mine if b.machine.kind == "slurm"}
+        if self.slurm:
             for line in left_running(Path.cwd()):
                 print(line, file=sys.stderr)
         for name, source in self.sources.items():
@@ -260,6 +264,14 @@ DECIDED_BY = {name: source.decided_by for name, source in PLAN.sources.items() i
 
 
 onstart:
+    # Whether blocks become jobs is known here, not when this file is read; without this, each block would say so.
+    wanted = {job.wildcards_dict.get("block") for job in workflow.dag.needrun_jobs()} & PLAN.slurm.keys()
+    if wanted and workflow.local_exec:
+        try:
+            slurm_job(PLAN.slurm[min(wanted)])
+        except StudyError as error:
+            print(f"error: {error}", file=sys.stderr, flush=True)
+            sys.exit(2)
     note_start(Path(".snakemake"))
     STAGE.settle(state.newest for state in PLAN.states.values() if state.newest)
     for name in (*STUDIES, ""):

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, TextIO
 from collstudy.base.errors import StudyError
 from collstudy.launch import programs
 from collstudy.launch.slurm_env import (
+    Job,
     clean_environment,
     compress_counts,
     current_job,
@@ -79,6 +80,18 @@ class Allocation:
     end: datetime.datetime | None = None
 
 
+def slurm_job(machine: Machine) -> Job:
+    """Return the Slurm job of this process, which a machine of kind slurm needs. Raises StudyError outside of a job."""
+    here = platform.node()
+    job = current_job(os.environ, here)
+    if job is None:
+        raise StudyError(
+            f"machine {machine.name} is of kind slurm, but {here} is not in a Slurm job: use ./study run STUDY -- --profile slurm, "
+            "or run in an allocation (salloc)"
+        )
+    return job
+
+
 def allocation(machine: Machine, nodes: int) -> Allocation:
     """Return this computer, or the nodes of the Slurm job of this process. Raises StudyError if they are unsuitable."""
     here = platform.node()
@@ -87,12 +100,7 @@ def allocation(machine: Machine, nodes: int) -> Allocation:
         hosts = [here] if machine.emulated_nodes == 1 else [f"emulated{i}" for i in range(machine.emulated_nodes)]
         own = mpi_environment(clean_environment(os.environ))
         return Allocation(hosts[:nodes], own, mpi_environment(), {"nodes": state})
-    job = current_job(os.environ, here)
-    if job is None:
-        raise StudyError(
-            f"machine {machine.name} is of kind slurm, but {here} is not in a Slurm job: use ./study run STUDY -- --profile slurm, "
-            "or run in an allocation (salloc)"
-        )
+    job = slurm_job(machine)
     if len(job.nodes) < nodes:
         raise StudyError(
             f"Slurm job {job.id} has {len(job.nodes)} node{'s' * (len(job.nodes) != 1)}, but the block needs {nodes}"
