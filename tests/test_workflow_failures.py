@@ -219,12 +219,16 @@ RUN = (sys.executable, "-m", "collstudy", "run", "--")
 
 
 @pytest.mark.parametrize("command", [("snakemake",), RUN])
-def test_why_slurm_refuses_a_job_is_printed(checkout: Checkout, command: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    "said", ["sbatch: error: invalid partition: NOPE", "sbatch: error: QOSMaxSubmitJobPerUserLimit"]
+)
+def test_why_slurm_refuses_a_job_is_printed(checkout: Checkout, command: tuple[str, ...], said: str) -> None:
+    """Also that it allows too few jobs, if the user has none: waiting for one to end would be in vain."""
     machine = "kind: slurm\nlabel: Theirs\nlike: thin\nmpi: openmpi\nslurm: {partition: NOPE}\n"
-    why = "SLURM sbatch failed. The error message was 'sbatch: error: invalid partition: NOPE'."
+    why = f"SLURM sbatch failed. The error message was '{said}'."
     checkout.write("config/machines/theirs.yaml", machine)
     checkout.write("config/studies/tiny.yaml", TINY.replace("machine: thin", "machine: theirs"))
-    checkout.program("sbatch", "#!/bin/sh\necho 'sbatch: error: invalid partition: NOPE' >&2\nexit 1\n")
+    checkout.program("sbatch", f"#!/bin/sh\necho '{said}' >&2\nexit 1\n")
     for name in ("squeue", "sacct", "scontrol", "sinfo"):
         checkout.program(name, "#!/bin/sh\n")
     environment = {**os.environ, "PYTHONPATH": str(checkout.folder / "workflow"), **checkout.first_on_path}
@@ -273,12 +277,14 @@ def test_what_sbatch_gets_is_sbatchs_business(checkout: Checkout, slurm: str, as
     assert asked in words and (asked or (" -A " not in words and " -p " not in words))
 
 
-def run_on_fake_slurm(checkout: Checkout, squeue: str, min_job_age_s: int, *options: str) -> str:
-    """Run a study whose jobs start nowhere, with *squeue* as the script of this command; return what the run printed."""
+def run_on_fake_slurm(checkout: Checkout, squeue: str, min_job_age_s: int, *options: str, refusing: str = ":") -> str:
+    """Run a study whose jobs start nowhere, with *squeue* as the script of this command and *refusing* before that of sbatch; return
+    what the run printed.
+    """
     machine = "kind: slurm\nlabel: Theirs\nlike: thin\nmpi: openmpi\nslurm: {partition: THIN}\n"
     checkout.write("config/machines/theirs.yaml", machine)
     checkout.write("config/studies/tiny.yaml", TINY.replace("machine: thin", "machine: theirs"))
-    checkout.program("sbatch", "#!/bin/sh\necho job >> jobs\nwc -l < jobs\n")
+    checkout.program("sbatch", f"#!/bin/sh\n{refusing}\necho job >> jobs\nwc -l < jobs\n")
     checkout.program("squeue", f"#!/bin/sh\n{squeue}\n")
     checkout.program("scontrol", f"#!/bin/sh\necho 'MinJobAge = {min_job_age_s} sec'\n")
     # There is no database.
@@ -307,6 +313,26 @@ fi"""
     printed = run_on_fake_slurm(checkout, down, 3600, *options)
     said = "squeue does not answer (slurm_load_jobs error: Unable to contact slurm controller (connect failure))"
     assert printed.count(said) == 1
+
+
+#: What sbatch prints if a site allows no more jobs of a user.
+NO_MORE_JOBS = """\
+sbatch: error: QOSMaxSubmitJobPerUserLimit
+sbatch: error: Batch job submission failed: Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)"""
+
+
+@pytest.mark.long
+def test_with_as_many_jobs_as_a_site_allows_the_next_waits_for_one_to_end(checkout: Checkout) -> None:
+    refusing = f'[ "$(wc -l < refused)" = 2 ] || {{ echo no >> refused; echo "{NO_MORE_JOBS}" >&2; exit 1; }}'
+    checkout.write("refused", "")
+    others = 'case "$*" in *--user=*) echo "7 other RUNNING" ;; esac'
+    printed = run_on_fake_slurm(checkout, others, 3600, "--latency-wait", "1", refusing=refusing)
+    assert (checkout.folder / "refused").read_text() == "no\nno\n"
+    assert (
+        printed.count("Slurm allows no more jobs at once (QOSMaxSubmitJobPerUserLimit): the next are submitted when")
+        == 1
+    )
+    assert "SLURM sbatch failed" not in printed and "Slurm refused a job" not in printed, printed
 
 
 @pytest.mark.long

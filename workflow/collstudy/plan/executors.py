@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import getpass
 import math
 import os
 import re
 import shlex
 import sys
+import time
 from collections.abc import AsyncIterator
 from typing import Any
 
 from collstudy.base.commands import SITES_SLURM, ask
+
+#: What sbatch says if the user already has as many jobs as a site allows (AssocMaxSubmitJobLimit, QOSMaxSubmitJobPerUserLimit, ...).
+AS_MANY_AS_ALLOWED = re.compile(r"\b(?:Assoc|QOS)\w*Submit\w*Limit\b")
+#: Seconds until such a job is submitted again.
+SUBMIT_AGAIN_S = 20
 
 
 def correct(workflow: Any) -> None:
@@ -85,6 +92,26 @@ def _correct_slurm(slurm: Any, workflow: Any) -> None:
         rest.cancel()
 
     slurm.Executor.sleep = sleep
+    reporting, warned = slurm.Executor._report_job_error_threadsafe, set()
+
+    def report_job_error(executor: Any, info: Any, message: str) -> None:
+        """Report that a job was refused; while jobs of the user end, submit it again if there are as many as the site allows."""
+        limit = AS_MANY_AS_ALLOWED.search(message)
+        if limit and ask(["squeue", "--noheader", f"--user={getpass.getuser()}"]).stdout.strip():
+            if limit[0] not in warned:
+                warned.add(limit[0])
+                executor.logger.warning(
+                    f"Slurm allows no more jobs at once ({limit[0]}): the next are submitted when others have ended"
+                )
+            pool, until = executor._job_submission_executor, time.monotonic() + SUBMIT_AGAIN_S
+            while executor.wait and not pool._shutdown and time.monotonic() < until:
+                time.sleep(1)
+            with contextlib.suppress(RuntimeError):  # the run has ended
+                pool.submit(executor.run_job, info.job)
+                return
+        reporting(executor, info, message)
+
+    slurm.Executor._report_job_error_threadsafe = report_job_error
     cancelling = slurm.Executor.cancel_jobs
 
     def cancel_jobs(executor: Any, jobs: Any) -> None:
