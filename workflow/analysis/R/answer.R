@@ -235,7 +235,8 @@ tied_words <- function(results, collective) {
   if (!"tolerance" %in% tested) return("")
   within <- paste0("within ", format_number(tie_tolerance(results, collective)), " %")
   if (all(tested == "tolerance")) return(paste0(" (", within, ")"))
-  paste0(" (not significantly slower or, with fewer than three launches, ", within, ")")
+  few <- where_few(filter(results$judged$launches, .data$collective == .env$collective))
+  paste0(" (not significantly slower or, ", few, ", ", within, ")")
 }
 
 #' A sentence on the cells in which the default is slower, and not tied with the fastest algorithm; empty without any

@@ -120,18 +120,27 @@ competing <- function(results, collective) {
     )
 }
 
+#' Where too few launches were compared for a test, in words: pairs of launches are the authors of both algorithms if
+#' these are the rounds
+#' @noRd
+where_few <- function(launches) {
+  if (rounds_are_sources(launches)) return("where fewer than three authors measured both")
+  "with fewer than three launches"
+}
+
+rounds_are_sources <- function(launches) nrow(launches) > 0 && isTRUE(all(launches$round == launches$source))
+
 #' Sentence on the rule for ties, for captions
 #' @noRd
 tie_rule <- function(results, collective) {
-  judged <- results$judged
-  launches <- judged$launches[judged$launches$collective == collective, ]
-  most <- judged$medians$launches[judged$medians$collective == collective]
+  launches <- filter(results$judged$launches, .data$collective == .env$collective)
+  by_tolerance <- decide_winners(results, collective)$tested == "tolerance"
   width <- tie_tolerance(results, collective)
   tolerance <- paste0("within ", format_number(width), " % of the fastest")
   of_authors <- if (width > results$study$analysis$tie_pct) paste(
     "nine in ten differences between two authors' latencies of one algorithm in the same cell are smaller"
   )
-  if (max(most, 0) < 3) {
+  if (all(by_tolerance)) {
     why <- if (!is.null(of_authors)) {
       paste0(": ", of_authors)
     } else if (!results$study$simulated) {
@@ -139,12 +148,13 @@ tie_rule <- function(results, collective) {
     }
     return(paste0("Algorithms ", tolerance, " count as tied", why, "."))
   }
-  ratios <- paste("the latency ratios within", if (anyNA(launches$source)) "rounds" else "sources")
+  ratios <- paste("the latency ratios within", if (rounds_are_sources(launches)) "sources" else "rounds")
   if (anyNA(launches$round)) ratios <- "the launches"
+  few <- any(by_tolerance) || min(results$judged$medians$launches[results$judged$medians$collective == collective]) < 3
   paste0(
     "Algorithms count as tied with the fastest unless a test of ", ratios,
     " finds them slower (5 % level per cell; docs/methodology.md, section 5)",
-    if (min(most) < 3) paste0("; with fewer than three launches, those ", tolerance, " count as tied"),
-    if (min(most) < 3 && !is.null(of_authors)) paste0(", because ", of_authors), "."
+    if (few) paste0("; ", where_few(launches), ", those ", tolerance, " count as tied"),
+    if (few && !is.null(of_authors)) paste0(", because ", of_authors), "."
   )
 }

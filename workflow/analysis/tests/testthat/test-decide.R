@@ -61,6 +61,25 @@ test_that("two authors who both see 40 % are not told that it is a tie", {
   expect_equal(found[c("tied", "tested")], tibble::tibble(tied = "", tested = "tolerance"))
 })
 
+test_that("the rule for ties names a test only where one decided", {
+  of <- function(source, launches, times = c(1, 1.5)) {
+    toy_rows(
+      "bcast", rep(c("default", "linear"), each = launches), 2, 1, rep(times, each = launches),
+      launch = rep(seq_len(launches), 2), source = source
+    )
+  }
+  # Three launches, but two authors, and thus two pairs.
+  two <- read_results(make_study(dplyr::bind_rows(of("one", 2), dplyr::mutate(of("two", 1), launch = 3))))
+  expect_equal(decide_winners(two, "bcast")$tested, "tolerance")
+  expect_match(tie_rule(two, "bcast"), "^Algorithms within 2 % of the fastest count as tied, because")
+  three <- map_dfr(1:3, function(i) mutate(of(letters[i], 1, c(1.5 + i / 100, 1)), launch = i))
+  some <- read_results(make_study(dplyr::bind_rows(three, mutate(three[three$source == "a", ], processes = 4))))
+  expect_setequal(decide_winners(some, "bcast")$tested, c("rounds", "tolerance"))
+  few <- "where fewer than three authors measured both, "
+  expect_match(tie_rule(some, "bcast"), paste0("a test of the latency ratios within sources .*; ", few, "those within"))
+  expect_match(describe_answer(some), paste0("\\(not significantly slower or, ", few, "within 2 %\\)"))
+})
+
 test_that("a flagged launch is kept and in no number", {
   rows <- toy_rows(
     "bcast", rep(c("default", "linear"), each = 3), 2, 1, c(1, 1.1, 9000, 2, 2.1, 1.9), launch = rep(1:3, 2),
