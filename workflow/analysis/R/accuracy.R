@@ -81,8 +81,8 @@ summarise_accuracy <- function(compared) {
   choice <- bind_rows(choice, mutate(choice, mapping = "all")) |>
     group_by(.data$collective, .data$mapping) |>
     summarise(
-      winner_agreement_pct = 100 * mean(.data$chosen == .data$fastest),
-      geometric_mean_regret_pct = geometric_regret(.data$regret_pct), .groups = "drop"
+      winner_agreement_pct = 100 * stats::weighted.mean(.data$chosen == .data$fastest, .data$weight),
+      geometric_mean_regret_pct = pooled_regret(.data$regret_pct, .data$weight), .groups = "drop"
     ) |>
     mutate(algorithm = "all")
   parts |>
@@ -107,21 +107,34 @@ whole <- function(compared) {
 }
 
 #' For each cell: the algorithm that the simulation chooses, the one measured as fastest, and the regret of the choice
+#'
+#' Where the simulation finds several algorithms equally fast, each is one row, with its share of the cell as `weight`:
+#' otherwise their order would choose.
 #' @noRd
 choose_by_simulation <- function(compared) {
   compared |>
     filter(.data$algorithm != "default") |>
     group_by(.data$collective, .data$mapping, .data$processes, .data$size_bytes) |>
     filter(n() > 1) |>
-    summarise(
-      chosen = .data$algorithm[which.min(.data$simulated_us)], fastest = .data$algorithm[which.min(.data$judged_us)],
-      regret_pct = 100 *
-        (.data$judged_us[which.min(.data$simulated_us)] / .data$judged_us[which.min(.data$judged_us)] - 1),
-      rank_correlation = rank_correlation(.data$simulated_us, .data$judged_us), .groups = "drop"
+    mutate(
+      chosen = .data$algorithm, fastest = .data$algorithm[which.min(.data$judged_us)],
+      regret_pct = 100 * (.data$judged_us / .data$judged_us[which.min(.data$judged_us)] - 1),
+      rank_correlation = rank_correlation(.data$simulated_us, .data$judged_us)
     ) |>
+    filter(dplyr::min_rank(.data$simulated_us) == 1) |>
+    mutate(weight = 1 / n()) |>
+    ungroup() |>
     # Two algorithms that send the same messages are equally fast.
-    mutate(fastest = ifelse(.data$regret_pct == 0, .data$chosen, .data$fastest))
+    mutate(fastest = ifelse(.data$regret_pct == 0, .data$chosen, .data$fastest)) |>
+    select(
+      "collective", "mapping", "processes", "size_bytes", "chosen", "weight", "fastest", "regret_pct",
+      "rank_correlation"
+    )
 }
+
+#' Logarithm of the measured slow-down of the algorithm with the lowest `by`; of several, their mean, as above
+#' @noRd
+log_regret <- function(by, measured) mean(log(measured[by == min(by)])) - log(min(measured))
 
 rank_correlation <- function(one, other) {
   if (length(one) < 3 || n_distinct(one) < 2 || n_distinct(other) < 2) return(NA_real_)
@@ -161,7 +174,7 @@ accuracy_sentences <- function(rows, study) {
       if (!is.na(all$geometric_mean_regret_pct)) paste0(
         " Of all algorithms", if (any(!rows$held_out)) ", including those of the fit", ", the one with the lowest ",
         "simulated latency is the one measured as fastest in ", format_pct(all$winner_agreement_pct), " of ",
-        count_of(nrow(choose_by_simulation(rows)), "combination"), " of mapping, processes and size; its regret is ",
+        count_of(round(sum(choose_by_simulation(rows)$weight)), "combination"), " of mapping, processes and size; its regret is ",
         format_pct(all$geometric_mean_regret_pct), " (geometric mean)."
       )
     ),
@@ -222,8 +235,9 @@ tables_accuracy <- function(results) {
       "Error of the simulated latencies, |simulated / measured - 1|, over the cells that both studies have. All:",
       "without the default, and only cells that the machine was not fitted to (held out), if there are any.",
       "Winner agreement and regret refer to choosing among all algorithms by simulation: the share of cells in which",
-      "the choice was measured as fastest, and its slow-down (geometric mean). Bias: geometric mean of simulated /",
-      "measured.", pooling_note(measured)
+      "the choice was measured as fastest, and its slow-down (geometric mean); of algorithms that are equally fast in",
+      "the simulation, each is chosen with the same probability. Bias: geometric mean of simulated / measured.",
+      pooling_note(measured)
     )
   )), tables_of_choice(results, compared))
 }
@@ -322,6 +336,7 @@ plot_ratio_processes <- function(compared, study) {
 plot_rank_correlation <- function(compared, study) {
   rows <- choose_by_simulation(compared) |>
     filter(!is.na(.data$rank_correlation)) |>
+    distinct(.data$mapping, .data$processes, .data$size_bytes, .data$rank_correlation) |>
     group_by(.data$mapping, .data$size_bytes) |>
     summarise(middle = median(.data$rank_correlation), .groups = "drop") |>
     mutate(mapping = factor(.data$mapping))

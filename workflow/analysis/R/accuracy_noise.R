@@ -67,8 +67,8 @@ summarise_noise <- function(compared, measured) {
     summarise(
       other_error = median(abs(.data$other_us / .data$judge_us - 1)),
       simulated_error = median(abs(.data$simulated_us / .data$judge_us - 1)),
-      other = log(.data$judge_us[which.min(.data$other_us)] / min(.data$judge_us)),
-      simulated = log(.data$judge_us[which.min(.data$simulated_us)] / min(.data$judge_us)), .groups = "drop"
+      other = log_regret(.data$other_us, .data$judge_us), simulated = log_regret(.data$simulated_us, .data$judge_us),
+      .groups = "drop"
     )
   each$place <- each$mapping
   found <- bind_rows(mutate(each, mapping = "all"), each) |>
@@ -94,13 +94,14 @@ summarise_mistakes <- function(compared) {
   choose_by_simulation(compared) |>
     group_by(.data$collective) |>
     mutate(
-      cost = log1p(.data$regret_pct / 100), share = if (sum(.data$cost) > 0) .data$cost / sum(.data$cost) else 0
+      cost = .data$weight * log1p(.data$regret_pct / 100),
+      share = if (sum(.data$cost) > 0) .data$cost / sum(.data$cost) else 0
     ) |>
     filter(.data$cost > 0) |>
     group_by(.data$collective, .data$mapping, .data$chosen, .data$fastest) |>
     summarise(
-      cells = n(), geometric_mean_regret_pct = 100 * expm1(mean(.data$cost)), share_pct = 100 * sum(.data$share),
-      .groups = "drop"
+      cells = n(), geometric_mean_regret_pct = pooled_regret(.data$regret_pct, .data$weight),
+      share_pct = 100 * sum(.data$share), .groups = "drop"
     ) |>
     arrange(.data$collective, desc(.data$share_pct))
 }
@@ -116,7 +117,7 @@ tables_of_choice <- function(results, compared) {
     )),
     listed("accuracy", "mistakes", summarise_mistakes(compared), paste(
       "Wrong choices of the simulation: the algorithm that it chose, the one measured as fastest, and the share (%) of",
-      "the summed logarithmic regret of the collective."
+      "the summed logarithmic regret of the collective. Algorithms that are equally fast in the simulation share a cell."
     ))
   ) |>
     purrr::compact()

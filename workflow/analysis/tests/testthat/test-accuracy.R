@@ -98,6 +98,35 @@ test_that("noise between authors is told apart from the model, on what both meas
   expect_match(describe_accuracy(pair_of_studies()), "measured twice, so the part of the error", all = FALSE)
 })
 
+test_that("of algorithms that are equally fast in the simulation, their order chooses none", {
+  # In this order, linear is the first one.
+  compared_of <- function(names) {
+    base <- tempfile("results")
+    dir.create(base)
+    rows <- function(us) toy_rows("bcast", rep(names, 2), 4, rep(c(1, 1024), each = 3), rep(unname(us[names]), 2))
+    make_study(rows(c(linear = 1, chain = 1.21, binomial = 2)), folder = file.path(base, "real"))
+    simulated <- rows(c(linear = 1, chain = 1, binomial = 3))
+    read_results(make_study(
+      simulated, analysis = list(compare = list(study = "real")), simulated = TRUE, folder = file.path(base, "toy")
+    ))
+  }
+  for (names in list(c("linear", "chain", "binomial"), c("chain", "linear", "binomial"))) {
+    results <- compared_of(names)
+    compared <- compare_studies(results)
+    all <- filter(summarise_accuracy(compared), .data$algorithm == "all", .data$mapping == "all")
+    expect_equal(all$winner_agreement_pct, 50)
+    expect_equal(all$geometric_mean_regret_pct, 10)
+    mistakes <- summarise_mistakes(compared)
+    expect_equal(
+      as.list(mistakes[c("chosen", "fastest", "cells")]), list(chosen = "chain", fastest = "linear", cells = 2)
+    )
+    expect_equal(mistakes$geometric_mean_regret_pct, 21)
+    expect_equal(mistakes$share_pct, 100)
+    expect_match(describe_accuracy(results)[1], "in 50 % of 2 combinations")
+  }
+  expect_equal(log_regret(c(1, 1, 3), c(1, 1.21, 2)), log(1.1))
+})
+
 test_that("a tenth of the cells is stated for ten cells or more", {
   compared <- tibble::tibble(
     collective = "bcast", algorithm = "linear", mapping = "core", processes = 4, size_bytes = 1:10, simulated_us = 11,
