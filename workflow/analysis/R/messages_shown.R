@@ -13,12 +13,14 @@ models_of_study <- function(results, models) {
   source <- c(
     ladder = "their costs per level come from the study's ping-pong ladder",
     machine = "their costs per level are those of the machine's file",
-    none = "without a ping-pong ladder, only the fitted model is evaluated"
+    none = paste(
+      "without a ping-pong ladder, only the fitted model is evaluated, with assumed ratios between the levels"
+    )
   )[[costs$source]]
   list(
     listed("comparison", NULL, summarise_comparison(predictions, others), paste0(
       "Mean absolute error (%) of every model on held-out cells", simulated_note(results$study), ", best first. The ",
-      "Hockney and LogGP models follow the messages of the algorithm; ", source, "."
+      "Hockney and LogGP models follow the messages of the algorithm; ", source, ". ", fitted_note
     )),
     listed(
       "selection", NULL, summarise_selection(predictions, results$medians, results$study$analysis$tie_pct), paste0(
@@ -31,6 +33,14 @@ models_of_study <- function(results, models) {
     )
   )
 }
+
+#' What the fitted LogGP is, for captions
+#' @noRd
+fitted_note <- paste(
+  "The fitted LogGP has one factor for the latencies of all levels, one for their times per byte and one for the",
+  "overhead, in reductions also a time per reduced byte, fitted to at most four of the process counts to which the other",
+  "models are fitted."
+)
 
 models_of_applications <- function(results) {
   compared <- compare_scaling_models(results)
@@ -315,7 +325,8 @@ describe_picks <- function(selection, study) {
     collective_title(selection$collective[1]), simulated_note(study), ", among the algorithms that the ",
     "models cover (without the default): the algorithm with the lowest latency predicted by ",
     model_in_text(best$model), " is within ", format_number(study$analysis$tie_pct), " % of the fastest of them in ",
-    format_pct(best$right), " of the cells; the selected algorithms are ", format_pct(best$regret),
+    format_pct(best$right), " of the ", count_of(best$cells, "held-out cell"), "; the selected algorithms are ",
+    format_pct(best$regret),
     " slower than the fastest (geometric mean)",
     if (nrow(physical) > 0) paste0(
       ", those selected by ", model_in_text(physical$model), ", which needs only ping-pongs",

@@ -91,8 +91,9 @@ sentences_of_models <- function(results) {
   messages <- if (any(models %in% models_of_pingpongs())) {
     "Hockney's model and LogGP compute a latency from the messages of the algorithm and the costs of ping-pongs."
   } else if (any(models %in% names(models_of_messages))) {
-    "LogGP follows the messages of the algorithm, with costs that are fitted to its latencies."
+    "LogGP follows the messages of the algorithm."
   }
+  if ("loggp_fitted" %in% models) messages <- paste(messages, fitted_note)
   bind_rows(said("believe", paste(c(model_note, messages), collapse = " "), claim = FALSE), said("believe", accuracy))
 }
 

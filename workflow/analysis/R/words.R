@@ -341,5 +341,6 @@ model_note <- paste(
   "The hop model counts the messages of the algorithm by the level of the machine that they cross (core, socket, node",
   "...) and fits a cost for each level and message size; the anchored hop model is scaled to the latencies at",
   "neighbouring process counts. Log-interpolation is linear in log latency between known cells; hop model \u00d7",
-  "interpolation is the geometric mean of both."
+  "interpolation is the geometric mean of both. The smooth surface is a penalised regression spline of log latency",
+  "over process count and log message size."
 )

@@ -223,7 +223,7 @@ test_that("models are compared on the cells that most of them cover", {
   study <- list(simulated = FALSE, analysis = list(tie_pct = 2))
   expect_match(
     describe_picks(selection, study),
-    "by log-interpolation is within 2 % .* in 70 % of the cells; .*, those selected by LogGP"
+    "by log-interpolation is within 2 % .* in 70 % of the 40 held-out cells; .*, those selected by LogGP"
   )
 })
 
@@ -266,11 +266,15 @@ test_that("only models that a study has are explained: without ping-pongs there 
     )
   )
   told <- paste(sentences_of_models(results)$text, collapse = " ")
-  expect_match(told, "LogGP follows the messages of the algorithm, with costs that are fitted to its latencies.")
-  expect_no_match(told, "Hockney|ping-pong")
+  expect_match(told, "LogGP follows the messages of the algorithm\\. The fitted LogGP has one factor for the latencies")
+  expect_match(told, "fitted to at most four of the process counts")
+  expect_no_match(told, "Hockney")
   results$models$comparison$model[2] <- "loggp"
   told <- paste(sentences_of_models(results)$text, collapse = " ")
   expect_match(told, "Hockney's model and LogGP compute a latency from the messages of the algorithm and the costs of")
+  expect_no_match(told, "fitted LogGP")
+  caption <- models_of_study(results, list())[[1]]$caption
+  expect_match(caption, "assumed ratios between the levels\\. The fitted LogGP has one factor for the latencies of all")
 })
 
 test_that("process counts whose ranks may be in two places have no models of messages", {

@@ -85,3 +85,7 @@ test_that("models of a collective without sizes are not said to be tested on mes
   expect_match(describe_models(results, "bcast")[2], "^Interpolation to process counts and message sizes that were")
   expect_match(caption_errors(results, "barrier"), "every second number of processes was left out")
 })
+
+test_that("every model of a legend is explained", {
+  expect_match(model_note, "The smooth surface is a penalised regression spline of log latency")
+})
