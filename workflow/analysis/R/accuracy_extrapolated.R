@@ -45,7 +45,7 @@ figures_of_extrapolated <- function(results, measured) {
       errors_of_extrapolation(rows, names(simulated_words())), simulated_words()
     ), paste0(
       "Median error (points) and range to the 90th percentile (lines) over all simulated cells that a model can ",
-      "predict; all were fitted to at most ", rows$fitted_up_to[1], " nodes. Dotted: the target, ",
+      "predict; all were fitted to at most ", rows$fitted_up_to[1], " nodes. ", cells_differ, " Dotted: the target, ",
       extrapolation_target, " %. Errors of more than ", most_shown_error, " % are cut off."
     ), 9, 4.5
   ))

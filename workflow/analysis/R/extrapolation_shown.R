@@ -17,7 +17,8 @@ tables_extrapolation <- function(results) {
       "Error of latencies predicted for more nodes than the models were fitted to: |predicted / measured - 1|.",
       "Times: nodes over the most nodes of the fit. The message model has one set of costs for all collectives and",
       "algorithms; the anchored model is scaled by its error on the most nodes of the fit. All models but the message",
-      "model need latencies of the same algorithm in the fit. Bias: geometric mean of predicted / measured."
+      "model need latencies of the same algorithm in the fit, the log-linear one on two numbers of nodes. Bias:",
+      "geometric mean of predicted / measured."
     )),
     listed("extrapolation", "costs", summarise_message_costs(results), paste0(
       "Costs of the message model (ns). ", and_list(paste0(names(cost_words), ": ", cost_words)),
@@ -37,14 +38,18 @@ figures_extrapolation <- function(results) {
       summarise_extrapolation(results), .data$fitted_up_to == results$study$analysis$fit_up_to
     )), paste0(
       "Median error (points) and range to the 90th percentile (lines), over all collectives and algorithms that a ",
-      "model can predict; fitted to at most ", results$study$analysis$fit_up_to, " nodes. Dotted: the target, ",
-      extrapolation_target, " %. Errors of more than ", most_shown_error, " % are cut off."
+      "model can predict; fitted to at most ", results$study$analysis$fit_up_to, " nodes. ", cells_differ,
+      " Dotted: the target, ", extrapolation_target, " %. Errors of more than ", most_shown_error, " % are cut off."
     ), 9, 4.5),
     figure("extrapolation", "steps", plot_ring_steps(results), paste(
       "Time of one step of the ring algorithms with messages of at most 64 B. Dotted: the most nodes of the fit."
     ), 9, 3.5)
   )
 }
+
+#' What a reader of [plot_errors_by_nodes()] must know before comparing models
+#' @noRd
+cells_differ <- "The models predict different cells (the table has their numbers)."
 
 #' Error by number of nodes and model
 #'
@@ -98,7 +103,9 @@ describe_extrapolation_study <- function(results) {
   whole <- filter(own, is.na(.data$processes))
   if (nrow(whole) == 0) return("Extrapolation needs runs on fewer and on more nodes.")
   each <- filter(own, !is.na(.data$processes))
-  four <- filter(errors_at_four_times(results), .data$fitted_up_to == limit, .data$model == "messages")
+  four <- filter(
+    errors_at_four_times(extrapolations(results)), .data$fitted_up_to == limit, .data$model == "messages"
+  )
   within <- each$median_abs_error_pct <= extrapolation_target
   nodes <- function(counts) paste(and_list(format_number(counts, 6)), "nodes")
   fit <- filter(summarise_message_costs(results), .data$fitted_up_to == limit)
@@ -124,27 +131,35 @@ describe_extrapolation_study <- function(results) {
   )
 }
 
-#' Sentence on the message model and the anchored one at four times the nodes of larger fits
+#' Sentence on the message model and the anchored one at four times the nodes of larger fits, where both predict
 #' @noRd
 describe_larger_fits <- function(results) {
-  rows <- filter(
-    errors_at_four_times(results), .data$fitted_up_to > results$study$analysis$fit_up_to,
-    .data$model %in% c("messages", "messages_anchored")
-  )
+  models <- c("messages", "messages_anchored")
+  rows <- extrapolations(results) |>
+    filter(.data$fitted_up_to > results$study$analysis$fit_up_to, .data$model %in% models) |>
+    group_by(.data$fitted_up_to, .data$collective, .data$algorithm, .data$processes, .data$size_bytes) |>
+    filter(n() == length(models)) |>
+    ungroup() |>
+    errors_at_four_times()
   if (nrow(rows) == 0) return(NULL)
   each <- split(rows, rows$fitted_up_to)
-  paste0("Median error of fits to more nodes, judged at four times as many: ", paste(map_chr(each, function(part) {
-    paste0(
-      format_number(part$fitted_up_to[1], 6), " to ", part$nodes[1], " nodes ",
-      and_list(paste0(format_pct(part$median_abs_error_pct), " (", extrapolation_words[part$model], ")"))
-    )
-  }), collapse = "; "), ".")
+  paste0(
+    "Median error of fits to more nodes, judged at four times as many on the cells that both models can predict: ",
+    paste(map_chr(each, function(part) {
+      paste0(
+        format_number(part$fitted_up_to[1], 6), " to ", part$nodes[1], " nodes ",
+        and_list(paste0(format_pct(part$median_abs_error_pct), " (", extrapolation_words[part$model], ")")),
+        " (", count_of(part$cells[1], "cell"), ")"
+      )
+    }), collapse = "; "), "."
+  )
 }
 
 #' Median errors at 3.5 to 4.5 times the nodes of each fit
+#' @param rows Tibble from [extrapolate()].
 #' @noRd
-errors_at_four_times <- function(results) {
-  extrapolations(results) |>
+errors_at_four_times <- function(rows) {
+  rows |>
     filter(.data$processes > 3.5 * .data$fitted_up_to, .data$processes < 4.5 * .data$fitted_up_to) |>
     group_by(.data$fitted_up_to, .data$model) |>
     summarise(

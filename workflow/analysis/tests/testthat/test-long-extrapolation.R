@@ -135,3 +135,19 @@ test_that("the error by message length names the length for short messages, too"
   expect_match(said, "(no message of more than 16 KiB, ", fixed = TRUE)
   expect_match(said, "(some message of more than 16 KiB, ", fixed = TRUE)
 })
+
+test_that("models are compared at four times the nodes on the cells that both predict", {
+  results <- made_of_messages(function(counts) c(2, rep(0, ncol(counts) - 1)))
+  # The anchored model has no latency of the ring on 64 nodes or fewer, and is wrong for the others on 256.
+  medians <- results$medians
+  medians <- medians[!(as.character(medians$algorithm) == "ring" & medians$processes <= 64), ]
+  other <- medians$processes == 256 & as.character(medians$algorithm) != "ring"
+  medians$latency_us[other] <- 2 * medians$latency_us[other]
+  results$medians <- medians
+  results <- remembering(results[names(results) != "memory"])
+  each <- filter(errors_at_four_times(extrapolations(results)), .data$fitted_up_to == 64)
+  expect_equal(each$cells[match(c("messages", "messages_anchored"), each$model)], c(14, 7))
+  said <- describe_larger_fits(results)
+  expect_match(said, "on the cells that both models can predict: 64 to 256 nodes 50 % .* and 50 % .* \\(7 cells\\)\\.")
+  expect_match(figures_extrapolation(results)[[1]]$caption, "The models predict different cells")
+})
