@@ -253,7 +253,11 @@ tables_of_gain <- function(results) {
   gain <- summarise_gain(results)
   c(
     if (nrow(gain) > 0) list(listed("gain", "applications", gain, paste(
-      "Gain of the applications from the decisions for the cells that they use.", gain_columns,
+      "Gain of the applications from the decisions for the cells that they use.", gain_columns, "Times without",
+      "(default) and with the decisions (decided) are transfers, summed over all operations; in collectives: mean over",
+      "the ranks, without the decisions. Waiting: share of the time in collectives before the last rank arrives. In MPI",
+      "and makespan: share of the total time in MPI calls and of the makespan that the decisions save. Off: predicted",
+      "over replayed gain, minus 1 (none where both are below 1 %).",
       if (several_traces(gain)) "Values are medians over the traces of an application; low and high are their range."
     ))),
     list(listed("gain", "cells", cells, paste(

@@ -127,7 +127,9 @@ test_that("of several traces the median and the range are given", {
   shown <- plot_gain(gain)$data
   expect_equal(shown$low[shown$kind == "replayed"], -50)
   expect_equal(shown$low[shown$kind != "replayed"], NA_real_)
-  expect_match(tables_of_gain(results)[[1]]$caption, "medians over the traces")
+  caption <- tables_of_gain(results)[[1]]$caption
+  expect_match(caption, "medians over the traces")
+  expect_match(caption, "Waiting: share of the time in collectives.*In MPI and makespan: share .* save\\. Off: ")
 })
 
 test_that("cells are there before anything is decided", {
