@@ -174,8 +174,9 @@ accuracy_sentences <- function(rows, study) {
       if (!is.na(all$geometric_mean_regret_pct)) paste0(
         " Of all algorithms", if (any(!rows$held_out)) ", including those of the fit", ", the one with the lowest ",
         "simulated latency is the one measured as fastest in ", format_pct(all$winner_agreement_pct), " of ",
-        count_of(round(sum(choose_by_simulation(rows)$weight)), "combination"), " of mapping, processes and size; its regret is ",
-        format_pct(all$geometric_mean_regret_pct), " (geometric mean)."
+        count_of(round(sum(choose_by_simulation(rows)$weight)), "combination"),
+        " of mapping, processes and size; its regret is ", format_pct(all$geometric_mean_regret_pct),
+        " (geometric mean)."
       )
     ),
     trust_sentence(rows, study), extreme_sentence(rows, study), mistake_sentence(rows, study)

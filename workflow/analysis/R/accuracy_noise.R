@@ -117,7 +117,8 @@ tables_of_choice <- function(results, compared) {
     )),
     listed("accuracy", "mistakes", summarise_mistakes(compared), paste(
       "Wrong choices of the simulation: the algorithm that it chose, the one measured as fastest, and the share (%) of",
-      "the summed logarithmic regret of the collective. Algorithms that are equally fast in the simulation share a cell."
+      "the summed logarithmic regret of the collective. Algorithms that are equally fast in the simulation share a",
+      "cell."
     ))
   ) |>
     purrr::compact()

@@ -255,9 +255,9 @@ tables_of_gain <- function(results) {
     if (nrow(gain) > 0) list(listed("gain", "applications", gain, paste(
       "Gain of the applications from the decisions for the cells that they use.", gain_columns, "Times without",
       "(default) and with the decisions (decided) are transfers, summed over all operations; in collectives: mean over",
-      "the ranks, without the decisions. Waiting: share of the time in collectives before the last rank arrives. In MPI",
-      "and makespan: share of the total time in MPI calls and of the makespan that the decisions save. Off: predicted",
-      "over replayed gain, minus 1 (none where both are below 1 %).",
+      "the ranks, without the decisions. Waiting: share of the time in collectives before the last rank arrives. In",
+      "MPI and makespan: share of the total time in MPI calls and of the makespan that the decisions save. Off:",
+      "predicted over replayed gain, minus 1 (none where both are below 1 %).",
       if (several_traces(gain)) "Values are medians over the traces of an application; low and high are their range."
     ))),
     list(listed("gain", "cells", cells, paste(
@@ -339,10 +339,11 @@ describe_gain <- function(results) {
     judged, !.data$application %in% agree, .data$traces > 1,
     .data$predicted_pct >= .data$replayed_low_pct, .data$predicted_pct <= .data$replayed_high_pct
   )$application
+  compared <- paste0("Prediction and replay ", if (several_traces(gain)) "(medians over the traces) ")
   c(each, if (nrow(judged) == 1) paste0(
-    "Prediction and replay ", if (length(agree) == 1) "agree" else "do not agree", " within a third."
+    compared, if (length(agree) == 1) "agree" else "do not agree", " within a third."
   ), if (nrow(judged) > 1) paste0(
-    "Prediction and replay agree within a third for ", length(agree), " of the ", nrow(judged),
+    compared, "agree within a third for ", length(agree), " of the ", nrow(judged),
     " applications whose time in collectives changes by 1 % or more in one of the two."
   ), if (length(inside) > 0) paste0(
     "The prediction for ", and_list(inside), " is within the range of the replays."

@@ -38,8 +38,8 @@ models_of_study <- function(results, models) {
 #' @noRd
 fitted_note <- paste(
   "The fitted LogGP has one factor for the latencies of all levels, one for their times per byte and one for the",
-  "overhead, in reductions also a time per reduced byte, fitted to at most four of the process counts to which the other",
-  "models are fitted."
+  "overhead, in reductions also a time per reduced byte, fitted to at most four of the process counts to which the",
+  "other models are fitted."
 )
 
 models_of_applications <- function(results) {

@@ -322,6 +322,10 @@ caption_errors <- function(results, collective) {
     if (n_distinct(rows_to_fit(results, collective)$processes) > most_modelled) paste0(
       "At most ", most_modelled, " process counts of each algorithm and mapping are used. "
     ),
+    if (size_step(rows_to_fit(results, collective)) > 1) paste(
+      "Message sizes differ between process counts: where a count lacks a size, interpolation takes the latency of the",
+      "nearest count that has it. "
+    ),
     model_note, empty_note(results, collective)
   )
 }

@@ -119,7 +119,7 @@ test_that("of several traces the median and the range are given", {
   expect_equal(c(gain$replayed_low_pct, gain$replayed_pct, gain$replayed_high_pct), c(-50, 12.5, 25))
   range <- "it spends 12 % less (median of 3 traces, 50 % more to 25 % less;"
   expect_match(describe_gain(results)[1], range, fixed = TRUE)
-  expect_match(describe_gain(results)[2], "do not agree")
+  expect_match(describe_gain(results)[2], "(medians over the traces) do not agree", fixed = TRUE)
   expect_match(describe_gain(results)[3], "The prediction for One is within the range of the replays.", fixed = TRUE)
   expect_equal(changed_between(1.2, 4.1), "1.2 to 4.1 % less")
   expect_equal(changed_between(-14, -3.21), "3.2 to 14 % more")

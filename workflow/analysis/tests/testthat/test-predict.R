@@ -86,6 +86,13 @@ test_that("models of a collective without sizes are not said to be tested on mes
   expect_match(caption_errors(results, "barrier"), "every second number of processes was left out")
 })
 
+test_that("a caption says how sizes that other process counts lack are interpolated", {
+  rows <- toy_rows("bcast", "linear", rep(c(3, 6, 12, 24), each = 4), c(8 * 8^(0:3), rep(9 * 8^(0:3), 3)), 1)
+  told <- "Message sizes differ between process counts: where a count lacks a size, interpolation takes the latency of"
+  expect_match(caption_errors(read_results(make_study(rows)), "bcast"), told)
+  expect_no_match(caption_errors(results, "bcast"), "Message sizes differ")
+})
+
 test_that("every model of a legend is explained", {
   expect_match(model_note, "The smooth surface is a penalised regression spline of log latency")
 })
