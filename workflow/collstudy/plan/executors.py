@@ -33,10 +33,13 @@ def correct(workflow: Any) -> None:
     )
     slurm = sys.modules.get("snakemake_executor_plugin_slurm")
     if slurm is not None:
-        _correct_slurm(slurm, workflow)
+        _correct_submission(slurm)
+        _wait_for_room(slurm)
+        _correct_states(slurm, workflow)
+        _correct_end(slurm)
 
 
-def _correct_slurm(slurm: Any, workflow: Any) -> None:
+def _correct_submission(slurm: Any) -> None:
     # The plugin would exclude all nodes of a job from later jobs if one of them died. Slurm itself avoids nodes that are down.
     submitting = slurm.get_submit_command
     slurm.get_submit_command = lambda *of, **how: submitting(*of, **{**how, "failed_nodes": None})
@@ -48,6 +51,32 @@ def _correct_slurm(slurm: Any, workflow: Any) -> None:
     slurm.delete_slurm_environment = _leave_job
     # A machine's options are checked when its file is read; the plugin refuses some that sites require (--gres, --mem=0).
     slurm.validate_slurm_extra = lambda job: None
+
+
+def _wait_for_room(slurm: Any) -> None:
+    reporting, warned = slurm.Executor._report_job_error_threadsafe, set()
+
+    def report_job_error(executor: Any, info: Any, message: str) -> None:
+        """Report that a job was refused; while jobs of the user end, submit it again if there are as many as the site allows."""
+        limit = AS_MANY_AS_ALLOWED.search(message)
+        if limit and ask(["squeue", "--noheader", f"--user={getpass.getuser()}"]).stdout.strip():
+            if limit[0] not in warned:
+                warned.add(limit[0])
+                executor.logger.warning(
+                    f"Slurm allows no more jobs at once ({limit[0]}): the next are submitted when others have ended"
+                )
+            pool, until = executor._job_submission_executor, time.monotonic() + SUBMIT_AGAIN_S
+            while executor.wait and not pool._shutdown and time.monotonic() < until:
+                time.sleep(1)
+            with contextlib.suppress(RuntimeError):  # the run has ended
+                pool.submit(executor.run_job, info.job)
+                return
+        reporting(executor, info, message)
+
+    slurm.Executor._report_job_error_threadsafe = report_job_error
+
+
+def _correct_states(slurm: Any, workflow: Any) -> None:
     # They are for the eyes of the user, and may hide jobs.
     _drop(r"SQUEUE_")
     # With a short MinJobAge the plugin would replace squeue by sacct, which hangs without a database.
@@ -80,8 +109,10 @@ def _correct_slurm(slurm: Any, workflow: Any) -> None:
         return states, seconds
 
     slurm.Executor.check_active_jobs = check_active_jobs
-
     slurm.query_job_status = query_job_status
+
+
+def _correct_end(slurm: Any) -> None:
     sleeping = slurm.Executor.sleep
 
     async def sleep(executor: Any) -> None:
@@ -92,26 +123,6 @@ def _correct_slurm(slurm: Any, workflow: Any) -> None:
         rest.cancel()
 
     slurm.Executor.sleep = sleep
-    reporting, warned = slurm.Executor._report_job_error_threadsafe, set()
-
-    def report_job_error(executor: Any, info: Any, message: str) -> None:
-        """Report that a job was refused; while jobs of the user end, submit it again if there are as many as the site allows."""
-        limit = AS_MANY_AS_ALLOWED.search(message)
-        if limit and ask(["squeue", "--noheader", f"--user={getpass.getuser()}"]).stdout.strip():
-            if limit[0] not in warned:
-                warned.add(limit[0])
-                executor.logger.warning(
-                    f"Slurm allows no more jobs at once ({limit[0]}): the next are submitted when others have ended"
-                )
-            pool, until = executor._job_submission_executor, time.monotonic() + SUBMIT_AGAIN_S
-            while executor.wait and not pool._shutdown and time.monotonic() < until:
-                time.sleep(1)
-            with contextlib.suppress(RuntimeError):  # the run has ended
-                pool.submit(executor.run_job, info.job)
-                return
-        reporting(executor, info, message)
-
-    slurm.Executor._report_job_error_threadsafe = report_job_error
     cancelling = slurm.Executor.cancel_jobs
 
     def cancel_jobs(executor: Any, jobs: Any) -> None:
