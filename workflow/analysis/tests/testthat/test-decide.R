@@ -80,6 +80,24 @@ test_that("the rule for ties names a test only where one decided", {
   expect_match(describe_answer(some), paste0("\\(not significantly slower or, ", few, "within 2 %\\)"))
 })
 
+test_that("of several launches of an author, none is left out of the test", {
+  of <- function(source, default) {
+    n <- length(default)
+    toy_rows(
+      "bcast", rep(c("default", "linear"), each = n), 2, 1, c(default, rep(1, n)), launch = rep(seq_len(n), 2),
+      source = source
+    )
+  }
+  ratio <- function(default) {
+    rows <- dplyr::bind_rows(of("a", default), of("b", 1.4), of("c", 1.5))
+    rows$launch <- vctrs::vec_group_id(rows[c("source", "launch")])
+    compare_rounds(read_results(make_study(rows))$judged$launches)[c("ratio", "rounds")]
+  }
+  # Medians: the last launch of the first author does not decide.
+  expect_equal(ratio(c(1.45, 1.45, 9)), tibble::tibble(ratio = 1.45, rounds = 3L))
+  expect_equal(ratio(c(9, 1.45, 1.45)), tibble::tibble(ratio = 1.45, rounds = 3L))
+})
+
 test_that("a flagged launch is kept and in no number", {
   rows <- toy_rows(
     "bcast", rep(c("default", "linear"), each = 3), 2, 1, c(1, 1.1, 9000, 2, 2.1, 1.9), launch = rep(1:3, 2),
