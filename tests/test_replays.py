@@ -14,6 +14,7 @@ from collstudy.launch import tracefile
 from collstudy.launch.build import NATIVE, sources_of
 from collstudy.launch.execute import spawn
 from collstudy.launch.replay import replay
+from collstudy.plan.estimates import estimate_launch_s
 from collstudy.project.studies import Project
 from collstudy.sources.traced import chosen_algorithms
 from collstudy.store.store import Store
@@ -83,3 +84,10 @@ def test_a_replay_without_the_collectives_library_is_not_built(tmp_path: Path) -
     assert done.returncode != 0 and "collstudy.o" in done.stderr
     assert set(native.rglob("*")) == before
     assert NATIVE / "coll" / "core" / "message.c" in sources_of("replay")
+
+
+def test_replays_on_many_ranks_are_estimated_by_pairs_of_ranks() -> None:
+    """They took 1 to 100 s on 48 ranks, 10 s to 50 min on 256 (before, all were estimated to take 20 s)."""
+    of = {name: Project(ROOT / "config").source(name).work() for name in ("gain-thin-48", "gain-epyc-256")}
+    small, large = ({estimate_launch_s(work) for work in works if isinstance(work, Replay)} for works in of.values())
+    assert small == {20} and large == {320}

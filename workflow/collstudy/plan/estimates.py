@@ -17,8 +17,9 @@ ALL_TO_ALL = ("alltoall", "alltoallv")
 SHARING_RANKS = 16
 #: Assumed duration (s) of programs on this computer, where nothing depends on it.
 HERE_S = 60.0
-#: Assumed duration (s) of a replay; the programs in config/studies took 1 to 20 s, up to 64 ranks.
-REPLAY_S = 20.0
+#: Assumed duration (s) of a replay on up to so many ranks, beyond which it grows with the square of their number. The programs in
+#: config/studies took 1 to 20 s on 48 ranks (Quantum ESPRESSO 100 s), 10 s to 9 min on 256, with linear alltoalls up to 50 min.
+REPLAY_S, REPLAY_RANKS = 20.0, 64
 
 
 def limit_s(work: Work, machine: Machine) -> float:
@@ -34,7 +35,7 @@ def estimate_launch_s(work: Work) -> float:
         limit = limit_s(work, work.machine)
         return (limit if work.machine.kind == "slurm" else min(limit, HERE_S)) / MARGIN
     if isinstance(work, Replay):
-        return REPLAY_S
+        return REPLAY_S * max(1.0, work.processes / REPLAY_RANKS) ** 2
     assert isinstance(work, Cell)
     return _launch_of_cell_s(work)
 
