@@ -52,10 +52,10 @@ AT_ONCE = 3
 #: The suite's own time limit of a program (s).
 LIMIT = 180
 MOST_RANKS = 10
-#: Programs that do not end with Open MPI even without any library: their ranks wait for each other after an error, they create
-#: communicators until no more are available, or they call functions that Open MPI lacks.
+#: Programs that do not end with Open MPI even without any library: their ranks wait for each other after an error (of gatherlength with
+#: the algorithm linear_sync), they create communicators until no more are available, or they call functions that Open MPI lacks.
 ENDLESS = (
-    "noalias2", "bcastlength", "allreducelength", "ireducelength", "iallreducelength", "alltoalllength",
+    "noalias2", "bcastlength", "gatherlength", "allreducelength", "ireducelength", "iallreducelength", "alltoalllength",
     "too_many_comms", "too_many_comms2", "too_many_comms3", "too_many_icomms", "too_many_icomms2",
     "comm_idup_nb", "comm_idup_isend", "idup_deadlock", "dup_leak_test",
 )  # fmt: skip
