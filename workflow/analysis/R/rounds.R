@@ -188,8 +188,9 @@ decide_sampled <- function(results) {
 #' @param results List from [read_results()] of a sampled study.
 #' @return Tibble, one row per round that selected points: round, points (algorithm x processes x size, in this round),
 #'   launches, node_minutes; cumulative: points_pct (of the grid), share_of_time_pct (of the cost of the whole grid),
-#'   expected_regret_pct (by the model); over all cells of the complete study that `analysis.compare` names (NA without
-#'   one): geometric_mean_regret_pct, mean_regret_pct, max_regret_pct, default_geometric_mean_regret_pct.
+#'   expected_regret_pct (by the model); over the cells of the grid in the complete study that `analysis.compare` names
+#'   (NA without one), against the best of the grid's algorithms: geometric_mean_regret_pct, mean_regret_pct,
+#'   max_regret_pct, default_geometric_mean_regret_pct.
 #' @noRd
 summarise_rounds <- function(results) {
   study <- results$study
@@ -220,7 +221,7 @@ summarise_rounds <- function(results) {
       node_minutes = sum(mine$node_s) / 60, points_pct = .data$cells_pct, .data$share_of_time_pct,
       .data$expected_regret_pct, .data$geometric_mean_regret_pct, .data$mean_regret_pct, .data$max_regret_pct,
       default_geometric_mean_regret_pct = geometric_regret(unlist(map(truths, function(truth) {
-        100 * (truth[1, , ] / apply(truth, 2:3, min) - 1)
+        100 * (truth[1, , ] / apply(truth, 2:3, least_known) - 1)
       })))
     )
   }))
@@ -239,8 +240,8 @@ regret_note <- function(results) {
   name <- results$study$analysis$compare$study
   if (is.null(read_compared(results))) return("the true regret is unknown, because no other study has the whole grid.")
   paste0(
-    "the other columns give the true regret of the model's choice over all cells of the complete study ", name,
-    " (geometric mean, arithmetic mean, largest), and that of the default (geometric mean)."
+    "the other columns give the true regret of the model's choice over the cells of the grid in the complete study ",
+    name, " (geometric mean, arithmetic mean, largest), and that of the default (geometric mean)."
   )
 }
 
@@ -251,7 +252,7 @@ figures_of_rounds <- function(results) {
     "sampling", "regret", plot_rounds(results, rounds), paste(
       "Regret after each round against the cost spent, in percent of the cost of the whole grid. Dotted: the target.",
       if (is.null(read_compared(results))) "The true regret is unknown, because no other study has the whole grid." else
-        paste0("True: over all cells of the complete study ", results$study$analysis$compare$study, ".")
+        paste0("True: over the cells of the grid in the complete study ", results$study$analysis$compare$study, ".")
     ), width = 7, height = 4
   ))
 }
@@ -313,9 +314,10 @@ describe_rounds <- function(results) {
     ),
     describe_unaffordable(study),
     if (!is.na(last$geometric_mean_regret_pct)) paste0(
-      "Over all cells of the complete study ", study$analysis$compare$study, ", the model's choice is then ",
-      format_pct(last$geometric_mean_regret_pct), " slower than the best algorithm of the cell (geometric mean; ",
-      "arithmetic mean ", format_pct(last$mean_regret_pct), ", at most ", format_pct(last$max_regret_pct),
+      "Over the cells of the grid in the complete study ", study$analysis$compare$study,
+      ", the model's choice is then ", format_pct(last$geometric_mean_regret_pct),
+      " slower than the best of the grid's algorithms (geometric mean; arithmetic mean ",
+      format_pct(last$mean_regret_pct), ", at most ", format_pct(last$max_regret_pct),
       "), the default ", format_pct(last$default_geometric_mean_regret_pct), "."
     )
   )

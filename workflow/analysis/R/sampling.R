@@ -341,8 +341,12 @@ true_regret_pct <- function(parts, truths, tie) {
     map(seq_len(dim(truth)[2]), function(p) {
       model <- parts[[i]]$model
       picked <- if (is.null(model)) 1L else shortest_path(matrix(model$mean[, p, ], dim(truth)[1]), tie)
-      best <- apply(matrix(truth[, p, ], dim(truth)[1]), 2, min, na.rm = TRUE)
+      best <- apply(matrix(truth[, p, ], dim(truth)[1]), 2, least_known)
       truth[cbind(picked, p, seq_along(best))] / best - 1
     })
   }))
 }
+
+#' The smallest known value; Inf without one
+#' @noRd
+least_known <- function(values) min(values, Inf, na.rm = TRUE)

@@ -24,17 +24,16 @@ tuning_grid <- function(rows) {
   ))
 }
 
-#' Put a value of each row into an array algorithm x count x size; NA where there is no row
+#' Put a value of each row on the grid into an array algorithm x count x size; NA where there is no row
 #' @noRd
 put_on_grid <- function(grid, rows, values) {
   found <- array(values[NA_integer_], lengths(grid[1:3]), unname(grid[1:3]))
-  here <- rows$processes %in% grid$counts
-  rows <- rows[here, ]
   cell <- cbind(
     match(rows$algorithm, grid$names), match(rows$processes, grid$counts),
     match(coalesce(rows$size_bytes, -1), grid$sizes)
   )
-  found[cell] <- values[here]
+  here <- !is.na(rowSums(cell))
+  found[cell[here, , drop = FALSE]] <- values[here]
   found
 }
 

@@ -158,6 +158,20 @@ test_that("rounds by hand: points, launches, node-minutes, and the true regret i
   unlink(complete, recursive = TRUE)
 })
 
+test_that("a complete study with further algorithms and sizes judges the grid's, also where it lacks a cell", {
+  rows <- broadcast(c(default = 1.3, linear = 1))
+  folder <- sampled_study(rows, list(rounds = 1))
+  complete <- broadcast(c(default = 1.3, linear = 1, chain = 0.5), sizes = 4^(0:7))
+  complete <- dplyr::filter(complete, .data$algorithm != "linear" | .data$processes != 24)
+  complete <- make_study(complete, folder = file.path(dirname(folder), "complete"))
+  change_study(folder, analysis = list(compare = list(study = "complete")))
+  found <- summarise_rounds(run_rounds(folder, rows, rounds = 1))
+  expect_equal(found$geometric_mean_regret_pct, 0)
+  # Of 12 counts, the default is alone at one, and 30 % slower at the others.
+  expect_equal(found$default_geometric_mean_regret_pct, 100 * (1.3^(11 / 12) - 1))
+  unlink(complete, recursive = TRUE)
+})
+
 test_that("a launch sweeps the sizes between two where that costs less than another launch", {
   part <- list(usable = array(TRUE, c(1, 1, 6)), cell = array(1, c(1, 1, 6)))
   cells <- cbind(1, 1, c(1, 3, 6))
