@@ -62,14 +62,15 @@ is_component <- function(study, collective, algorithm) {
   paste(collective, algorithm) %in% paste(known$collective, known$algorithm)
 }
 
+#' The component that ran the default at each place; where its cells differ, all of them
+#' @noRd
 ran_by_default <- function(results) {
   cells <- results$cells
   if (!"component" %in% names(cells)) cells$component <- rep(NA_character_, nrow(cells))
   cells |>
-    filter(.data$algorithm == "default") |>
-    distinct(
-      .data$collective, .data$mapping, .data$nodes, .data$processes, default_ran = .data$component
-    )
+    filter(.data$algorithm == "default", !is.na(.data$component)) |>
+    group_by(.data$collective, .data$mapping, .data$nodes, .data$processes) |>
+    summarise(default_ran = paste(sort(unique(.data$component)), collapse = " or "), .groups = "drop")
 }
 
 tables_components <- function(results) {

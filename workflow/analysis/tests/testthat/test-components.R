@@ -50,6 +50,17 @@ test_that("a class has one choice, of those that were measured at each of its si
   expect_equal(summarise_components(results)$component, "tuned")
 })
 
+test_that("a default of several cells is one case", {
+  results <- components_study(known)
+  more <- dplyr::mutate(results$cells[results$cells$algorithm == "default", ], status = "failed", component = NA)
+  results$cells <- dplyr::bind_rows(results$cells, more)
+  rows <- summarise_components(results)
+  expect_equal(rows$message_sizes, c("8 B", "1 KiB"))
+  expect_equal(rows$default_ran, c("tuned", "tuned"))
+  results$cells$component[nrow(results$cells)] <- "han"
+  expect_equal(summarise_components(results)$default_ran, rep("han or tuned", 2))
+})
+
 test_that("sentences say which component, then which algorithm, and what matters more", {
   results <- components_study(known, lacking = list("ucc", "xhc"))
   said <- sentences_of_components(results)
