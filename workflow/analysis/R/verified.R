@@ -165,7 +165,7 @@ describe_regret <- function(folder) {
   study <- read_labelled(folder)
   decided <- map_chr(seq_len(nrow(first)), function(i) {
     here <- rows[rows$collective == first$collective[i] & rows$split == first$split[i], ]
-    single <- strsplit(here$algorithm[here$policy == "best-single"], ";", fixed = TRUE)[[1]]
+    single <- unlist(strsplit(as.character(here$algorithm[here$policy == "best-single"]), ";", fixed = TRUE))
     mean <- setNames(format_pct(here$geometric_mean_pct), here$policy)
     tuned <- here[here$policy == "tuned", ]
     # A hundredth of fewer cells is less than one.
@@ -178,8 +178,10 @@ describe_regret <- function(folder) {
       collective_title(first$collective[i]), ", rules ", first$split[i], " processes and tested on ",
       format_number(here$cells[1], 6), " cells of the other process counts: the tuned rules are ", mean[["tuned"]],
       " slower than the best algorithm of the cell (geometric mean; ", worst, "), the default ", mean[["default"]],
-      ", the best single algorithm other than the default (",
-      paste(label_algorithm(single, study, first$collective[i]), collapse = ", "), ") ", mean[["best-single"]], "."
+      if (length(single) > 0) paste0(
+        ", the best single algorithm other than the default (",
+        paste(label_algorithm(single, study, first$collective[i]), collapse = ", "), ") ", mean[["best-single"]]
+      ), "."
     )
   })
   c(decided, describe_better_single(regret[regret$split == both_halves & regret$mapping != "all", ], study))
@@ -197,7 +199,7 @@ describe_better_single <- function(rows, study) {
     ungroup() |>
     select("collective", "mapping", "single", "policy", "geometric_mean_pct") |>
     pivot_wider(names_from = "policy", values_from = "geometric_mean_pct")
-  if (nrow(wide) == 0) return(character())
+  if (!"best-single" %in% names(wide)) return(character())
   wide <- add_count(wide, .data$collective, name = "mappings") |>
     filter((100 + .data$tuned) / (100 + .data[["best-single"]]) > 1.01)
   map_chr(unname(split(wide, factor(wide$collective, unique(wide$collective)))), function(own) {

@@ -118,6 +118,20 @@ test_that("a single algorithm that is better than the rules is named", {
   expect_length(describe_regret(folder), 0)
 })
 
+test_that("without a best single algorithm, the regret of the rules is said without it", {
+  # At 2, 6 and 10 processes the default and another algorithm were measured, but under different mappings.
+  rows <- dplyr::bind_rows(
+    toy_rows("bcast", "default", c(2, 4, 6, 8, 10, 12), 8, 2), toy_rows("bcast", "linear", c(4, 8, 12), 8, 1),
+    toy_rows("bcast", "linear", c(2, 6, 10), 8, 1, "node")
+  )
+  results <- read_results(make_study(rows))
+  write_tuning(results)
+  expect_equal(describe_regret(results$study$folder), paste(
+    "Broadcast, rules decided at 2, 6 and 10 processes and tested on 3 cells of the other process counts: the tuned",
+    "rules are 100 % slower than the best algorithm of the cell (geometric mean; at most 100 %), the default 100 %."
+  ))
+})
+
 test_that("sentences on regret and verification claim only what few cells, or none, can show", {
   folder <- make_study(lawful()[1:4, ])
   dir.create(file.path(folder, "tables"))
