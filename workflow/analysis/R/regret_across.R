@@ -95,7 +95,7 @@ most_left_out <- 64
 across_counts <- function(rows, study, collective) {
   rows <- rows[rows$collective == collective, ]
   bind_rows(map(unique(rows$mapping), function(mapping) {
-    medians <- summarise_launches(pool_same_messages(rows[rows$mapping == mapping, ]))
+    medians <- summarise_launches(within_sources(pool_same_messages(rows[rows$mapping == mapping, ])))
     counts <- tuning_counts(medians, collective)
     between <- spread_out(counts[-c(1, length(counts))], most_left_out)
     if (length(between) == 0) return(NULL)

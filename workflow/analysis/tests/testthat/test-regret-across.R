@@ -36,6 +36,21 @@ test_that("with three sources, rules are also decided on all but the judging one
   expect_equal(together$geometric_mean_pct, c(10, 100 * (1.5 / 1.1 - 1)))
 })
 
+test_that("with one source of the default, the difference to the others is subtracted, too", {
+  counts <- seq(4, 24, 4)
+  rows <- dplyr::bind_rows(
+    toy_rows("bcast", rep(c("default", "linear"), each = 6), rep(counts, 2), 8, rep(c(1.3, 1), each = 6), source = "a"),
+    # Everything takes half the time there: chain is slower than linear.
+    toy_rows(
+      "bcast", rep(c("linear", "chain"), each = 6), rep(counts, 2), 8, rep(c(0.5, 0.6), each = 6), launch = 2,
+      source = "b"
+    )
+  )
+  found <- dplyr::filter(across_of(rows), .data$mapping == "all")
+  expect_equal(found$decided_on, rep(the_other_counts, 3))
+  expect_equal(found$geometric_mean_pct[match(c("default", "best-single"), found$policy)], c(30, 0), tolerance = 1e-6)
+})
+
 test_that("sizes and process counts beyond those of the deciding source keep the default", {
   rows <- two_sources(c(default = 1, linear = 1, chain = 1))
   rows <- rows[rows$source == "two" | (rows$size_bytes <= 64 & rows$processes <= 16), ]
