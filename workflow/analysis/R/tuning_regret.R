@@ -219,9 +219,14 @@ best_single <- function(cells, use = TRUE) {
 #'   placements have a cell in common, and for sampled studies, whose cells lack algorithms that might be faster.
 #' @noRd
 summarise_shared <- function(results) {
-  call <- c("collective", "processes", "size_bytes")
+  # Each MPI library has files of its own.
+  call <- c("collective", "mpi", "processes", "size_bytes")
+  places <- distinct(results$study$places, .data$collective, .data$mapping, .data$mpi)
   rows <- filter(results$judged$medians, .data$latency_us > 0, is.null(results$study$sampling)) |>
     mutate(mapping = as.character(.data$mapping), algorithm = as.character(.data$algorithm)) |>
+    left_join(places, by = c("collective", "mapping")) |>
+    # Of algorithms that lose the same, the first by name is taken.
+    arrange(.data$algorithm) |>
     group_by(across(all_of(call))) |>
     mutate(shapes = n_distinct(.data$mapping)) |>
     group_by(.data$algorithm, .add = TRUE) |>

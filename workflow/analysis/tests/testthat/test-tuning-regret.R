@@ -75,3 +75,21 @@ test_that("one decision for all placements loses what the placements' own would 
   results$study$sampling <- list(rounds = 3)
   expect_equal(summarise_shared(results), alone)
 })
+
+test_that("no decision is shared by MPI libraries, which read different files", {
+  rows <- toy_rows("bcast", c("default", "linear"), 4, 8, 1:2)
+  rows <- dplyr::bind_rows(rows, dplyr::mutate(rows, mpi = "mpich", latency_us = 2:1))
+  expect_equal(nrow(summarise_shared(read_results(make_study(rows)))), 0)
+  # By node, with Open MPI only.
+  both <- dplyr::bind_rows(rows, toy_rows("bcast", c("default", "linear"), 4, 8, 1:2, "node"))
+  expect_equal(summarise_shared(read_results(make_study(both)))$max_pct, c(0, 0))
+})
+
+test_that("of decisions that lose the same in the mean, the order of the rows selects none", {
+  # Over both mappings, chain and linear take twice as long as the fastest: chain 1 and 4 times, linear 2 times.
+  rows <- toy_rows(
+    "bcast", rep(c("default", "chain", "linear"), 2), 4, 8, c(8, 1, 2, 1, 4, 2), rep(c("core", "node"), each = 3)
+  )
+  most <- function(rows) summarise_shared(read_results(make_study(rows)))$max_pct
+  expect_equal(most(rows), most(rows[rev(seq_len(nrow(rows))), ]))
+})
