@@ -87,7 +87,10 @@ judge_composition <- function(cells, parts) {
     part <- known[known$collective == parts$part[i], c(guideline_place, "size_bytes", "slowest_us")]
     names(part) <- c(guideline_place, "part_bytes", "part_us")
     found <- inner_join(whole, part, by = guideline_place, relationship = "many-to-many")
-    needed <- pmax(ceiling(found$size_bytes * found$processes^parts$power[i]), 1)
+    power <- parts$power[i]
+    # Dividing is exact where the size is a multiple; multiplying by the reciprocal is not.
+    whole_part <- if (power < 0) found$size_bytes / found$processes^-power else found$size_bytes * found$processes^power
+    needed <- pmax(ceiling(whole_part), 1)
     found <- found[found$part_bytes >= needed & found$part_bytes <= 2 * needed, ]
     found <- found[order(found$part_bytes), ]
     found <- found[!duplicated(found[c(guideline_place, "size_bytes")]), ]

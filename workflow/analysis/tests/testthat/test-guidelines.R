@@ -38,6 +38,14 @@ test_that("sizes of parts are those of the benchmark: of one rank, or of the who
   expect_equal(of(found, "scatter <= bcast")$bound_us, c(200, 300))
 })
 
+test_that("a size that the ranks divide evenly has a part of exactly that size", {
+  # In floating point, 525 times 1 / 75 is above 7.
+  rows <- dplyr::mutate(dplyr::bind_rows(
+    cells_of(list(bcast = 9), sizes = 525), cells_of(list(scatter = 1, allgather = 2), sizes = 7)
+  ), processes = 75)
+  expect_equal(of(judged(rows), "bcast <= scatter + allgather")$bound_us, 3)
+})
+
 test_that("a part may be padded to the next measured size, up to twice", {
   rows <- dplyr::bind_rows(
     cells_of(list(gather = c(1, 1, 1)), sizes = c(3, 6, 40)),
