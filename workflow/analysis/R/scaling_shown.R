@@ -283,8 +283,9 @@ describe_compared_scaling <- function(results) {
 range_text <- function(x) paste(format_count(unique(range(x))), collapse = " to ")
 
 describe_communication <- function(scaling) {
-  most <- arrange(filter(scaling, .data$processes == max(.data$processes)), .data$n)
-  falls <- nrow(most) > 1 && !is.unsorted(-most$comm_pct, strictly = TRUE)
+  most <- filter(scaling, .data$processes == max(.data$processes))
+  of_size <- split(most$comm_pct, most$n)
+  falls <- length(of_size) > 1 && all(map_dbl(of_size, max)[-1] < head(map_dbl(of_size, min), -1))
   paste0(
     "On ", count_of(most$processes[1], "process", "processes"), " a rank spends ", range_pct(most$comm_pct),
     " of the time in ",
@@ -308,10 +309,12 @@ describe_published_svd <- function(results, scaling) {
       and_list(paste0(format_number(agreement$rho, 2), " (", size_label(agreement$n), ")")), "."
     ),
     unlist(map(boundaries_between(results, both), function(at) {
-      falls <- function(column) {
-        sum(both[[column]][both$processes == at$after] < both[[column]][both$processes == at$before])
-      }
-      sizes <- n_distinct(both$n)
+      before <- both[both$processes == at$before, ]
+      after <- both[both$processes == at$after & both$n %in% before$n, ]
+      before <- before[match(after$n, before$n), ]
+      sizes <- nrow(after)
+      if (sizes == 0) return(NULL)
+      falls <- function(column) sum(after[[column]] < before[[column]])
       paste0(
         "From ", format_count(at$before), " to ", format_count(at$after), " processes, where a further ", at$level,
         " is needed, the published ",

@@ -174,6 +174,17 @@ test_that("the published speed-ups are compared where there are enough of both",
   expect_length(said(c(32, 40)), 0)
 })
 
+test_that("matrix sizes that lack a run on either side of a boundary are not compared there", {
+  lab <- list(list(name = "node", count = 2), list(name = "socket", count = 2), list(name = "core", count = 16))
+  rows <- runs(c(1, 2, 32, 64), sizes = c(256, 512))
+  folder <- make_study(dplyr::filter(rows, .data$parameters != "n=256" | .data$processes != 32), levels = lab)
+  change_study(folder, machine = list(name = "ethernet-lab"))
+  results <- read_results(folder)
+  said <- describe_published_svd(results, summarise_scaling(read_scaling(results)))
+  expect_match(said, "^From 2 to 32 .* falls at 0 of 1 matrix sizes, the simulated one at 0\\.$", all = FALSE)
+  expect_match(said, "^From 32 to 64 .* falls at 1 of 1 matrix sizes, the simulated one at 0\\.$", all = FALSE)
+})
+
 test_that("runs on one process say nothing of more", {
   said <- paste(describe_scaling(study_of(runs(counts = 1))), collapse = " ")
   expect_no_match(said, "speed-up is none")
@@ -184,6 +195,16 @@ test_that("shares of communication that are equal for all sizes are not said to 
   said <- function(extra) describe_communication(read_scaling(study_of(runs(extra = extra))))
   expect_no_match(said(0), "the larger the matrix")
   expect_match(said(1e-5), "the larger the matrix, the less")
+})
+
+test_that("mappings of one matrix size say nothing about larger ones", {
+  rows <- dplyr::filter(runs(extra = 1e-5), .data$parameters == "n=24")
+  by_node <- dplyr::mutate(rows, mapping = "node", comm_us = .data$comm_us / 2)
+  flat_socket <- list(list(name = "node", count = 2), list(name = "socket", count = 1), list(name = "core", count = 2))
+  said <- describe_communication(read_scaling(read_results(
+    make_study(dplyr::bind_rows(rows, by_node), levels = flat_socket)
+  )))
+  expect_no_match(said, "the larger the matrix")
 })
 
 test_that("fewer and more flops than on one process are told apart, and so are the sweeps", {
