@@ -6,13 +6,13 @@ windows_suite <- "collbench-windows"
 #' Latency after a barrier against latency in windows
 #'
 #' @param results List from [read_results()]; rows of the suite `collbench-windows` were measured in windows.
-#' @return Tibble, one row per cell and message size that was measured in both ways: collective, algorithm, mapping,
-#'   nodes, processes, size_bytes, barrier_us and window_us (median over launches of the mean over ranks, as OMB
-#'   reports), bias_pct (barrier over window), late_pct (share of the calls in windows that were dropped, because a
+#' @return Tibble, one row per cell and message size that was measured in both ways: collective, algorithm, mpi,
+#'   mapping, nodes, processes, size_bytes, barrier_us and window_us (median over launches of the mean over ranks, as
+#'   OMB reports), bias_pct (barrier over window), late_pct (share of the calls in windows that were dropped, because a
 #'   rank started late).
 #' @noRd
 summarise_starts <- function(results) {
-  cell <- c("collective", "algorithm", "mapping", "nodes", "processes", "size_bytes")
+  cell <- c("collective", "algorithm", "mpi", "mapping", "nodes", "processes", "size_bytes")
   rows <- mutate(name_variants(results$rows), windows = .data$suite == windows_suite)
   rows |>
     filter(!is.na(.data$latency_us)) |>
@@ -26,21 +26,24 @@ summarise_starts <- function(results) {
     mutate(bias_pct = 100 * (.data$barrier_us / .data$window_us - 1), .before = "late_pct")
 }
 
-#' The algorithm that is the fastest after a barrier, and in windows
+#' The algorithm that is the fastest after a barrier, and in windows; of several, one that is also fast in the other way
 #' @noRd
 fastest_by_start <- function(rows) {
   rows |>
-    group_by(across(all_of(c("collective", "mapping", "nodes", "processes", "size_bytes")))) |>
+    group_by(across(all_of(c("collective", "mpi", "mapping", "nodes", "processes", "size_bytes")))) |>
     filter(n() > 1) |>
     summarise(
-      barrier = .data$algorithm[which.min(.data$barrier_us)], window = .data$algorithm[which.min(.data$window_us)],
+      barrier = .data$algorithm[order(.data$barrier_us, .data$window_us)[1]],
+      window = .data$algorithm[order(.data$window_us, .data$barrier_us)[1]],
       # Additional time, in windows, of the algorithm that is the fastest after a barrier.
-      costs_pct = 100 * (.data$window_us[which.min(.data$barrier_us)] / min(.data$window_us) - 1), .groups = "drop"
+      costs_pct = 100 * (.data$window_us[.data$algorithm == .data$barrier] / min(.data$window_us) - 1), .groups = "drop"
     )
 }
 
 tables_starts <- function(results) {
-  list(listed("starts", "bias", summarise_starts(results), paste0(
+  rows <- summarise_starts(results)
+  if (n_distinct(rows$mpi) == 1) rows <- select(rows, -"mpi")
+  list(listed("starts", "bias", rows, paste0(
     "Latency (\u00b5s; mean over ranks) of calls after a barrier and in time windows of synchronised clocks, how much ",
     "longer the former is (bias, in % of the latter), and ",
     "the share of the calls in windows that were dropped because a rank started late."
@@ -55,13 +58,15 @@ figures_starts <- function(results) {
       "starts", collective, plot_starts(results, own, collective), paste0(
         "Latency after a barrier over latency in windows: ", collective_word(collective),
         ". Above 1, the barrier's exit skew adds to the latency; below 1, it hides part of the latency."
-      ), 9, 2.2 + 2.3 * ceiling(n_distinct(own$nodes, own$processes, own$mapping) / 2)
+      ), 9, 2.2 + 2.3 * ceiling(n_distinct(own$mpi, own$nodes, own$processes, own$mapping) / 2)
     )
   })
 }
 
 plot_starts <- function(results, rows, collective) {
-  ggplot(name_places(rows, results), aes(.data$size_bytes, .data$barrier_us / .data$window_us)) +
+  rows <- name_places(rows, results)
+  if (n_distinct(rows$mpi) > 1) rows$place <- paste0(mpi_label(rows$mpi), ", ", rows$place)
+  ggplot(rows, aes(.data$size_bytes, .data$barrier_us / .data$window_us)) +
     geom_hline(yintercept = 1, colour = "grey40") +
     geom_line(aes(colour = .data$algorithm), linewidth = 0.4) +
     geom_point(aes(colour = .data$algorithm, shape = .data$algorithm), size = 1.8) +

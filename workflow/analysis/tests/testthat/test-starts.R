@@ -49,3 +49,28 @@ test_that("algorithms with different parameters are different cases", {
   expect_equal(found$barrier_us, c(1, 2))
   expect_equal(found$window_us, c(10, 30))
 })
+
+test_that("MPI libraries are different cases", {
+  rows <- toy_rows("bcast", rep(c("linear", "chain"), 4), 4, 8, c(1, 2, 4, 3, 1, 2, 4, 3))
+  rows$mpi <- rep(c("openmpi", "mpich"), each = 2, times = 2)
+  rows$suite <- rep(c("OSU Micro-Benchmarks", "collbench-windows"), each = 4)
+  rows$iterations <- 100
+  rows$late <- 0
+  results <- read_results(make_study(rows))
+  found <- summarise_starts(results)
+  expect_equal(found$barrier_us, found$window_us)
+  expect_setequal(found$barrier_us, 1:4)
+  expect_match(describe_starts(results)[2], "the same fastest algorithm in 2 of 2 cases", fixed = TRUE)
+  expect_no_error(ggplot2::ggplot_build(figures_starts(results)[[1]]$plot))
+  expect_true("mpi" %in% names(tables_starts(results)[[1]]$data))
+})
+
+test_that("of algorithms that are equally fast, all are the fastest", {
+  rows <- toy_rows("bcast", rep(c("chain", "linear"), 2), 4, 8, c(1, 1, 1.1, 1.05))
+  rows$suite <- rep(c("OSU Micro-Benchmarks", "collbench-windows"), each = 2)
+  rows$iterations <- 100
+  rows$late <- 0
+  expect_match(
+    describe_starts(read_results(make_study(rows)))[2], "the same fastest algorithm in 1 of 1 case.", fixed = TRUE
+  )
+})
