@@ -234,7 +234,8 @@ describe_mappings <- function(results, rows) {
   if (nrow(full) == 0 || most <= 2) return(NULL)
   best <- full |>
     group_by(.data$size_bytes) |>
-    slice_min(.data$latency_us, n = 1, with_ties = FALSE)
+    filter(.data$latency_us == min(.data$latency_us)) |>
+    distinct(.data$size_bytes, .data$mapping)
   counts <- sort(table(as.character(best$mapping)), decreasing = TRUE)
   names <- unique(label_algorithm(as.character(full$algorithm), results$study, full$collective[1]))
   lacking <- nrow(full) < nrow(all)
@@ -242,7 +243,9 @@ describe_mappings <- function(results, rows) {
   paste0(
     "With ", format_count(most), " processes, the lowest latency ", compared %||% "(without the default)",
     " is that of ranks mapped ",
-    and_list(paste0(label_mapping(names(counts), results$study), " at ", counts, " of ", nrow(best), " sizes")), ".",
+    and_list(paste0(
+      label_mapping(names(counts), results$study), " at ", counts, " of ", n_distinct(full$size_bytes), " sizes"
+    )), ".",
     unequal_nodes(results, full)
   )
 }

@@ -159,7 +159,7 @@ find_differences <- function(results, collective) {
   rows <- filter(results$judged$medians, .data$collective == .env$collective, !.data$algorithm_name %in% excludes)
   others <- rows |>
     filter(.data$algorithm != "default") |>
-    arrange(.data$latency_us) |>
+    arrange(.data$latency_us, algorithm_factor(.data$algorithm, results$study, .env$collective)) |>
     distinct(.data$mapping, .data$processes, .data$size_bytes, .keep_all = TRUE) |>
     select("mapping", "processes", "size_bytes", best = "algorithm", best_us = "latency_us")
   rows |>

@@ -104,6 +104,21 @@ test_that("mappings are compared where both were measured", {
   )
 })
 
+test_that("mappings that take equally long are both the fastest", {
+  rows <- toy_rows("bcast", "linear", 4, c(1, 64, 1, 64), c(1, 2, 1, 3), rep(c("core", "node"), each = 2))
+  expect_match(
+    describe_latency(read_results(make_study(rows[4:1, ])), "bcast")[2],
+    "mapped by core at 2 of 2 sizes and by node at 1 of 2 sizes", fixed = TRUE
+  )
+})
+
+test_that("of other algorithms that are equally fast, the best is the same in any order of the rows", {
+  rows <- toy_rows("bcast", c("default", "linear", "chain"), 4, 8, c(2, 1, 1))
+  results <- read_results(make_study(rows))
+  results$judged$medians <- results$judged$medians[3:1, ]
+  expect_equal(summarise_differences(results, "bcast")$best, decide_winners(results, "bcast")$winner)
+})
+
 test_that("a comparison of mappings names its algorithms if some mapping lacks others", {
   rows <- toy_rows("bcast", "linear", 4, c(1, 64, 1, 64), c(1, 3, 2, 2), rep(c("core", "node"), each = 2))
   told <- function(rows) describe_latency(read_results(make_study(rows)), "bcast")[2]
