@@ -104,7 +104,7 @@ front_accuracy <- function(studies) {
   if (nrow(found) == 0) return(NULL)
   paste0(
     "Simulated latencies differ from measured ones by ", front_medians(found, "median_abs_error_pct"),
-    " in the median."
+    " in the median", if (anyDuplicated(found$label)) " (for several collectives, the median of their medians)", "."
   )
 }
 

@@ -260,3 +260,19 @@ test_that("the default of two libraries is not that of one", {
   expect_match(front$answer[1], "the default takes 10 % longer")
   expect_match(front$trust, "measured, with Open MPI 5.0.1 and MPICH 5.0.2 on two", all = FALSE)
 })
+
+test_that("the error of a simulation over several collectives is said to be a median of medians", {
+  told <- function(collectives) {
+    front_accuracy(list(list(
+      about = list(machine = list(label = "M")),
+      accuracy = tibble::tibble(
+        collective = collectives, algorithm = "all", mapping = "all", median_abs_error_pct = 20 * seq_along(collectives)
+      )
+    )))
+  }
+  expect_equal(told("bcast"), "Simulated latencies differ from measured ones by 20 % on M in the median.")
+  expect_equal(told(c("bcast", "barrier")), paste(
+    "Simulated latencies differ from measured ones by 30 % on M in the median (for several collectives, the median of",
+    "their medians)."
+  ))
+})
