@@ -80,8 +80,10 @@ read_slowest <- function(results) {
       .data$collective, .data$algorithm, .data$mpi, .data$mapping, .data$nodes, .data$processes, .data$ppn,
       .data$size_bytes
     ) |>
+    # Inf: there may be no rows.
     summarise(
-      latency_us = median(.data$slowest_us), low_us = min(.data$slowest_us), high_us = max(.data$slowest_us),
+      latency_us = median(.data$slowest_us), low_us = min(.data$slowest_us, Inf),
+      high_us = max(.data$slowest_us, -Inf),
       launches = n(), setup_us = median(.data$setup_us), left_pct = median(.data$left_pct), .groups = "drop"
     )
 }

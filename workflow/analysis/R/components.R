@@ -50,6 +50,7 @@ summarise_components <- function(results) {
 }
 
 size_range <- function(from, to) {
+  if (length(from) == 0) return(character())
   case_when(
     is.na(from) ~ "none", from == to ~ label_bytes(from), TRUE ~ paste(label_bytes(from), "to", label_bytes(to))
   )

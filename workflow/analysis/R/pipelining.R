@@ -41,6 +41,7 @@ summarise_bandwidth <- function(results) {
 }
 
 way_words <- function(name, segments, bytes) {
+  if (length(name) == 0) return(character())
   case_when(
     !is.na(bytes) ~ paste0(name, ", ", label_bytes(bytes)),
     segments > 1 ~ paste0(name, ", ", segments, " segments"),

@@ -61,6 +61,14 @@ test_that("a default of several cells is one case", {
   expect_equal(summarise_components(results)$default_ran, rep("han or tuned", 2))
 })
 
+test_that("a study whose components all failed is analysed", {
+  results <- components_study(known)
+  results$rows <- results$rows[!results$rows$algorithm %in% c("tuned", "sm"), ]
+  expect_equal(nrow(summarise_components(results)), 0)
+  expect_no_error(sentences_of_components(results))
+  expect_length(describe_components_answer(results), 0)
+})
+
 test_that("sentences say which component, then which algorithm, and what matters more", {
   results <- components_study(known, lacking = list("ucc", "xhc"))
   said <- sentences_of_components(results)

@@ -104,3 +104,10 @@ test_that("mappings are compared at each number of processes, if an algorithm ha
   expect_equal(describe_mapping_policies(alone), "No algorithm was measured with all mappings.")
   expect_length(figures_mapping(alone), 0)
 })
+
+test_that("a study without a measurement is analysed", {
+  results <- read_results(make_study(toy_rows("allreduce", "default", 4, 8, 1)))
+  results$rows <- results$rows[0, ]
+  expect_equal(nrow(summarise_bandwidth(results)), 0)
+  expect_match(describe_pipelining_answer(results), "no allreduce was measured")
+})
