@@ -107,12 +107,14 @@ summarise_tied <- function(rows) {
   tibble(group = as.integer(names(names)), tied = vapply(names, paste, "", collapse = ";", USE.NAMES = FALSE))
 }
 
-#' Medians ([pool_same_messages()]) of the algorithms that compete: all but those of `analysis.best_excludes`
+#' Medians ([pool_same_messages()]) of the algorithms that compete: all but those of `analysis.best_excludes`, and
+#' latencies of 0, to which nothing has a ratio
 #' @noRd
 competing <- function(results, collective) {
   results$judged$medians |>
     filter(
-      .data$collective == .env$collective, !.data$algorithm_name %in% results$study$analysis$best_excludes
+      .data$collective == .env$collective, !.data$algorithm_name %in% results$study$analysis$best_excludes,
+      .data$latency_us > 0
     ) |>
     mutate(
       mapping = mapping_factor(.data$mapping, results$study, .env$collective),

@@ -214,3 +214,12 @@ test_that("cells in which two medians are equal, or even numbers of launches, ar
   expect_equal(found$tested, "rounds")
   expect_equal(found$winner, "chain")
 })
+
+test_that("a latency of 0, to which nothing has a ratio, does not compete", {
+  rows <- toy_rows("bcast", rep(c("default", "linear", "chain"), 2), 4, rep(c(8, 64), each = 3), c(2, 1, 0, 2, 1, 3))
+  results <- read_results(make_study(rows))
+  expect_equal(decide_winners(results, "bcast")$default_regret_pct, c(100, 100))
+  answer <- summarise_answer(results)
+  expect_equal(answer$default_geometric_mean_pct, 100)
+  expect_equal(answer$best_single_geometric_mean_pct, 0)
+})
