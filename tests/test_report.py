@@ -210,8 +210,8 @@ def test_own_text_comes_before_the_generated_chapter(made):
     assert "The default is 12.5 % slower; see Figure" in text and "Tables: TRUE and FALSE." in text
     assert text.index("My own words.") < text.index("How it was measured")
     # A figure shown in the authored text is not shown again.
-    assert chapter.count('id="fig-measured-one-bcast-latency"') == 1
-    table = re.search(r'id="tbl-measured-one-bcast-words".*?</table>', chapter, re.DOTALL).group()
+    assert chapter.count('id="fig-measured-one_bcast-latency"') == 1
+    table = re.search(r'id="tbl-measured-one_bcast-words".*?</table>', chapter, re.DOTALL).group()
     assert "line03" in table and "line04" not in table
 
 
@@ -227,7 +227,7 @@ def test_two_ranks_are_a_line(made):
     assert "ith two ranks, most algorithms send the same messages" in plain(chapter)
     assert (
         "<figure" not in chapter.replace('<figure class="quarto-float quarto-float-tbl">', "")
-        and "tbl-two-ranks-bcast" not in chapter
+        and "tbl-two-ranks_bcast" not in chapter
     )
     assert "with two ranks, most algorithms send the same messages" in front_page(made).lower()
 
@@ -251,7 +251,7 @@ def test_special_characters_mean_themselves(made):
 def test_simulated_numbers_are_labelled(made):
     assert "Every number of this study was computed by SimGrid SMPI 3.32" in made["text"]
     simulated, measured = (
-        re.search(rf'id="fig-{name}-bcast-latency".*?<figcaption[^>]*>(.*?)</figcaption>', made["page"], re.DOTALL)[1]
+        re.search(rf'id="fig-{name}_bcast-latency".*?<figcaption[^>]*>(.*?)</figcaption>', made["page"], re.DOTALL)[1]
         for name in ("simulated-one", "measured-one")
     )
     assert "Simulated." in simulated and "imulated" not in measured
@@ -345,9 +345,9 @@ def test_headers_of_a_wide_table_are_whole_on_the_page_and_broken_in_print(made)
 
 
 def test_drawings_of_many_shapes_are_pictures_on_the_page(made):
-    figure = re.search(r'id="fig-measured-one-bcast-shapes".*?</figure>', made["page"], re.DOTALL)
+    figure = re.search(r'id="fig-measured-one_bcast-shapes".*?</figure>', made["page"], re.DOTALL)
     assert figure and "data:image/png" in figure.group() and "x" * 1000 not in figure.group()
-    assert "data:image/svg" in re.search(r'id="fig-measured-one-bcast-latency".*?</figure>', made["page"], re.DOTALL)[0]
+    assert "data:image/svg" in re.search(r'id="fig-measured-one_bcast-latency".*?</figure>', made["page"], re.DOTALL)[0]
 
 
 def test_table_of_long_texts_goes_on_over_pages(made):
@@ -359,8 +359,8 @@ def test_table_of_long_texts_goes_on_over_pages(made):
 def test_claims_are_listed_with_what_shows_them(made):
     row = made["page"].split('id="tbl-claims"')[1].split("The default is slow.", 1)[1].split("</tr>")[0]
     assert re.findall('href="#((?:fig|tbl)-.*?)"', row) == [
-        "fig-measured-one-bcast-latency",
-        "tbl-measured-one-bcast-words",
+        "fig-measured-one_bcast-latency",
+        "tbl-measured-one_bcast-words",
     ]
     assert "./study run measured-one" in row
 
@@ -389,6 +389,27 @@ def test_front_page_of_other_studies_is_refused(made, tmp_path, capsys):
         capsys.readouterr().out
     )
     assert not (tmp_path / "report").exists()
+
+
+def test_names_of_studies_that_resemble_each_other_or_a_section(made, tmp_path, capsys):
+    """A part of the chapter of `one` is on bcast; the appendix has a section on files."""
+    studies = ["one", "one-bcast", "one.bcast", "one-bcast-", "One", "appendix", "files"]
+    for name in studies:
+        shutil.copytree(made["results"] / "two-ranks", tmp_path / name)
+        path = tmp_path / name / "study.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()), "name": name}), encoding="utf-8")
+    assert main(["--results", str(tmp_path), "front", *studies]) == 0
+    arguments = ["--results", str(tmp_path), "render", "--renderer", made["renderer"], "--studies", *studies]
+    assert main(arguments) == 0, capsys.readouterr().out
+    pages = {path.stem for path in (tmp_path / "report").glob("sec-*.html")}
+    assert len(pages) == len(studies) + 1 and {"sec-one", "sec-one-bcast", "sec-appendix"} < pages
+
+
+def test_the_sections_of_the_report_itself_are_known():
+    """Names of studies that equal them get other identifiers: chapter_id()."""
+    texts = "".join(path.read_text() for path in (ROOT / "report").rglob("*.[qR]*") if path.is_file())
+    code = (ROOT / "workflow" / "analysis" / "R" / "words.R").read_text().split("chapter_id <- ")[1].split("}")[0]
+    assert set(re.findall(r"{#sec-([a-z]+)", texts)) == set(re.findall(r'"([a-z]{2,})"', code))
 
 
 def kept_pages(results: Path) -> dict[str, list[str]]:

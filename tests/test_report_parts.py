@@ -10,7 +10,7 @@ def test_the_section_that_judged_decisions_refer_to_is_there():
     said = 'data.frame(section = "tuning", order = 1, text = "Half of the grid suffices.", claim = TRUE)'
     code = f'source("R/report.R"); show_tuned(list(id = "x", folder = tempdir(), sentences = {said}, tuning = data.frame()))'
     shown = must(finish(["Rscript", "-e", code], cwd=ROOT / "report")).stdout
-    assert "## Tuning {#sec-x-tuning}" in shown and "Half of the grid suffices" in shown
+    assert "## Tuning {#sec-x_tuning}" in shown and "Half of the grid suffices" in shown
 
 
 def test_no_section_on_decisions_where_none_was_judged(tmp_path):
@@ -76,8 +76,8 @@ def test_a_part_does_not_say_again_what_its_chapter_begins_with(tmp_path):
     show_part(study, part(study, "Gain", "gain", "gain"))"""
     shown = must(finish(["Rscript", "-e", code], cwd=ROOT / "report")).stdout
     assert "Half is gained" not in shown and "All is well" not in shown and shown.count("Much is left") == 1
-    assert "The other results of this section are stated at the beginning of this chapter; @fig-x-gained shows" in shown
-    assert "See @fig-x-gained." in shown
+    assert "The other results of this section are stated at the beginning of this chapter; @fig-x_gained shows" in shown
+    assert "See @fig-x_gained." in shown
 
 
 def test_the_table_of_the_answer_has_the_caption_that_the_analysis_wrote(tmp_path):

@@ -141,7 +141,7 @@ without_title <- function(study, text, begin = collanalysis::capitalised) {
 }
 
 show_how_measured <- function(study) {
-  emit("## How it was ", if (study$simulated) "simulated" else "measured", " {#sec-", study$id, "-how}")
+  emit("## How it was ", if (study$simulated) "simulated" else "measured", " {#sec-", study$id, "_how}")
   paragraph(paste(said_in(study, "how"), collapse = " "))
   if (length(study$about$applications)) {
     emit_table(label_of("tbl", study, "applications"), application_table(study), "The applications.", raw = "command")

@@ -1,6 +1,6 @@
 # Figures, copied into the build folder, with interactive widgets for some of them.
 
-label_of <- function(kind, study, id) paste0(kind, "-", study$id, "-", collanalysis::slug(id))
+label_of <- function(kind, study, id) paste0(kind, "-", study$id, "_", collanalysis::slug(id))
 
 caption_of <- function(study, caption) {
   caption <- one_line(caption)

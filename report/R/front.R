@@ -17,7 +17,7 @@ show_answer <- function(report) {
 show_front_table <- function(front) {
   if (NROW(front$table) == 0) return(invisible(NULL))
   table <- front$table
-  table$machine <- paste0(md(table$machine), ", @sec-", collanalysis::slug(table$study))
+  table$machine <- paste0(md(table$machine), ", @sec-", collanalysis::chapter_id(table$study))
   table$study <- NULL
   headers <- c(
     "Machine", "Collective", "Cells", "Default more than 5 % slower (% of cells)",
@@ -52,7 +52,7 @@ show_advice <- function(report) {
   # The gain of a program is shown by itself, because its own runs judged it.
   for (study in Filter(function(study) length(study$about$program) > 0, report$studies)) {
     found <- tail(said_in(study, "tuning"), 1)
-    if (length(found)) paragraph("**", md(study$about$program$label), ".** ", found, " (@sec-", study$id, "-trial)")
+    if (length(found)) paragraph("**", md(study$about$program$label), ".** ", found, " (@sec-", study$id, "_trial)")
   }
   emit_list(report, "advice")
   sentences <- report$front$sentences

@@ -31,7 +31,7 @@ cite <- function(x) {
 #' Sentences of the analysis as markdown: like md(), but text between backticks is code, and `@sec-...` is a reference.
 prose <- function(x) {
   x <- ifelse(is.na(x), "", enc2utf8(as.character(x)))
-  marks <- gregexpr("`[^`]+`|@sec-[a-z0-9-]+", x)
+  marks <- gregexpr("`[^`]+`|@sec-[a-z0-9_-]+", x)
   kept <- lapply(regmatches(x, marks), function(found) {
     ifelse(startsWith(found, "`"), code(gsub("`", "", found, fixed = TRUE)), found)
   })

@@ -162,7 +162,7 @@ show_part <- function(study, part) {
   nothing <- !any(on_paper, tables_on_paper) && nrow(part$sentences) == 0
   # A part without figures and tables is the heading of the parts that follow.
   screen_only(part$on_paper == "nothing" || (nothing && !is_empty(part)), {
-    if (!is.null(part$key)) emit(strrep("#", part$depth), " ", md(part$title), " {#sec-", study$id, "-", part$key, "}")
+    if (!is.null(part$key)) emit(strrep("#", part$depth), " ", md(part$title), " {#sec-", study$id, "_", part$key, "}")
     if (!is.null(part$none)) paragraph(part$none)
     notes <- !part$sentences$claim %in% TRUE
     show_sentences(part$sentences$text[notes])

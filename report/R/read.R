@@ -66,7 +66,7 @@ read_shown <- function(report, name) {
   tables <- tables[!empty, ]
   answer <- tables$section %in% "answer"
   study <- list(
-    name = name, id = collanalysis::slug(name), folder = folder, build = report$build, about = about,
+    name = name, id = collanalysis::chapter_id(name), folder = folder, build = report$build, about = about,
     simulated = isTRUE(about$simulated), cells = read_table(file.path(folder, "cells.csv")),
     figures = read_index(folder, "figures/index.csv", figure_columns), tables = tables[!answer, ],
     tuning = read_index(folder, "tuning/index.csv", figure_columns),

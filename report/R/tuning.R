@@ -31,7 +31,7 @@ show_regret <- function(study) {
 
 #' Section on the decisions and their regret; `key` is part of the label of the heading.
 show_decided <- function(study, title, key) {
-  emit("## ", title, " {#sec-", study$id, "-", key, "}")
+  emit("## ", title, " {#sec-", study$id, "_", key, "}")
   found <- said_in(study, "tuning")
   if (length(found)) emit(paste0("- ", found, collapse = "\n"))
   show_regret(study)
@@ -51,10 +51,10 @@ show_tuning <- function(study) {
   sampled <- vapply(parts, function(part) identical(part$key, "sampling"), TRUE)
   if (any(sampled)) show_parts(study, parts[sampled])
   show_decided(study, "Decisions and their test", "decided")
-  emit("## Check by the library {#sec-", study$id, "-check}")
+  emit("## Check by the library {#sec-", study$id, "_check}")
   paragraph(paste(said_in(study, "check"), collapse = " "))
   paragraph("The files and the exact commands are in ", code(file.path(study$name, "tuning", "README.md")), ".")
-  emit("## Verification with fresh launches {#sec-", study$id, "-verified}")
+  emit("## Verification with fresh launches {#sec-", study$id, "_verified}")
   show_tuned_table(study, "tuning-verified")
   paragraph(said_in(study, "withdrawn"))
   show_tuned_table(study, "tuning-withdrawn")
@@ -64,7 +64,7 @@ show_tuning <- function(study) {
 
 #' The results of the runs with the tuning file.
 show_trial <- function(study) {
-  emit("## The program with the tuning file {#sec-", study$id, "-trial}")
+  emit("## The program with the tuning file {#sec-", study$id, "_trial}")
   paragraph(paste(said_in(study, "tuning"), collapse = " "))
   result <- readLines(file.path(study$folder, "tuning", "result.txt"), encoding = "UTF-8")
   if (length(result) > 1) {

@@ -49,11 +49,11 @@ replay_step <- function(study, label) {
   if (!nzchar(decided)) return(NULL)
   labels <- unlist(map(study$about$applications, function(one) map_chr(one$replays, "label")))
   if (!"decided" %in% labels) return(list(
-    text = paste0("Nothing is decided yet for the collectives of @sec-", slug(study$name), ". To decide and judge:"),
+    text = paste0("Nothing is decided yet for the collectives of @sec-", chapter_id(study$name), ". To decide and judge:"),
     command = paste0("./study run ", decided, " && ./study run ", study$name)
   ))
   list(text = paste0(
-    "@sec-", slug(study$name), " judges the decisions of study `", decided, "` by simulation; their tuning files ",
+    "@sec-", chapter_id(study$name), " judges the decisions of study `", decided, "` by simulation; their tuning files ",
     "are in `", file.path(label, decided, "tuning"), "`. Verify them on the machine itself."
   ))
 }

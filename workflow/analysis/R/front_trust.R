@@ -23,7 +23,7 @@ front_trust <- function(studies, rows) {
 #' @noRd
 front_simulated <- function(studies) {
   studies <- in_chapter_order(studies)
-  chapters <- function(chosen) and_list(paste0("@sec-", slug(map_chr(studies[chosen], "name"))))
+  chapters <- function(chosen) and_list(paste0("@sec-", chapter_id(map_chr(studies[chosen], "name"))))
   simulated <- map_lgl(studies, "simulated")
   replayed <- map_lgl(studies, function(study) length(study$about$replay) > 0)
   c(

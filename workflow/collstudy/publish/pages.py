@@ -171,6 +171,11 @@ def split_pages(text: str) -> list[str]:
     return [f"---\n{header}---\n{first}", *(f"---\n{undated}---\n{other}" for other in others)]
 
 
+def _identifier(mark: re.Match[str]) -> str:
+    """Return the identifier in a mark without the backslashes that pandoc writes before `_` for typst."""
+    return mark[1].replace("\\", "")
+
+
 def resolve(pages: list[Page]) -> list[Page]:
     """Replace the marks in the pages by numbers. Raises StudyError for a reference without a target, or with two."""
     numbers: dict[str, str] = {}
@@ -201,13 +206,14 @@ def resolve(pages: list[Page]) -> list[Page]:
         found.append(Page(CHAPTER.sub(chapter, page.text), listed))
 
     def number_of(mark: re.Match[str]) -> str:
-        if not numbers.get(mark[1]):
-            what = "reference to an unnumbered section" if mark[1] in numbers else "unresolved reference"
-            raise StudyError(f"report: {what} @{mark[1]}")
-        return numbers[mark[1]]
+        identifier = _identifier(mark)
+        if not numbers.get(identifier):
+            what = "reference to an unnumbered section" if identifier in numbers else "unresolved reference"
+            raise StudyError(f"report: {what} @{identifier}")
+        return numbers[identifier]
 
     def name_of(mark: re.Match[str]) -> str:
-        return f"{names.get(mark[1])}\u00a0{number_of(mark)}"
+        return f"{names.get(_identifier(mark))}\u00a0{number_of(mark)}"
 
     return [Page(NAME.sub(name_of, NUMBER.sub(number_of, page.text)), page.listed) for page in found]
 
