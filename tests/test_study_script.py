@@ -11,8 +11,9 @@ import time
 from pathlib import Path
 
 import pytest
+from collstudy.launch.openmpi import library
 from conftest import ROOT, TINY, Checkout, finish, must
-from made_runs import only_set_up, study
+from made_runs import only_set_up, study, with_faulty_simulator
 
 
 def test_help() -> None:
@@ -239,3 +240,20 @@ def test_a_run_whose_script_is_killed_ends(checkout: Checkout) -> None:
     said = process.communicate(timeout=120)[1]
     assert "no further jobs are started; the run ends after the running ones (at once: SIGINT)" in said, said
     assert not (checkout.folder / "results" / "tiny" / "measurements.csv").exists()
+
+
+def test_paths_are_those_of_the_results_folder(checkout: Checkout) -> None:
+    """Of the report at the end of a run, with and without Snakemake, of a program's result, and of failed cells."""
+    checkout.write("config/config.yaml", "studies: [tiny]\nresults: else where\n")
+    folder = checkout.folder / "else where"
+    for _ in range(2):
+        path = must(study(checkout.folder, "run")).stdout.split("report: ")[1].splitlines()[0]
+        assert path == str(folder / "report" / "index.html") and Path(path).is_file()
+    written = must(checkout.collstudy("tune", "--name", "mine", "--", str(library().mpirun), "-n", "2", sys.executable))
+    assert written.stdout == f"{folder / 'tune-mine'}\ntune-mine\n"
+    for path in (folder / "cells").rglob("*.json"):
+        path.unlink()
+    with_faulty_simulator(checkout)
+    failing = {**checkout.first_on_path, "FAULT": "crash"}
+    assert study(checkout.folder, "measure", environment=failing).returncode
+    assert "(why: else where/tiny/cells.csv, logs/measure/)" in must(study(checkout.folder)).stdout

@@ -192,17 +192,18 @@ slug <- function(text) gsub("(^-|-$)", "", gsub("[^a-z0-9]+", "-", tolower(text)
 
 #' The identifier of a study's chapter in the report, after `sec-`
 #'
-#' Sections, figures and tables of the chapter append `_` and a name of their own, which has none at its beginning or end.
+#' Sections, figures and tables of the chapter append `_` and a name of their own.
 #'
 #' @param study Names of studies.
-#' @return The names as `slug()` makes them, with a digest where another study, or a section of the report, could have the same.
+#' @return The names as `slug()` makes them, with a digest where another study or a section of the report could have
+#'   the same.
 #' @examples
 #' chapter_id(c("orfeo-thin", "orfeo.thin", "appendix"))
 #' @export
 chapter_id <- function(study) {
   own <- c(
-    "advice", "answer", "appendix", "cells", "claims", "files", "problems", "provenance", "references", "session", "studies",
-    "trust"
+    "advice", "answer", "appendix", "cells", "claims", "files", "problems", "provenance", "references", "session",
+    "studies", "trust"
   )
   digest <- map_chr(study, function(name) substr(rlang::hash(name), 1, 6))
   paste0(slug(study), if_else(slug(study) != study | study %in% own, paste0("_", digest), ""))

@@ -125,6 +125,7 @@ def tune(arguments: argparse.Namespace) -> None:
             raise StudyError(f"{OPTION_OF[found[1]]}{found[2]}") from None
         raise
     in_jobs = project.configuration.study(name).machine.kind == "slurm" and "SLURM_JOB_ID" not in os.environ
+    print(project.folder(name).absolute())
     print(name, *(["-- --profile slurm"] if in_jobs else []))
 
 

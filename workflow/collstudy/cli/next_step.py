@@ -32,7 +32,7 @@ def describe(project: Project, folder: Path) -> list[str]:
     unverified = {source.study.name: rows for source in sources if (rows := source.unverified())}
     if unverified:
         return [
-            *left_out, *(_describe_unverified(name, len(rows)) for name, rows in unverified.items()), "",
+            *left_out, *(_describe_unverified(project, name, len(rows)) for name, rows in unverified.items()), "",
             _command("run", "launch these again"),
         ]  # fmt: skip
     names = ", ".join(state.source.study.name for state in states)
@@ -60,7 +60,7 @@ def _describe_missing(state: StudyState) -> str:
     total, lacking, name = counted(state.work), len(state.lacking), state.source.study.name
     done = verb((task.work for task in state.lacking), "ed")
     if state.failed and state.failed == lacking:
-        why = f"why: results/{name}/cells.csv, logs/measure/"
+        why = f"why: {state.source.folder}/cells.csv, logs/measure/"
         return f"{name}: {state.failed} of {total} failed ({why}); the next run retries them"
     failed = f", of which {state.failed} failed" if state.failed else ""
     if lacking == len(state.work) and not (state.source.folder / "measurements.csv").exists():
@@ -68,11 +68,11 @@ def _describe_missing(state: StudyState) -> str:
     return f"{name}: {lacking} of {total} are not {done}{failed} (new, changed or interrupted)"
 
 
-def _describe_unverified(name: str, count: int) -> str:
+def _describe_unverified(project: Project, name: str, count: int) -> str:
     """Describe the cells that should have verified the tuning files of a study, but failed or are damaged."""
     what = f"{count} cell{'s' * (count != 1)} that verif{'y' if count != 1 else 'ies'} the tuning files failed or "
     what += "are damaged" if count != 1 else "is damaged"
-    why = f"results/{name}/tables/tuning-failed.csv, ./study verify {name}"
+    why = f"{project.folder(name)}/tables/tuning-failed.csv, ./study verify {name}"
     return f"{name}: {what} (why: {why}); the next run retries them"
 
 

@@ -87,9 +87,12 @@ def run(arguments: argparse.Namespace) -> None:
         succeeded = args_to_api(options, parser)
         if succeeded and not (arguments.plan or arguments.words or os.environ.get("SNAKEMAKE_PROFILE")):
             _note_nothing_to_do(opened(arguments.results), arguments.studies, left_out)
-        # At the end of other runs, `./study` prints the report's path.
-        if logger.NOTHING_TO_DO.is_set() and not arguments.plan and (arguments.words or arguments.goal):
+        # Only a run that made the whole report ends with its path; not a dry run or a user's target.
+        whole = not (arguments.plan or arguments.words or arguments.goal)
+        if logger.NOTHING_TO_DO.is_set() and not arguments.plan and not whole:
             print(unchanged.NOTHING, file=sys.stderr)
+        if succeeded and whole and needs.has_r():
+            unchanged.say_report(str(opened(arguments.results).results))
         sys.exit(0 if succeeded else 130 if logger.INTERRUPTED.is_set() else 1)
     except Exception as error:
         print_exception(error)

@@ -151,10 +151,18 @@ def nothing_to_do(words: list[str]) -> bool:
         return False
     if known["state"] != state or locked:
         return False
-    # At the end of a run without a goal, `./study` prints the report's path.
-    for line in known["said"] + ([NOTHING] if asked != words or "--goal" in words else []):
+    whole = asked == words and "--goal" not in words
+    for line in known["said"] + [NOTHING] * (not whole):
         print(line, file=sys.stderr)
+    if whole:
+        say_report(known["results"])
     return True
+
+
+def say_report(results: str) -> None:
+    """Print where the report is, at the end of a run that made all of it."""
+    folder = os.path.abspath(os.path.join(results, "report"))
+    print(f"\nreport: {folder}/index.html\n        {folder}/report.pdf")
 
 
 def note(words: list[str], results: Path, others: Iterable[str], said: list[str]) -> None:
