@@ -186,6 +186,20 @@ def test_decisions_of_the_same_run_are_replayed(checkout: Checkout, program: Pat
     assert {row["status"] for row in csv_rows(results / "gained" / "cells.csv")} == {"measured"}
 
 
+@pytest.mark.parametrize("deciding", ["swept", "sampled"])
+def test_decisions_that_need_r_are_not_awaited_without_it(checkout: Checkout, program: Path, deciding: str) -> None:
+    """A sampled study is left out, the decisions of another one are not made."""
+    checkout.own_setup("R")
+    checkout.write("config/machines/small.yaml", MACHINE)
+    checkout.write("config/studies/few.yaml", CELLS + "sampling: {}\n" * (deciding == "sampled"))
+    checkout.write("config/studies/gained.yaml", STUDY.replace("PROGRAM", str(program)) + "  decisions: few\n")
+    checkout.write("config/config.yaml", "studies: [gained, few]\nresults: results\n")
+    done = must(checkout.snakemake("--dry-run"))
+    planned = done.stdout + done.stderr
+    assert "plan_gained" in planned and "decide_tuning" not in planned and "plan_replays" not in planned
+    assert "study gained: replays with the decisions of few are skipped, because few has none yet" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -161,6 +161,9 @@ class Plan:
             print(*left_out, sep="\n", end="\n" * len(left_out), file=sys.stderr)
             if not HAS_R:
                 print("R is not installed: no tables, figures and report", file=sys.stderr)
+                # Nor decisions; of the other studies, this is already said.
+                remarks = [line for source in found if source.decided_by in self.sources for line in source.remarks()]
+                print(*remarks, sep="\n", end="\n" * len(remarks), file=sys.stderr)
             self.make()
 
     def names(self):
@@ -259,8 +262,10 @@ except OSError as error:
 STUDIES = list(PLAN.sources)
 # Studies whose cells are known only after a trace: those of programs.
 TRACED_FIRST = [name for name, source in PLAN.sources.items() if source.known_after_trace]
-# Study whose work uses the decisions of another study of this run -> that study.
-DECIDED_BY = {name: source.decided_by for name, source in PLAN.sources.items() if source.decided_by in STUDIES}
+# Study whose work uses the decisions of another study of this run -> that study. Decisions need R.
+DECIDED_BY = {
+    name: source.decided_by for name, source in PLAN.sources.items() if HAS_R and source.decided_by in STUDIES
+}
 
 
 onstart:

@@ -109,8 +109,7 @@ class Project:
         the user named a study that cannot run, StudyError is raised.
         """
         sources, left_out = [], []
-        wanted = self.with_companions(names)
-        for name in wanted:
+        for name in self.with_companions(names):
             source = self.source(name)
             reason = source.absent()
             if reason and explicit and name in names:
@@ -123,8 +122,10 @@ class Project:
                 left_out.append(f"study {name} is left out: {reason}")
             else:
                 sources.append(source)
-                if not whatever_is_here and (not source.decided_by or source.decided_by not in wanted):
-                    left_out += source.remarks()
+        here = {source.study.name for source in sources}
+        for source in sources:
+            if not whatever_is_here and source.decided_by not in here:
+                left_out += source.remarks()
         if not sources:
             raise StudyError("nothing to do: " + "; ".join(left_out or ["no study is named"]))
         return sources, left_out
