@@ -13,7 +13,7 @@ from collstudy.calibration.fitting import Request, Simulator, fit_study, request
 from collstudy.calibration.measured import Data, Key, ladder_of_study
 from collstudy.study.config import Configuration
 from collstudy.study.machines import Level, Machine
-from conftest import Checkout, csv_rows, must
+from conftest import IMPORTED, Checkout, csv_rows, must
 from made_runs import study
 
 LEVELS = """
@@ -150,3 +150,14 @@ def test_a_calibration_says_which_files_it_wrote(checkout: Checkout) -> None:
     assert [Path(path).name for path in written] == ["other.fitted.yaml", "plain.csv"]
     assert (checkout.folder / "config/machines/other.fitted.yaml").exists()
     assert len(csv_rows(checkout.folder / "again/calibration/plain.csv")) == 2
+
+
+def test_data_that_are_missing_are_one_message_also_if_a_run_would_leave_them_out(checkout: Checkout) -> None:
+    """Where config.yaml has just the studies of the machine."""
+    checkout.write("config/studies/ladder.yaml", IMPORTED)
+    checkout.write("config/config.yaml", "studies: [tiny, ladder]\nresults: results\n")
+    text = (checkout.folder / "config" / "machines" / "thin.yaml").read_text()
+    text = re.sub(r"(?m)^  ladder: .*$", "  ladder: tiny", text)
+    checkout.write("config/machines/thin.yaml", re.sub(r"(?m)^  study: .*$", "  study: ladder", text))
+    done = checkout.snakemake("--dry-run", "--config", "calibrate=thin")
+    assert done.returncode == 2 and "error: config/studies/ladder.yaml: " in done.stderr, done.stderr

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, Checkout, finish, must
+from conftest import ROOT, TINY, Checkout, finish, must
 from made_runs import MEASURED
 
 
@@ -36,8 +36,17 @@ def test_a_wrong_argument_of_snakemake_is_one_line(words: str, said: str, checko
 def test_a_target_that_no_rule_makes_is_one_line(checkout: Checkout) -> None:
     done = checkout.collstudy("run", "--", "results/tiny/nosuch.csv")
     assert done.returncode == 1
-    assert done.stderr.splitlines()[-1] == "error: No rule to produce results/tiny/nosuch.csv", done.stderr
+    assert done.stderr.splitlines()[-1].startswith("error: No rule to produce results/tiny/nosuch.csv; "), done.stderr
     assert "Exception" not in done.stderr
+
+
+@pytest.mark.parametrize("name", ["study.json", "measurements.csv", "tables/index.csv", "tuning/check.csv"])
+def test_a_target_of_a_study_that_is_not_run_is_one_line(name: str, checkout: Checkout) -> None:
+    checkout.write("config/studies/other.yaml", TINY)
+    done = checkout.collstudy("run", "--", f"results/other/{name}")
+    assert done.returncode == 1
+    said = f"error: No rule to produce results/other/{name}; if its study is not in this run: ./study run STUDY -- FILE"
+    assert done.stderr.splitlines()[1:] == [said]
 
 
 def test_files_that_cannot_be_written_are_one_line(checkout: Checkout) -> None:

@@ -119,12 +119,6 @@ HAS_R = IN_IMAGE or needs.has_r()
 STAGE = Stage(Path(".snakemake") / "collstudy", RESULTS)
 
 
-wildcard_constraints:
-    study="[A-Za-z0-9._-]+",
-    block="[A-Za-z0-9._-]+",
-    attempt="[0-9]+",
-
-
 def project():
     """Return the project that `./study run` has checked in this process if it is the same, otherwise a new one."""
     checked, mine = opened(None), Project(results=RESULTS)
@@ -153,7 +147,7 @@ class Plan:
         wanted = self.names()
         if not wanted and "calibrate" in config:
             return
-        explicit = wanted != self.project.default_studies
+        explicit = "calibrate" in config or wanted != self.project.default_studies
         # A job needs only what its block is measured with, which is checked there: R may be on the login node alone.
         found, left_out = self.project.available(wanted, explicit, whatever_is_here=not workflow.is_main_process)
         self.sources = {source.study.name: source for source in found}
@@ -260,6 +254,15 @@ except StudyError as error:
 except OSError as error:
     refuse(f"{error}: measurements so far are stored; run again when the results folder is writable")
 STUDIES = list(PLAN.sources)
+
+
+wildcard_constraints:
+    # No rule makes a file of another study: the plan lacks it. The alternative matches nothing.
+    study="|".join(map(re.escape, STUDIES)) or "(?!)",
+    block="[A-Za-z0-9._-]+",
+    attempt="[0-9]+",
+
+
 # Studies whose cells are known only after a trace: those of programs.
 TRACED_FIRST = [name for name, source in PLAN.sources.items() if source.known_after_trace]
 # Study whose work uses the decisions of another study of this run -> that study. Decisions need R.

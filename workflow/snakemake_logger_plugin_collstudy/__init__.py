@@ -173,7 +173,8 @@ class LogHandler(LogHandlerBase):
             return "error: another run has just started in this folder; ./study status --watch shows its progress"
         if text.startswith("MissingRuleException:"):
             # It adds what only an author of rules could do.
-            return "error: " + " ".join(text.splitlines()[1:]).partition(" (if you use input functions")[0]
+            said = " ".join(text.splitlines()[1:]).partition(" (if you use input functions")[0]
+            return f"error: {said}" + "; if its study is not in this run: ./study run STUDY -- FILE" * ("/" in said)
         if text.startswith("ProtectedOutputException"):
             files = text.partition("affected files:")[2].splitlines()
             return "error: write-protected: " + ", ".join(filter(None, map(str.strip, files)))
