@@ -57,3 +57,13 @@ def test_a_chapter_without_studies_to_gather_is_refused(project, checkout):
     checkout.write("config/studies/three.yaml", text + "chapter: atlas\n")
     with pytest.raises(StudyError, match="the chapter atlas needs studies to gather"):
         checkout.project.study("three")
+
+
+@pytest.mark.parametrize("gathered", ["[one, two]", "[one, more]"])
+def test_a_study_that_gathers_others_cannot_be_gathered(project, checkout, gathered):
+    """Its rows would count twice, or two studies would gather each other for ever."""
+    checkout.write("config/studies/all.yaml", ATLAS.replace("[one, two]", gathered))
+    checkout.write("config/studies/more.yaml", ATLAS.replace("[one, two]", "[one, all]"))
+    done = checkout.collstudy("status", "more")
+    where = "config/studies/more.yaml, line 5: gather.1"
+    assert (done.returncode, done.stderr) == (2, f"error: {where}: study 'all' gathers others; name these instead\n")

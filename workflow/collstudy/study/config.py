@@ -168,6 +168,9 @@ class Configuration:
             if other == name:
                 raise StudyError(f"{at}: {other!r} is this study itself; name another study")
             check_known(other, self.study_names(), f"{at}: no study {other!r}")
+        for index, other in enumerate(raw.get("gather", ())):
+            if "gather" in read_document(self.study_path(other), "study")[0]:
+                raise StudyError(f"{where / 'gather' / index}: study {other!r} gathers others; name these instead")
         return tuple(companions)
 
     def _source(
