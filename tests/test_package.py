@@ -417,3 +417,12 @@ def test_a_missing_program_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("PATH", "")
     with pytest.raises(StudyError, match="Rscript is not on PATH"):
         again.analyse(results / "mine")
+
+
+@pytest.mark.parametrize("missing", ["published", "again"])
+def test_a_folder_without_measurements_to_compare_is_an_error(missing: str, tmp_path: Path, capsys) -> None:
+    for name in {"published", "again"} - {missing}:
+        (tmp_path / name / "one").mkdir(parents=True)
+        (tmp_path / name / "one" / "measurements.csv").write_text("study\n")
+    assert main(["compare", str(tmp_path / "published"), str(tmp_path / "again")]) == 2
+    assert f"error: {tmp_path / missing}: no folder of a study with measurements.csv" in capsys.readouterr().err

@@ -65,6 +65,9 @@ def compare(published: Path, again: Path) -> list[str]:
 
     If their software differs, the line names both.
     """
+    for folder in (published, again):
+        if not any(folder.glob("*/measurements.csv")):
+            raise StudyError(f"{folder}: no folder of a study with measurements.csv")
     lines = []
     for path in sorted(published.glob("*/measurements.csv")):
         name = path.parent.name
@@ -87,6 +90,4 @@ def compare(published: Path, again: Path) -> list[str]:
             f"10 %; median ratio {statistics.median(ratios):.3f}, from {ratios[0]:.3f} to {ratios[-1]:.3f}"
             + (f"; of {used[0]}, then {used[1]}" if all(used) and used[0] != used[1] else "")
         )
-    if not lines:
-        raise StudyError(f"{published}: no folder of a study with measurements.csv")
     return lines
