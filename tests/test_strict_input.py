@@ -15,7 +15,7 @@ from collstudy.study import checks
 from collstudy.study.config import Configuration
 from collstudy.study.document import FITTED_SUFFIX, read_yaml
 from collstudy.study.names import RESERVED
-from conftest import TINY
+from conftest import TINY, Checkout
 
 MACHINE = """kind: simulated
 label: x
@@ -487,3 +487,11 @@ def test_the_lines_are_those_of_the_file(tmp_path: Path) -> None:
     path.write_text("# A comment\n\nkind: simulated\nlabel: x\n\nlevels: [{name: core, count: 0}]\n")
     with pytest.raises(StudyError, match=r"x\.yaml, line 6: levels\.0\.count is 0; it must be at least 1"):
         read_yaml(path, "machine")
+
+
+@pytest.mark.parametrize("name", ["n" * 64, "x" + "-." * 20])
+def test_a_name_that_snakemake_takes_for_a_loop_is_refused(name: str, checkout: Checkout) -> None:
+    """Snakemake found nothing to do for it, and the run succeeded."""
+    checkout.write(f"config/studies/{name}.yaml", TINY)
+    done = checkout.collstudy("status", name)
+    assert done.returncode == 2 and "ends with the same characters 20 times" in done.stderr

@@ -52,6 +52,8 @@ RESERVED = (
     "report", "report-build", "runs", "sources", "spack.lock", "traces",
 )  # fmt: skip
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+#: What Snakemake takes for a loop of its rules if a name ends with it (PeriodicityDetector); the run then does nothing.
+LOOP = re.compile(r"(.+?)\1{19}$")
 
 
 def check_name(name: str, what: str) -> None:
@@ -62,6 +64,8 @@ def check_name(name: str, what: str) -> None:
             f"{what} cannot be called {shown}; allowed: letters (A to Z, a to z), digits, '.', '_' and '-', "
             "at most 64, the first a letter or a digit"
         )
+    if what == "a study" and LOOP.search(name):
+        raise StudyError(f"a study cannot be called {name!r}, which ends with the same characters 20 times")
     if what == "a study" and name in RESERVED:
         raise StudyError(
             f"a study cannot be called {name!r}: results/{name} is reserved for the workflow; reserved names: "
