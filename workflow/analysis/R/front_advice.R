@@ -47,13 +47,14 @@ advise_front <- function(studies, rows) {
 replay_step <- function(study, label) {
   decided <- study$about$replay$decisions %||% ""
   if (!nzchar(decided)) return(NULL)
+  chapter <- paste0("@sec-", chapter_id(study$name))
   labels <- unlist(map(study$about$applications, function(one) map_chr(one$replays, "label")))
   if (!"decided" %in% labels) return(list(
-    text = paste0("Nothing is decided yet for the collectives of @sec-", chapter_id(study$name), ". To decide and judge:"),
+    text = paste0("Nothing is decided yet for the collectives of ", chapter, ". To decide and judge:"),
     command = paste0("./study run ", decided, " && ./study run ", study$name)
   ))
   list(text = paste0(
-    "@sec-", chapter_id(study$name), " judges the decisions of study `", decided, "` by simulation; their tuning files ",
+    chapter, " judges the decisions of study `", decided, "` by simulation; their tuning files ",
     "are in `", file.path(label, decided, "tuning"), "`. Verify them on the machine itself."
   ))
 }
