@@ -257,7 +257,7 @@ STUDIES = list(PLAN.sources)
 
 
 wildcard_constraints:
-    # No rule makes a file of another study: the plan lacks it. The alternative matches nothing.
+    # Files of other studies cannot be made, because the plan lacks these. The alternative matches nothing.
     study="|".join(map(re.escape, STUDIES)) or "(?!)",
     block="[A-Za-z0-9._-]+",
     attempt="[0-9]+",
