@@ -131,9 +131,9 @@ def test_status_counts_what_was_asked_for(sampled: Checkout) -> None:
     assert "tiny: 0 of 0 cells done, 0 failed" in sampled.collstudy("status", "tiny").stdout
     round_ = "results/tiny/sampling/round-1"
     run(sampled, f"{round_}/pending.txt")
-    assert "blocks 1 queued, 0 running, 0 done" in sampled.collstudy("status", "tiny").stdout
+    assert "blocks 1 not started, 0 running, 0 done" in sampled.collstudy("status", "tiny").stdout
     run(sampled, "results/tiny/pending.txt")
-    assert "blocks 1 queued, 0 running, 0 done" in sampled.collstudy("status", "tiny").stdout
+    assert "blocks 1 not started, 0 running, 0 done" in sampled.collstudy("status", "tiny").stdout
 
 
 @pytest.mark.long
@@ -141,7 +141,7 @@ def test_blocks_that_verify_the_tuning_files_are_in_the_progress(sampled: Checko
     run(sampled, "results/tiny/tuning/pending.txt")
     told = sampled.collstudy("status", "tiny").stdout
     assert re.search(
-        r"tiny: (\d+) of \1 cells done, 0 failed; verifying tuning files; blocks 1 queued, 0 running, \d+ done; about .* left",
+        r"tiny: (\d+) of \1 cells done, 0 failed; verifying tuning files; blocks 1 not started, 0 running, \d+ done; about .* left",
         told,
     )
 

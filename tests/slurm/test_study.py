@@ -123,8 +123,8 @@ def test_from_the_question_to_the_report(two, cluster) -> None:
     study.environment["STUDY_PROGRESS_SECONDS"] = "1"
     output = study.run_all()
     # Of the cells of the second round, and of the block that verifies the tuning files.
-    assert re.search(r"two: 2 of \d cells done.*blocks 1 queued", output)
-    assert re.search(r"two: (\d) of \1 cells done, 0 failed; verifying tuning files; blocks 1 queued", output)
+    assert re.search(r"two: 2 of \d cells done.*blocks 1 not started", output)
+    assert re.search(r"two: (\d) of \1 cells done, 0 failed; verifying tuning files; blocks 1 not started", output)
     study.assert_complete({}, 1)
     results = study.folder / "results"
     # Each round that selected points, and the verification, is a Slurm job.

@@ -84,12 +84,12 @@ def block_lists(folder: Path) -> dict[Path, int]:
 
 
 def block_states(results: Path, study: str, store: Store) -> dict[str, list[str]]:
-    """Return the names of the blocks of a study's newest run by state: `done`, `running` (the lock is held) or `queued`."""
-    found: dict[str, list[str]] = {"queued": [], "running": [], "done": []}
+    """Return the names of the blocks of a study's newest run by state: `done`, `running` (the lock is held) or `not started`."""
+    found: dict[str, list[str]] = {"not started": [], "running": [], "done": []}
     markers = itertools.chain.from_iterable(map(read_pending, block_lists(results / study)))
     for path in dict.fromkeys(markers):
         name = path.name.rsplit(".", 2)[0]
-        state = "done" if path.exists() else "running" if store.block_runs(name) else "queued"
+        state = "done" if path.exists() else "running" if store.block_runs(name) else "not started"
         found[state].append(name)
     return found
 
@@ -102,7 +102,7 @@ def progress_line(name: str, state: StudyState, results: Path, store: Store) -> 
         line += f", {lacking - state.failed} remaining"
     blocks = block_states(results, name, store)
     # Also those of later rounds and those that verify tuning files, whose work was not known when the run started.
-    ahead = [*blocks["running"], *blocks["queued"]]
+    ahead = [*blocks["running"], *blocks["not started"]]
     if ahead or (lacking and blocks["done"]):
         verifies = results / name / "tuning" / "pending.txt" in block_lists(results / name)
         line += "; verifying tuning files" * verifies
