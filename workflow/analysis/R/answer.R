@@ -270,6 +270,10 @@ answer_otherwise <- function(results) {
   if (nrow(scaling) > 0) {
     return(lower_first(c(describe_speedup(scaling, simulated_note(results$study)), describe_communication(scaling))[1]))
   }
-  if (nrow(read_ladder(results)) > 0) return(lower_first(describe_ladder(results)[1]))
+  ladder <- read_ladder(results)
+  if (nrow(ladder) > 0) {
+    said <- map_chr(each_library(ladder, function(own) describe_levels(results, own)[1]), 1)
+    return(if (length(said) > 1) paste(said, collapse = " ") else lower_first(said))
+  }
   "no cell has both the default and another algorithm."
 }

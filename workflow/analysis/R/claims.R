@@ -113,7 +113,7 @@ judge_published_claims <- function(results, collective) {
     pivot_wider(names_from = "algorithm", values_from = "latency_us")
   if (!all(wanted %in% names(d))) return(none)
   d <- d[stats::complete.cases(d), ]
-  costs <- message_costs(results)
+  costs <- message_costs(results, mpi_of(results$study, collective, "core"))
   counts <- unique(d$processes)
   d$model <- as_tibble(map(setNames(wanted[-(1:2)], wanted[-(1:2)]), function(algorithm) {
     map_dbl(counts, function(count) {

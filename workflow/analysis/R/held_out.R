@@ -4,11 +4,10 @@
 #'
 #' @param results List from [read_results()].
 #' @param collective Name of a collective.
-#' @param costs List from [message_costs()].
 #' @return Tibble, one row per held-out cell, algorithm and model: collective, algorithm, mapping, model, processes,
 #'   size_bytes, latency_us (measured), predicted_us. All models predict the same cells, those of [split_held_out()].
 #' @noRd
-predict_held_out <- function(results, collective, costs = message_costs(results)) {
+predict_held_out <- function(results, collective) {
   rows <- rows_to_model(results, collective)
   if (nrow(rows) == 0) return(tibble())
   sized <- !anyNA(rows$size_bytes)
@@ -19,7 +18,10 @@ predict_held_out <- function(results, collective, costs = message_costs(results)
   }
   models <- c(statistical, if (sized) models_of_messages)
   groups <- split(rows, list(rows$algorithm, rows$mapping), drop = TRUE)
-  map_dfr(groups, function(data) predict_group(data, results$study, collective, costs, models)) |>
+  map_dfr(groups, function(data) {
+    costs <- message_costs(results, mpi_of(results$study, collective, data$mapping[1]))
+    predict_group(data, results$study, collective, costs, models)
+  }) |>
     mutate(collective = .env$collective, .before = 1)
 }
 

@@ -10,44 +10,68 @@ ladder_level <- function(study, mapping) {
   levels[match(mapping, paste0("level-", levels))]
 }
 
+#' The rows of a study's point-to-point tests; with the column mpi only if several libraries ran them
+#' @noRd
+rows_of_ladder <- function(results) {
+  rows <- filter(results$rows, .data$collective %in% point_to_point)
+  if (n_distinct(rows$mpi) > 1) rows else select(rows, !"mpi")
+}
+
+#' The part of a ladder, or of its pairs, that one MPI library ran; all of one without the column mpi
+#' @noRd
+of_library <- function(ladder, mpi) {
+  if ("mpi" %in% names(ladder)) select(filter(ladder, .data$mpi == .env$mpi), !"mpi") else ladder
+}
+
+#' The ladder, or its pairs, of each MPI library in a list with the libraries' labels; without the column mpi, a list of
+#' one without names
+#' @noRd
+by_library <- function(ladder) {
+  if (!"mpi" %in% names(ladder)) return(list(ladder))
+  found <- split(ladder, droplevels(mpi_label(ladder$mpi)))
+  map(found, function(own) select(own, !"mpi"))
+}
+
 #' The rows of a study's ladder
 #'
 #' A pair counts for the outermost level at which its two cores differ. Where all pairs were measured, the value of a
 #' level is the median over its pairs.
 #'
 #' @param results List from [read_results()].
-#' @return Tibble: level (outermost first, a factor), pairs (at once), size_bytes, latency_us (one way), bandwidth_mb_s
-#'   (of a window of messages; NA for a ping-pong). Empty where the study has no ladder.
+#' @return Tibble: mpi (only if several libraries were measured), level (outermost first, a factor), pairs (at once),
+#'   size_bytes, latency_us (one way), bandwidth_mb_s (of a window of messages; NA for a ping-pong). Empty where the
+#'   study has no ladder.
 #' @noRd
 read_ladder <- function(results) {
   none <- tibble(level = character(), pairs = numeric(), size_bytes = numeric(), latency_us = numeric(),
                  bandwidth_mb_s = numeric())
   if (!any(names(results$study$collectives) %in% point_to_point)) return(none)
   levels <- map_chr(results$study$machine$levels, "name")
-  results$rows |>
+  rows_of_ladder(results) |>
     mutate(level = ladder_level(results$study, .data$mapping), pairs = .data$processes / 2) |>
     filter(!is.na(.data$level)) |>
-    select("level", "pairs", "size_bytes", "latency_us", "bandwidth_mb_s") |>
+    select(any_of("mpi"), "level", "pairs", "size_bytes", "latency_us", "bandwidth_mb_s") |>
     bind_rows(mutate(read_pairs(results), pairs = 1, bandwidth_mb_s = NA_real_)) |>
-    group_by(level = factor(.data$level, levels), .data$pairs, .data$size_bytes) |>
+    group_by(across(any_of("mpi")), level = factor(.data$level, levels), .data$pairs, .data$size_bytes) |>
     summarise(across(c("latency_us", "bandwidth_mb_s"), function(x) median(x, na.rm = TRUE)), .groups = "drop")
 }
 
 #' The latency of every pair of cores that was measured
 #'
 #' @param results List from [read_results()].
-#' @return Tibble, one row per pair and size: from_core and to_core (numbered over the whole machine, from 0), level
-#'   (the outermost at which they differ), size_bytes, latency_us (median over launches and both directions). Empty
-#'   where the study did not measure all pairs.
+#' @return Tibble, one row per pair and size: mpi (only if several libraries were measured), from_core and to_core
+#'   (numbered over the whole machine, from 0), level (the outermost at which they differ), size_bytes, latency_us
+#'   (median over launches and both directions). Empty where the study did not measure all pairs.
 #' @noRd
 read_pairs <- function(results) {
   none <- tibble(
     from_core = numeric(), to_core = numeric(), level = character(), size_bytes = numeric(), latency_us = numeric()
   )
   if (!"pairs" %in% names(results$study$collectives)) return(none)
-  rows <- filter(results$rows, .data$collective == "pairs")
+  rows <- filter(rows_of_ladder(results), .data$collective == "pairs")
   if (nrow(rows) == 0) return(none)
-  place <- place_ranks(results$study, "pairs", rows$mapping[1], max(rows$processes))
+  most <- rows[which.max(rows$processes), ]
+  place <- find_placed(results$study, most$mapping, most$nodes, most$processes)
   core <- place[, ncol(place)]
   rows |>
     mutate(
@@ -55,7 +79,8 @@ read_pairs <- function(results) {
       one = core[.data$from_rank + 1], two = core[.data$to_rank + 1]
     ) |>
     group_by(
-      from_core = pmin(.data$one, .data$two), to_core = pmax(.data$one, .data$two), .data$level, .data$size_bytes
+      across(any_of("mpi")), from_core = pmin(.data$one, .data$two), to_core = pmax(.data$one, .data$two),
+      .data$level, .data$size_bytes
     ) |>
     summarise(latency_us = median(.data$latency_us), .groups = "drop")
 }
@@ -152,14 +177,14 @@ check_crossing <- function(outer, inner, outer_name = "node", inner_name = "sock
 #' Latency: intercept of a straight line through the sizes up to 64 B. Bandwidth: inverse slope of a straight line
 #' through the sizes from 64 KiB on. Both fits minimise relative errors.
 #'
-#' @param ladder Tibble with level, pairs, size_bytes, latency_us (one way), and optionally bandwidth_mb_s.
-#' @return Tibble: level, pairs, latency_us, latency_low_us, latency_high_us, bandwidth_gb_s, bandwidth_low_gb_s,
-#'   bandwidth_high_gb_s, gap_us (time between small messages of a window, the processor time of one message; NA
-#'   without a bandwidth test).
+#' @param ladder Tibble with level, pairs, size_bytes, latency_us (one way), and optionally mpi and bandwidth_mb_s.
+#' @return Tibble: mpi (if `ladder` has it), level, pairs, latency_us, latency_low_us, latency_high_us, bandwidth_gb_s,
+#'   bandwidth_low_gb_s, bandwidth_high_gb_s, gap_us (time between small messages of a window, the processor time of one
+#'   message; NA without a bandwidth test).
 #' @noRd
 summarise_ladder <- function(ladder) {
   ladder |>
-    group_by(.data$level, .data$pairs) |>
+    group_by(across(any_of("mpi")), .data$level, .data$pairs) |>
     group_modify(function(data, key) fit_level(data)) |>
     ungroup() |>
     # group_modify() calls its function once where there are no groups.

@@ -3,8 +3,8 @@
 tables_of_ladder <- function(results) {
   ladder <- read_ladder(results)
   if (nrow(ladder) == 0) return(NULL)
-  check_pairs(results$study, read_pairs(results))
-  check_ladder(ladder)
+  for (own in by_library(read_pairs(results))) check_pairs(results$study, own)
+  for (own in by_library(ladder)) check_ladder(own)
   timed <- ladder_collective(results)
   levels <- summarise_ladder(ladder)
   c(
@@ -43,18 +43,20 @@ ladder_collective <- function(results) {
 summarise_contention <- function(levels) {
   inner <- utils::tail(unique(levels$level), 1)
   levels |>
-    group_by(.data$level) |>
+    group_by(across(any_of("mpi")), .data$level) |>
     mutate(
       latency_ratio = .data$latency_us / .data$latency_us[match(1, .data$pairs)],
       bandwidth_ratio = .data$bandwidth_gb_s / .data$bandwidth_gb_s[match(1, .data$pairs)]
     ) |>
-    group_by(.data$pairs) |>
+    group_by(across(any_of("mpi")), .data$pairs) |>
     mutate(
       latency_over_core = .data$latency_us / .data$latency_us[match(inner, .data$level)],
       bandwidth_over_core = .data$bandwidth_gb_s / .data$bandwidth_gb_s[match(inner, .data$level)]
     ) |>
     ungroup() |>
-    select("level", "pairs", "latency_ratio", "bandwidth_ratio", "latency_over_core", "bandwidth_over_core")
+    select(
+      any_of("mpi"), "level", "pairs", "latency_ratio", "bandwidth_ratio", "latency_over_core", "bandwidth_over_core"
+    )
 }
 
 #' The published ping-pong (Wisner), if the study is of the same machine
@@ -76,10 +78,10 @@ tables_published <- function(results, ladder) {
   published <- read_published_pingpong(results)
   if (is.null(published)) return(NULL)
   keys <- c("level", "pairs")
-  columns <- c(keys, "latency_us", "bandwidth_gb_s")
+  fitted <- function(rows) select(summarise_ladder(rows), any_of(c("mpi", keys, "latency_us", "bandwidth_gb_s")))
   both <- inner_join(
-    rename(summarise_ladder(published)[columns], published_us = "latency_us", published_gb_s = "bandwidth_gb_s"),
-    rename(summarise_ladder(ladder)[columns], ours_us = "latency_us", ours_gb_s = "bandwidth_gb_s"), by = keys
+    rename(fitted(published), published_us = "latency_us", published_gb_s = "bandwidth_gb_s"),
+    rename(fitted(ladder), ours_us = "latency_us", ours_gb_s = "bandwidth_gb_s"), by = keys
   )
   list(listed("multi_lat", "published", arrange(both, .data$pairs), paste0(
     "Published measurements [@wisner-svd] beside this study", simulated_note(results$study), ", both fitted in the ",
@@ -96,19 +98,20 @@ figures_of_ladder <- function(results) {
   timed <- filter(ladder, !is.na(.data$latency_us))
   several <- any(timed$pairs > 1)
   published <- read_published_pingpong(results)
+  height <- 2 + 2.6 * length(by_library(ladder))
   c(
     list(figure(
       ladder_collective(results), "ladder",
       plot_ladder(results, timed, "latency_us", "Latency (\u00b5s)", "Point-to-point latency of each level"), paste0(
         "One-way time of a message (\u00b5s) against its size, by the outermost level that separates the two cores; ",
         "logarithmic axes.", note
-      ), 9, 4.6
+      ), 9, height
     )),
     if (several) list(figure(
       ladder_collective(results), "per-byte", plot_per_byte(results, timed, published), paste0(
         "Round-trip time per byte (ns/B) against message size, one pair and concurrent pairs; logarithmic axes.",
         if (!is.null(published)) " Hollow points, dashed: measurements by @wisner-svd.", note
-      ), 9.5, 4.6
+      ), 9.5, height
     )),
     figures_of_pairs(results),
     if (any(!is.na(ladder$bandwidth_mb_s))) list(figure(
@@ -116,7 +119,7 @@ figures_of_ladder <- function(results) {
         results, filter(ladder, !is.na(.data$bandwidth_mb_s)), "bandwidth_mb_s", "Bandwidth (MB/s)",
         "Point-to-point bandwidth of each level"
       ),
-      paste0("Bandwidth (MB/s) of a window of messages against their size; logarithmic axes.", note), 9, 4.6
+      paste0("Bandwidth (MB/s) of a window of messages against their size; logarithmic axes.", note), 9, height
     ))
   )
 }
@@ -131,7 +134,7 @@ figures_of_pairs <- function(results) {
     "Latency (\u00b5s) of a message of ", label_bytes(small), " between every two cores, numbered over the whole ",
     "machine; the colour scale is logarithmic. White: not measured, or a core with itself. Lines: boundaries between ",
     "units of the outermost level (", group_sizes(results$study)$level[1], ")."
-  ), 7.6, 6.6))
+  ), 7.6, 1.6 + 5 * length(by_library(pairs))))
 }
 
 #' Figure of the latencies from a single core to all others, whose matrix would be a single row
@@ -140,10 +143,11 @@ figure_from_core <- function(results, pairs) {
   units <- group_sizes(results$study)
   lines <- seq(units$ranks[1], max(pairs$to_core) + 1, by = units$ranks[1]) - 0.5
   # The measurements need not reach the last core.
-  lacking <- count_cores(results$study) - 1 - nrow(pairs)
+  lacking <- count_cores(results$study) - 1 - n_distinct(pairs$to_core)
   plot <- ggplot(pairs, aes(.data$to_core, .data$latency_us)) +
     geom_vline(xintercept = lines[lines < max(pairs$to_core)], colour = "grey30", linewidth = 0.3) +
     geom_point(size = 1, colour = mapping_colours[1]) +
+    panel_of_library(pairs) +
     scale_y_log10("Latency (\u00b5s)", labels = format_number, breaks = scales::breaks_log(6)) +
     labs(title = paste("Latency between core", pairs$from_core[1], "and the others"), x = "Core") +
     tag_simulated(results$study) + theme_study()
@@ -151,7 +155,7 @@ figure_from_core <- function(results, pairs) {
     "Latency (\u00b5s) of a message of ", label_bytes(pairs$size_bytes[1]), "; cores are numbered over the whole ",
     "machine. Vertical lines: boundaries between units of the outermost level (", units$level[1], ").",
     if (lacking > 0) paste0(" Not measured: ", count_of(lacking, "core"), ".")
-  ), 9, 4)
+  ), 9, 1.4 + 2.6 * length(by_library(pairs)))
 }
 
 plot_pairs <- function(results, pairs) {
@@ -167,8 +171,21 @@ plot_pairs <- function(results, pairs) {
     scale_x_continuous("Core", expand = c(0, 0)) +
     scale_y_continuous("Core", expand = c(0, 0)) +
     coord_fixed() +
+    panel_of_library(pairs) +
     labs(title = "Latency between every two cores") + tag_simulated(results$study) + theme_study() +
     theme(legend.position = "right", legend.title = element_text(), legend.key.width = NULL)
+}
+
+#' A panel for each MPI library, one below the other, if there are several
+#' @noRd
+panel_of_library <- function(rows) if ("mpi" %in% names(rows)) facet_wrap(vars(mpi_label(.data$mpi)), ncol = 1)
+
+#' A panel for each number of pairs; rows: MPI libraries, if there are several
+#' @noRd
+panels_of_ladder <- function(rows) {
+  label <- labeller(pairs = label_pairs)
+  if ("mpi" %in% names(rows)) return(facet_grid(vars(mpi_label(.data$mpi)), vars(.data$pairs), labeller = label))
+  if (any(rows$pairs > 1)) facet_wrap(vars(.data$pairs), labeller = label)
 }
 
 plot_ladder <- function(results, rows, column, title_y, title) {
@@ -176,7 +193,7 @@ plot_ladder <- function(results, rows, column, title_y, title) {
   ggplot(rows, aes(.data$size_bytes, .data[[column]], colour = .data$level, shape = .data$level)) +
     geom_line(linewidth = 0.35, alpha = 0.7) +
     geom_point(size = 1.3) +
-    (if (any(rows$pairs > 1)) facet_wrap(vars(.data$pairs), labeller = labeller(pairs = label_pairs))) +
+    panels_of_ladder(rows) +
     scale_colour_manual(values = mapping_colours, labels = level_word) +
     scale_shape_manual(values = point_shapes, labels = level_word) +
     scale_x_size() +
@@ -200,7 +217,7 @@ plot_per_byte <- function(results, rows, published) {
     (if (!is.null(published)) geom_point(data = per_byte(published), shape = 1, size = 1.5)) +
     geom_line(linewidth = 0.5) +
     geom_point(size = 1.2) +
-    facet_wrap(vars(.data$pairs), labeller = labeller(pairs = label_pairs)) +
+    panels_of_ladder(rows) +
     scale_colour_manual(values = mapping_colours, labels = level_word) +
     scale_x_size() +
     scale_y_log10("Round trip per byte (ns/B)", labels = format_number, breaks = scales::breaks_log(6)) +
@@ -213,7 +230,23 @@ plot_per_byte <- function(results, rows, published) {
 #' @return Character vector.
 #' @noRd
 describe_ladder <- function(results) {
-  levels <- summarise_ladder(read_ladder(results))
+  unlist(each_library(read_ladder(results), function(ladder) describe_levels(results, ladder)), use.names = FALSE)
+}
+
+#' Sentences on the ladder of each MPI library, which begin with its label if there are several
+#' @return List by library.
+#' @noRd
+each_library <- function(ladder, describe) {
+  own <- by_library(ladder)
+  said <- map(own, describe)
+  if (is.null(names(own))) said else imap(said, function(text, label) paste0(label, ": ", lower_first(text)))
+}
+
+#' One ladder in sentences
+#' @param ladder Tibble from [read_ladder()], of one MPI library.
+#' @noRd
+describe_levels <- function(results, ladder) {
+  levels <- summarise_ladder(ladder)
   if (nrow(levels) == 0) return("There are no point-to-point measurements.")
   fewest <- min(levels$pairs)
   one <- arrange(filter(levels, .data$pairs == fewest), .data$latency_us)
@@ -244,7 +277,7 @@ describe_ladder <- function(results) {
         if (fewest > 1) paste(fewest, "pairs)") else "a single pair)"
       )), "."
     ),
-    describe_published(results)
+    describe_published(results, ladder)
   )
 }
 
@@ -268,6 +301,10 @@ describe_ladder_of <- function(results, collective) {
   if (collective != "bw") return(describe_ladder(results))
   rows <- filter(read_ladder(results), !is.na(.data$bandwidth_mb_s))
   if (nrow(rows) == 0) return("There is no bandwidth measurement.")
+  unlist(each_library(rows, function(rows) describe_bandwidth(results, rows)), use.names = FALSE)
+}
+
+describe_bandwidth <- function(results, rows) {
   best <- rows |>
     group_by(.data$level) |>
     slice_max(.data$bandwidth_mb_s, n = 1, with_ties = FALSE) |>
@@ -282,12 +319,12 @@ describe_ladder_of <- function(results, collective) {
 
 #' The published bandwidth of concurrent pairs (Wisner), compared with this study
 #' @noRd
-describe_published <- function(results) {
+describe_published <- function(results, ladder) {
   published <- read_published_pingpong(results)
-  if (is.null(published) || all(read_ladder(results)$pairs == 1)) return(NULL)
+  if (is.null(published) || all(ladder$pairs == 1)) return(NULL)
   shares <- function(ladder) filter(summarise_contention(summarise_ladder(ladder)), .data$pairs > 1)
   theirs <- shares(published)
-  ours <- shares(read_ladder(results))
+  ours <- shares(ladder)
   both <- inner_join(
     select(theirs, "level", "pairs", theirs = "bandwidth_ratio"),
     select(ours, "level", "pairs", ours = "bandwidth_ratio"), by = c("level", "pairs")

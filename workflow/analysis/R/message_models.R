@@ -7,12 +7,17 @@
 #' machine, else they are typical values for the level's name, which only the fitted model uses.
 #'
 #' @param results List from [read_results()].
+#' @param mpi The MPI library whose ladder is used, if the study has the ladders of several; by default the first.
 #' @return List: `source` (ladder, machine, none), `latency` (us, small message, named by level), `gap_byte` (us per
 #'   byte, named by level), `overhead` (processor time of a message, us), `eager` (largest message, in bytes, that is
 #'   sent eagerly, that is without waiting for the receiver), `full_duplex` (levels whose links have their bandwidth in
 #'   each direction), and `pairs` (core x core matrix of latencies, if the study measured all pairs).
 #' @noRd
-message_costs <- function(results) {
+message_costs <- function(results, mpi = NULL) {
+  remember(results, paste(c("message costs", mpi), collapse = "\r"), function() find_message_costs(results, mpi))
+}
+
+find_message_costs <- function(results, mpi) {
   levels <- results$study$machine$levels
   names <- map_chr(levels, "name")
   declared <- function(key) setNames(map_dbl(levels, function(level) as.numeric(level[[key]] %||% NA)), names)
@@ -20,9 +25,10 @@ message_costs <- function(results) {
   eager <- if (results$study$simulated) 65535 else 4096
   ladder <- read_ladder(results)
   if (nrow(ladder) > 0) {
-    check_ladder(ladder)
     known <- list(source = "ladder", eager = eager, full_duplex = duplex_levels(levels))
-    return(c(known, ladder_costs(results, ladder)))
+    mpi <- mpi %||% ladder[["mpi"]][1]
+    check_ladder(of_library(ladder, mpi))
+    return(c(known, ladder_costs(results, mpi)))
   }
   if (length(levels) > 0 && !anyNA(declared("latency_us")) && !anyNA(declared("bandwidth_gb_s"))) {
     return(list(
@@ -39,18 +45,18 @@ message_costs <- function(results) {
 
 duplex_levels <- function(levels) map_chr(Filter(function(level) isTRUE(level$full_duplex), levels), "name")
 
-#' Costs of messages from the study's own ladder; NA for levels that it lacks
+#' Costs of messages from the study's own ladder of an MPI library; NA for levels that it lacks
 #' @noRd
-ladder_costs <- function(results, ladder = read_ladder(results)) {
+ladder_costs <- function(results, mpi) {
   names <- map_chr(results$study$machine$levels, "name")
-  fitted <- filter(summarise_ladder(ladder), .data$pairs == 1)
+  fitted <- filter(summarise_ladder(of_library(read_ladder(results), mpi)), .data$pairs == 1)
   of <- function(column) setNames(fitted[[column]][match(names, fitted$level)], names)
   overhead <- min(fitted$gap_us, Inf, na.rm = TRUE)
   cores <- prod(map_dbl(results$study$machine$levels, function(level) level$count))
   list(
     latency = of("latency_us"), gap_byte = 1e-3 / of("bandwidth_gb_s"),
     overhead = if (is.finite(overhead)) overhead else 0,
-    pairs = pair_matrix(read_pairs(results), cores)
+    pairs = pair_matrix(of_library(read_pairs(results), mpi), cores)
   )
 }
 

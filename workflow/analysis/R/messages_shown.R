@@ -7,8 +7,7 @@
 models_of_study <- function(results, models) {
   names <- collectives_of(results)
   if (length(names) == 0) return(models_of_applications(results))
-  costs <- message_costs(results)
-  predictions <- map_dfr(names, function(collective) predict_held_out(results, collective, costs))
+  predictions <- map_dfr(names, function(collective) predict_held_out(results, collective))
   others <- map(Filter(function(entry) identical(entry$what, "comparison"), models), "data")
   source <- c(
     ladder = "their costs per level come from the study's ping-pong ladder",
@@ -16,7 +15,7 @@ models_of_study <- function(results, models) {
     none = paste(
       "without a ping-pong ladder, only the fitted model is evaluated, with assumed ratios between the levels"
     )
-  )[[costs$source]]
+  )[[message_costs(results)$source]]
   list(
     listed("comparison", NULL, summarise_comparison(predictions, others), paste0(
       "Mean absolute error (%) of every model on held-out cells", simulated_note(results$study), ", best first. The ",
@@ -54,18 +53,18 @@ models_of_applications <- function(results) {
 }
 
 figures_of_messages <- function(results) {
-  costs <- message_costs(results)
-  if (costs$source == "none") return(NULL)
+  if (message_costs(results)$source == "none") return(NULL)
   sized <- intersect(collectives_of(results, sized = TRUE), modelled_collectives)
-  unlist(map(sized, function(name) figures_of_messages_in(results, name, costs)), recursive = FALSE)
+  unlist(map(sized, function(name) figures_of_messages_in(results, name)), recursive = FALSE)
 }
 
-figures_of_messages_in <- function(results, collective, costs) {
+figures_of_messages_in <- function(results, collective) {
   rows <- rows_to_fit(results, collective)
   if (n_distinct(rows$processes) < 3) return(NULL)
   mappings <- levels(droplevels(rows$mapping))
   unlist(map(mappings, function(mapping) {
     here <- droplevels(filter(rows, .data$mapping == .env$mapping))
+    costs <- message_costs(results, mpi_of(results$study, collective, mapping))
     algorithms <- levels(here$algorithm)
     fewest <- min(here$processes)
     known <- algorithms[map_lgl(algorithms, function(a) {

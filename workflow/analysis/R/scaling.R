@@ -163,7 +163,6 @@ predict_scaling <- function(results, scaling = read_scaling(results)) {
   alone <- filter(scaling, .data$processes == 1)
   if (nrow(alone) == 0 || nrow(read_ladder(results)) == 0) return(none)
   rate <- fit_flop_rate(scaling)
-  costs <- c(ladder_costs(results), full_duplex = list(duplex_levels(results$study$machine$levels)))
   known <- inner_join(
     scaling, select(alone, "application", "mapped", "n", sweeps_1 = "sweeps", flops_1 = "flops"),
     by = c("application", "mapped", "n")
@@ -171,11 +170,15 @@ predict_scaling <- function(results, scaling = read_scaling(results)) {
   known$place <- pmap(known[c("application", "mapping", "processes")], function(application, mapping, processes) {
     place_ranks(results$study, application, mapping, processes)
   })
-  known <- filter(known, map_lgl(.data$place, has_costs, costs))
+  known$costs <- pmap(known[c("application", "mapping")], function(application, mapping) {
+    costs <- ladder_costs(results, mpi_of(results$study, application, mapping))
+    c(costs, full_duplex = list(duplex_levels(results$study$machine$levels)))
+  })
+  known <- filter(known, purrr::map2_lgl(.data$place, .data$costs, has_costs))
   if (!any(known$processes > 1)) return(none)
-  model <- function(place, n, sweeps, flops) model_svd(place, n, sweeps, flops, rate, costs)
-  found <- pmap(select(known, "place", "n", sweeps = "sweeps_1", flops = "flops_1"), model)
-  counted <- pmap(known[c("place", "n", "sweeps", "flops")], model)
+  model <- function(place, costs, n, sweeps, flops) model_svd(place, n, sweeps, flops, rate, costs)
+  found <- pmap(select(known, "place", "costs", "n", sweeps = "sweeps_1", flops = "flops_1"), model)
+  counted <- pmap(known[c("place", "costs", "n", "sweeps", "flops")], model)
   bind_rows(none, transmute(known,
     .data$application, .data$mapping, .data$n, .data$processes, .data$seconds,
     flops_only_s = .data$flops_1 / (rate * 1e9) / .data$processes, compute_s = map_dbl(found, "compute"),

@@ -201,3 +201,63 @@ test_that("a single pair of a level is not in the plural", {
   expect_match(caption, "Pairs: number of pairs that send at the same time. Latencies are medians over", fixed = TRUE)
   expect_match(pairs_note(read_results(make_study(rows, levels = levels))), "1 pair of level node and 3 pairs of level")
 })
+
+# Both levels of 8 cores with Open MPI, and three times as slow with MPICH.
+two_libraries <- function(rows) {
+  dplyr::bind_rows(rows, dplyr::mutate(rows, mpi = "mpich", dplyr::across(
+    c("latency_us", "bandwidth_mb_s"), function(x) x * c(latency_us = 3, bandwidth_mb_s = 1 / 3)[dplyr::cur_column()]
+  )))
+}
+ladder_of_levels <- function() {
+  grid <- expand.grid(mapping = c("level-node", "level-core"), size_bytes = 2^(0:20), stringsAsFactors = FALSE)
+  us <- c("level-node" = 2, "level-core" = 0.2)[grid$mapping] + grid$size_bytes / 8000
+  rows <- toy_rows("latency", "default", 2, grid$size_bytes, unname(us), grid$mapping, bandwidth_mb_s = NA_real_)
+  bw <- dplyr::mutate(rows, collective = "bw", bandwidth_mb_s = size_bytes / latency_us, latency_us = NA)
+  dplyr::bind_rows(rows, bw)
+}
+
+test_that("the ladders of two MPI libraries are two, in tables, sentences, figures and models", {
+  rows <- two_libraries(ladder_of_levels())
+  bcast <- lawful(c(default = 1.1, binomial = 1), sizes = 4^(0:3))
+  rows <- dplyr::bind_rows(rows, bcast, dplyr::mutate(bcast, mpi = "mpich"))
+  results <- read_results(make_study(rows, levels = thin_levels))
+  levels <- tables_of_ladder(results)[[1]]$data
+  expect_equal(levels$mpi, c("mpich", "mpich", "openmpi", "openmpi"))
+  expect_equal(levels$latency_us, c(6, 0.6, 2, 0.2), tolerance = 1e-6)
+  expect_equal(levels$bandwidth_gb_s, c(8, 8, 24, 24) / 3, tolerance = 1e-6)
+  said <- describe_ladder(results)
+  expect_match(said[1], "^Open MPI: latency .*: 0.2 .s \\(core\\) and 2 .s \\(node\\); .* 10 times as long")
+  expect_match(said[3], "^MPICH: latency .*: 0.6 .s \\(core\\) and 6 .s \\(node\\); .* 10 times as long")
+  expect_match(answer_otherwise(results), "^Open MPI: .*\\. MPICH: latency")
+  expect_match(describe_ladder_of(results, "bw"), "^(Open MPI|MPICH): a window")
+  for (figure in figures_of_ladder(results)) {
+    expect_equal(nrow(ggplot2::ggplot_build(figure$plot)$layout$layout), 2)
+  }
+  expect_equal(message_costs(results, "mpich")$latency[["node"]], 6, tolerance = 1e-6)
+  predicted <- predict_held_out(results, "bcast")
+  hockney <- dplyr::filter(predicted, model == "hockney", algorithm == "binomial", size_bytes == 16)
+  hockney <- tapply(hockney$predicted_us, hockney$mapping, max)
+  # The trees of the libraries differ, too.
+  expect_gt(hockney[["core, mpich"]] / hockney[["core, openmpi"]], 2)
+})
+
+test_that("every pair measured with two MPI libraries", {
+  slow <- two_libraries(every_pair())
+  results <- read_results(make_study(slow, levels = small_levels))
+  ladder <- read_ladder(results)
+  expect_equal(setNames(ladder$latency_us, paste(ladder$mpi, ladder$level)), c(
+    "mpich node" = 3, "mpich socket" = 1.2, "mpich core" = 0.6, "openmpi node" = 1, "openmpi socket" = 0.4,
+    "openmpi core" = 0.2
+  ))
+  expect_equal(max(message_costs(results, "mpich")$pairs), 3)
+  expect_match(pairs_note(results), "16 pairs of level node")
+  expect_equal(nrow(ggplot2::ggplot_build(figures_of_pairs(results)[[1]]$plot)$layout$layout), 2)
+  of_one <- figures_of_pairs(read_results(make_study(dplyr::filter(slow, from_rank == 0), levels = small_levels)))[[1]]
+  expect_equal(nrow(ggplot2::ggplot_build(of_one$plot)$layout$layout), 2)
+  expect_no_match(of_one$caption, "Not measured")
+  expect_error(
+    tables_of_ladder(read_results(make_study(dplyr::bind_rows(
+      every_pair(), dplyr::mutate(every_pair(c(0.2, 0.4)), mpi = "mpich")
+    ), levels = small_levels))), "share a node"
+  )
+})
