@@ -10,10 +10,11 @@ ladder_level <- function(study, mapping) {
   levels[match(mapping, paste0("level-", levels))]
 }
 
-#' The rows of a study's point-to-point tests; with the column mpi only if several libraries ran them
+#' The rows of a study's point-to-point tests without those that import checks flagged; with mpi only if several
+#' libraries ran them
 #' @noRd
 rows_of_ladder <- function(results) {
-  rows <- filter(results$rows, .data$collective %in% point_to_point)
+  rows <- filter(results$rows, .data$collective %in% point_to_point, is.na(.data$flag) | .data$flag == "")
   if (n_distinct(rows$mpi) > 1) rows else select(rows, !"mpi")
 }
 

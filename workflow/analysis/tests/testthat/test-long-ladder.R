@@ -261,3 +261,10 @@ test_that("every pair measured with two MPI libraries", {
     ), levels = small_levels))), "share a node"
   )
 })
+
+test_that("pairs that the import checks flagged are in no level and no figure", {
+  rows <- dplyr::mutate(every_pair(), flag = ifelse(from_rank == 0 & to_rank == 1, "outlier", NA))
+  rows$latency_us[1] <- 5000
+  expect_equal(c(rows$from_rank[1], rows$to_rank[1]), c(0, 1))
+  expect_lt(max(read_pairs(read_results(make_study(rows, levels = small_levels)))$latency_us), 2)
+})
