@@ -23,15 +23,21 @@ tables_of_ladder <- function(results) {
   )
 }
 
-#' How many pairs of cores the latency of a level is the median of; empty where each level has one pair
+#' How many pairs of cores the latency of a level is the median of, and at which sizes; empty where each level has one
+#' pair
 #' @noRd
 pairs_note <- function(results) {
-  pairs <- distinct(read_pairs(results), .data$from_core, .data$to_core, .data$level)
-  if (nrow(pairs) == 0) return("")
+  found <- read_pairs(results)
+  if (nrow(found) == 0) return("")
+  sizes <- unique(found$size_bytes)
+  ladder <- read_ladder(results)
+  others <- setdiff(ladder$size_bytes[!is.na(ladder$latency_us) & ladder$pairs == 1], sizes)
+  pairs <- distinct(found, .data$from_core, .data$to_core, .data$level)
   levels <- intersect(map_chr(results$study$machine$levels, "name"), pairs$level)
   counts <- table(factor(pairs$level, levels))
   paste0(
-    " Latencies are medians over the pairs of cores that the level separates: ",
+    " Latencies ", if (length(others) > 0) paste("of messages of", size_range(min(sizes), max(sizes)), ""),
+    "are medians over the pairs of cores that the level separates: ",
     and_list(paste(count_of(counts, "pair"), "of level", level_word(levels))), "."
   )
 }

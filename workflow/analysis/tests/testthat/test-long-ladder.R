@@ -268,3 +268,9 @@ test_that("pairs that the import checks flagged are in no level and no figure", 
   expect_equal(c(rows$from_rank[1], rows$to_rank[1]), c(0, 1))
   expect_lt(max(read_pairs(read_results(make_study(rows, levels = small_levels)))$latency_us), 2)
 })
+
+test_that("the caption names the sizes of which all pairs were measured", {
+  rows <- dplyr::bind_rows(ladder_of_levels(), dplyr::mutate(every_pair(), latency_us = latency_us * 2))
+  note <- pairs_note(read_results(make_study(rows, levels = small_levels)))
+  expect_match(note, "Latencies of messages of 1 B are medians over the pairs", fixed = TRUE)
+})
