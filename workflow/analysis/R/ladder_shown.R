@@ -138,20 +138,28 @@ figures_of_pairs <- function(results) {
   if (n_distinct(pairs$from_core) == 1) return(list(figure_from_core(results, pairs)))
   list(figure("pairs", "matrix", plot_pairs(results, pairs), paste0(
     "Latency (\u00b5s) of a message of ", label_bytes(small), " between every two cores, numbered over the whole ",
-    "machine; the colour scale is logarithmic. White: not measured, or a core with itself. Lines: boundaries between ",
-    "units of the outermost level (", group_sizes(results$study)$level[1], ")."
+    "machine; the colour scale is logarithmic. White: not measured, or a core with itself.",
+    if (length(unit_lines(results$study, pairs)) > 0) paste0(
+      " Lines: boundaries between units of the outermost level (", group_sizes(results$study)$level[1], ")."
+    )
   ), 7.6, 1.6 + 5 * length(by_library(pairs))))
+}
+
+#' The boundaries between the units of the outermost level among the cores of pairs
+#' @noRd
+unit_lines <- function(study, pairs) {
+  cores <- group_sizes(study)$ranks[1]
+  if (is.na(cores)) numeric() else seq(0, max(pairs$to_core), by = cores)[-1] - 0.5
 }
 
 #' Figure of the latencies from a single core to all others, whose matrix would be a single row
 #' @noRd
 figure_from_core <- function(results, pairs) {
-  units <- group_sizes(results$study)
-  lines <- seq(units$ranks[1], max(pairs$to_core) + 1, by = units$ranks[1]) - 0.5
+  lines <- unit_lines(results$study, pairs)
   # The measurements need not reach the last core.
   lacking <- count_cores(results$study) - 1 - n_distinct(pairs$to_core)
   plot <- ggplot(pairs, aes(.data$to_core, .data$latency_us)) +
-    geom_vline(xintercept = lines[lines < max(pairs$to_core)], colour = "grey30", linewidth = 0.3) +
+    geom_vline(xintercept = lines, colour = "grey30", linewidth = 0.3) +
     geom_point(size = 1, colour = mapping_colours[1]) +
     panel_of_library(pairs) +
     scale_y_log10("Latency (\u00b5s)", labels = format_number, breaks = scales::breaks_log(6)) +
@@ -159,16 +167,16 @@ figure_from_core <- function(results, pairs) {
     tag_simulated(results$study) + theme_study()
   figure("pairs", "matrix", plot, paste0(
     "Latency (\u00b5s) of a message of ", label_bytes(pairs$size_bytes[1]), "; cores are numbered over the whole ",
-    "machine. Vertical lines: boundaries between units of the outermost level (", units$level[1], ").",
+    "machine.", if (length(lines) > 0) paste0(
+      " Vertical lines: boundaries between units of the outermost level (", group_sizes(results$study)$level[1], ")."
+    ),
     if (lacking > 0) paste0(" Not measured: ", count_of(lacking, "core"), ".")
   ), 9, 1.4 + 2.6 * length(by_library(pairs)))
 }
 
 plot_pairs <- function(results, pairs) {
   both <- bind_rows(pairs, rename(pairs, from_core = "to_core", to_core = "from_core"))
-  units <- group_sizes(results$study)$ranks[1]
-  lines <- if (is.na(units)) numeric() else seq(units, max(both$to_core) + 1, by = units) - 0.5
-  lines <- lines[lines < max(both$to_core)]
+  lines <- unit_lines(results$study, pairs)
   ggplot(both, aes(.data$from_core, .data$to_core, fill = .data$latency_us)) +
     geom_raster() +
     geom_vline(xintercept = lines, colour = "grey30", linewidth = 0.3) +

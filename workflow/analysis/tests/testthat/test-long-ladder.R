@@ -274,3 +274,15 @@ test_that("the caption names the sizes of which all pairs were measured", {
   note <- pairs_note(read_results(make_study(rows, levels = small_levels)))
   expect_match(note, "Latencies of messages of 1 B are medians over the pairs", fixed = TRUE)
 })
+
+test_that("pairs of cores of one unit have a figure, whose caption names no boundaries", {
+  for (rows in list(every_pair(), dplyr::filter(every_pair(), from_rank == 0))) {
+    few <- dplyr::filter(rows, from_rank < 3, to_rank < 3)
+    figure <- figures_of_pairs(read_results(make_study(few, levels = small_levels)))[[1]]
+    expect_no_match(figure$caption, "ines: boundaries")
+    whole <- figures_of_pairs(read_results(make_study(rows, levels = small_levels)))[[1]]
+    expect_match(whole$caption, "ines: boundaries between units of the outermost level \\(node\\)")
+    drawn <- ggplot2::ggplot_build(whole$plot)$data
+    expect_equal(unique(unlist(purrr::map(drawn, "xintercept"))), 3.5)
+  }
+})
