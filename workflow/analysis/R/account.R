@@ -163,7 +163,9 @@ account_rows <- function(operations, ranks, run_us) {
     mutate(
       bytes = .data$size_bytes, size_bytes = class_start(.data$size_bytes), took_us = .data$end_us - .data$start_us
     ) |>
-    mutate(node_of_rank = by_weight(.data$node_of_rank, .data$took_us)[1], .by = "ranks") |>
+    # Not .by, which dplyr ignores before 1.1 (Debian 12 has 1.0.10).
+    group_by(.data$ranks) |>
+    mutate(node_of_rank = by_weight(.data$node_of_rank, .data$took_us)[1]) |>
     group_by(.data$ranks, .data$operation, .data$size_bytes) |>
     summarise(
       communicators = n_distinct(.data$communicator),

@@ -64,6 +64,18 @@ test_that("the nodes of communicators are told, and most of the time decides whi
   expect_equal(unknown$node_of_rank, c(NA_character_, NA_character_))
 })
 
+test_that("communicators of each number of ranks have nodes of their own", {
+  members <- list(list(0, 1, 2, 3), list(0, 1), list(2, 3))
+  operations <- tibble::tibble(
+    communicator = 0:2, ranks = c(4, 2, 2), operation = "bcast", size_bytes = 8, start_us = 0, end_us = c(9, 2, 2),
+    time_us = end_us, waiting_us = 0, spread_us = 0, site = NA
+  )
+  placed <- placed_communicators(members, c(0, 0, 1, 1))
+  rows <- account_rows(dplyr::left_join(operations, placed, "communicator"), 4, 100)
+  expect_equal(rows$ranks, c(4, 2))
+  expect_equal(rows$node_of_rank, c("0*2 1*2", "0*2"))
+})
+
 test_that("the spread of arrivals is that of the program, not that of the returns before", {
   calls <- tibble::tibble(
     rank = c(0, 0, 1, 1), operation = "alltoall", communicator = 0, ranks = 2, size_bytes = 8,
