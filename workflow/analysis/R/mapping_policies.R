@@ -3,32 +3,42 @@
 #' The best algorithm of each mapping and message size
 #'
 #' At each size, only algorithms that every mapping has compete, so that a failed cell does not count against its
-#' mapping.
+#' mapping. Mappings are compared on the same number of nodes if they have several, and with the same MPI library.
 #'
 #' @param results List from [read_results()].
-#' @return Tibble: collective, mapping, processes, size_bytes, algorithm (the fastest), latency_us (of the slowest
-#'   rank), bandwidth_mb_s, best_pct (slow-down in percent against the best mapping at this size).
+#' @return Tibble: collective, mapping, processes, nodes and mpi (only if they vary), size_bytes, algorithm (the
+#'   fastest), latency_us (of the slowest rank), bandwidth_mb_s, best_pct (slow-down in percent against the best mapping
+#'   at this size), panel (of the figures).
 #' @noRd
 summarise_mappings <- function(results) {
   rows <- read_slowest(results)
-  mappings <- n_distinct(rows$mapping)
-  rows |>
-    group_by(.data$collective, .data$processes, .data$size_bytes, .data$algorithm) |>
-    filter(n_distinct(.data$mapping) == mappings) |>
+  varying <- c(
+    if (any(varies(rows, c("collective", "mapping", "processes"), "nodes"))) "nodes",
+    if (any(varies(rows, "collective", "mpi"))) "mpi"
+  )
+  mutate(rows, panel = name_mapping(
+    paste0(collective_title(.data$collective), ", ", label_processes(.data$processes)),
+    if ("nodes" %in% varying) .data$nodes else NA,
+    mpi = if ("mpi" %in% varying) as.character(mpi_label(.data$mpi)) else NA
+  )) |>
+    group_by(.data$panel) |>
+    mutate(mappings = n_distinct(.data$mapping)) |>
+    group_by(.data$panel, .data$size_bytes, .data$algorithm) |>
+    filter(n_distinct(.data$mapping) == .data$mappings, .data$mappings > 1) |>
     ungroup() |>
     arrange(.data$latency_us) |>
-    distinct(.data$collective, .data$mapping, .data$processes, .data$size_bytes, .keep_all = TRUE) |>
-    group_by(.data$collective, .data$processes, .data$size_bytes) |>
+    distinct(.data$panel, .data$mapping, .data$size_bytes, .keep_all = TRUE) |>
+    group_by(.data$panel, .data$size_bytes) |>
     mutate(best_pct = 100 * (.data$latency_us / .data$latency_us[1] - 1)) |>
     ungroup() |>
-    mutate(
-      bandwidth_mb_s = .data$size_bytes / .data$latency_us,
-      panel = paste0(collective_title(.data$collective), ", ", label_processes(.data$processes))
+    mutate(bandwidth_mb_s = .data$size_bytes / .data$latency_us) |>
+    arrange(
+      .data$collective, .data$processes, across(any_of(varying)), .data$size_bytes,
+      mapping_label_factor(results$study, .data$mapping)
     ) |>
-    arrange(.data$collective, .data$processes, .data$size_bytes, mapping_label_factor(results$study, .data$mapping)) |>
     select(
-      "collective", "mapping", "processes", "size_bytes", "algorithm", "latency_us", "bandwidth_mb_s", "best_pct",
-      "panel"
+      "collective", "mapping", "processes", all_of(varying), "size_bytes", "algorithm", "latency_us", "bandwidth_mb_s",
+      "best_pct", "panel"
     )
 }
 
@@ -69,11 +79,11 @@ figures_mapping <- function(results) {
 #' @noRd
 plot_mapping_policies <- function(results, sizes) {
   rows <- filter(summarise_mappings(results), .data$size_bytes >= sizes[1], .data$size_bytes <= sizes[2]) |>
-    mutate(
-      mapping = mapping_label_factor(results$study, .data$mapping),
-      algorithm = label_algorithm(.data$algorithm, results$study, .data$collective[1])
-    )
-  colours <- setNames(mapping_colours[seq_len(nlevels(rows$mapping))], levels(rows$mapping))
+    mutate(mapping = mapping_label_factor(results$study, .data$mapping)) |>
+    group_by(.data$collective) |>
+    mutate(algorithm = label_algorithm(.data$algorithm, results$study, .data$collective[1])) |>
+    ungroup()
+  colours <- setNames(rep_len(mapping_colours, nlevels(rows$mapping)), levels(rows$mapping))
   ggplot(rows, aes(.data$size_bytes, .data$bandwidth_mb_s, colour = .data$mapping)) +
     geom_line(linewidth = 0.4) +
     geom_point(aes(shape = .data$algorithm), size = 2.2) +
@@ -91,7 +101,7 @@ plot_mapping_policies <- function(results, sizes) {
 
 plot_mapping_loss <- function(results) {
   rows <- mutate(summarise_mappings(results), mapping = mapping_label_factor(results$study, .data$mapping))
-  colours <- setNames(mapping_colours[seq_len(nlevels(rows$mapping))], levels(rows$mapping))
+  colours <- setNames(rep_len(mapping_colours, nlevels(rows$mapping)), levels(rows$mapping))
   ggplot(rows, aes(factor(.data$size_bytes), .data$best_pct, fill = .data$mapping)) +
     geom_col(position = "dodge", width = 0.75) +
     facet_wrap(vars(.data$panel)) +
@@ -110,7 +120,9 @@ plot_mapping_loss <- function(results) {
 describe_mapping_policies <- function(results) {
   rows <- summarise_mappings(results)
   if (nrow(rows) == 0) return("No algorithm was measured with all mappings.")
-  what <- if (n_distinct(rows$panel) > 1) " cells (collective, processes and size)" else " sizes"
+  cell <- c("collective", "processes", intersect(c("nodes", "mpi"), names(rows)), "size")
+  cell[cell == "mpi"] <- "MPI library"
+  what <- if (n_distinct(rows$panel) > 1) paste0(" cells (", and_list(cell), ")") else " sizes"
   tie <- results$study$analysis$tie_pct
   each <- rows |>
     group_by(.data$mapping) |>
@@ -131,14 +143,14 @@ describe_mapping_policies <- function(results) {
     ),
     if (published %in% each$mapping) paste0(
       "@duro-redsea found that filling first a socket, then a node (DFNF) is best: ",
-      if (first == published) "this also holds here." else paste0("here ", first, " is, on average over sizes."),
-      " DFNF reaches ", and_list(map_chr(c(short, long), function(size) {
+      if (first == published) "this also holds here." else paste0("here ", first, " is, on average over", what, "."),
+      if (n_distinct(rows$panel) == 1) paste0(" DFNF reaches ", and_list(map_chr(c(short, long), function(size) {
         here <- filter(rows, .data$mapping == published, .data$size_bytes == size)
         paste0(
           scales::label_comma(1)(here$bandwidth_mb_s[1]), " MB/s at ", label_bytes(size), " (",
           label_algorithm(here$algorithm[1], results$study, here$collective[1]), ")"
         )
-      })), "."
+      })), ".")
     )
   )
 }

@@ -111,3 +111,52 @@ test_that("a study without a measurement is analysed", {
   expect_equal(nrow(summarise_bandwidth(results)), 0)
   expect_match(describe_pipelining_answer(results), "no allreduce was measured")
 })
+
+test_that("mappings are compared within one MPI library, number of nodes and collective", {
+  grid <- expand.grid(
+    mapping = c("core", "node"), algorithm = c("default", "ring"), size_bytes = c(1024, 4096), nodes = c(2, 4),
+    mpi = c("openmpi", "mpich"), stringsAsFactors = FALSE
+  )
+  # By core is twice as fast on any number of nodes with any library, which differ by up to 100 times.
+  us <- ifelse(grid$mapping == "core", 1, 2) * ifelse(grid$mpi == "mpich", 10, 1) * ifelse(grid$nodes == 4, 10, 1)
+  rows <- toy_rows("allreduce", grid$algorithm, 16, grid$size_bytes, us, grid$mapping)
+  rows[c("nodes", "mpi")] <- grid[c("nodes", "mpi")]
+  said <- function(rows) describe_mapping_policies(read_results(make_study(rows)))[1]
+  # One library and number of nodes: as in the other tests.
+  expect_match(said(dplyr::filter(rows, nodes == 2, mpi == "mpich")), "tied with it at 2 of 2 sizes .* at most 100 %")
+  expect_match(
+    said(dplyr::filter(rows, nodes == 2 | mapping == "node", mpi == "mpich")), "at 2 of 2 sizes .* at most 100 %"
+  )
+  expect_match(
+    said(rows), "core is .* at 8 of 8 cells \\(collective, processes, nodes, MPI library and size\\) .* at most 100 %"
+  )
+  best <- tables_mapping(read_results(make_study(rows)))[[1]]$data
+  expect_equal(nrow(dplyr::distinct(best, mpi, nodes, mapping, size_bytes)), 16)
+  expect_setequal(best$slower_than_best_mapping_pct, c(0, 100))
+  # A broadcast, which one of three mappings lacks, is compared as well.
+  results <- read_results(make_study(dplyr::bind_rows(
+    toy_rows("allreduce", "ring", 16, 1024, 1:3, c("core", "node", "socket")),
+    toy_rows("bcast", "chain", 16, 1024, 1:2, c("core", "node"))
+  )))
+  expect_setequal(summarise_mappings(results)$collective, c("allreduce", "bcast"))
+})
+
+test_that("more mappings than colours are drawn", {
+  rows <- toy_rows("allreduce", "ring", 16, rep(c(1024, 4096), each = 9), 1:18, rep(paste0("m", 1:9), 2))
+  for (figure in figures_mapping(read_results(make_study(rows)))) {
+    drawn <- purrr::map(ggplot2::ggplot_build(figure$plot)$data, function(layer) {
+      if (anyNA(layer$colour)) layer$fill else layer$colour
+    })
+    expect_false(anyNA(unlist(drawn)))
+  }
+})
+
+test_that("bandwidths of several collectives are not given as those of one", {
+  rows <- dplyr::bind_rows(
+    toy_rows("allreduce", "ring", 8, rep(c(1024, 4096), 2), 1:4, rep(c("DFNF", "BFNF"), each = 2)),
+    toy_rows("bcast", "ring", 8, rep(c(1024, 4096), 2), 1:4, rep(c("DFNF", "BFNF"), each = 2))
+  )
+  said <- function(rows) describe_mapping_policies(read_results(make_study(rows)))[2]
+  expect_match(said(dplyr::filter(rows, collective == "bcast")), "holds here. DFNF reaches")
+  expect_match(said(rows), "holds here.$")
+})
