@@ -54,8 +54,9 @@ tables_mapping <- function(results) {
 figures_mapping <- function(results) {
   rows <- summarise_mappings(results)
   if (nrow(rows) == 0) return(list())
-  cut <- stats::median(unique(rows$size_bytes))
-  halves <- list(short = rows$size_bytes[rows$size_bytes <= cut], long = rows$size_bytes[rows$size_bytes > cut])
+  sizes <- unique(rows$size_bytes[!is.na(rows$size_bytes)])
+  cut <- stats::median(sizes)
+  halves <- list(short = sizes[sizes <= cut], long = sizes[sizes > cut])
   halves <- halves[map_lgl(halves, function(sizes) length(sizes) > 0)]
   c(
     map(names(halves), function(half) {
@@ -102,11 +103,13 @@ plot_mapping_policies <- function(results, sizes) {
 plot_mapping_loss <- function(results) {
   rows <- mutate(summarise_mappings(results), mapping = mapping_label_factor(results$study, .data$mapping))
   colours <- setNames(rep_len(mapping_colours, nlevels(rows$mapping)), levels(rows$mapping))
-  ggplot(rows, aes(factor(.data$size_bytes), .data$best_pct, fill = .data$mapping)) +
+  sizes <- sort(unique(rows$size_bytes), na.last = TRUE)
+  rows$size <- factor(rows$size_bytes, sizes, coalesce(label_bytes(sizes), "no data"), exclude = NULL)
+  ggplot(rows, aes(.data$size, .data$best_pct, fill = .data$mapping)) +
     geom_col(position = "dodge", width = 0.75) +
     facet_wrap(vars(.data$panel)) +
     scale_fill_manual(values = colours) +
-    scale_x_discrete("Message size", labels = function(x) label_bytes(as.numeric(x))) +
+    scale_x_discrete("Message size") +
     scale_y_continuous("Slower than the best mapping (%)") +
     labs(title = "Slow-down of each mapping against the best") +
     tag_simulated(results$study) + theme_study() + theme(axis.text.x = element_text(angle = 45, hjust = 1))
@@ -134,6 +137,7 @@ describe_mapping_policies <- function(results) {
   short <- min(rows$size_bytes)
   long <- max(rows$size_bytes)
   published <- "DFNF"
+  one <- n_distinct(rows$panel) == 1 && !is.na(short)
   c(
     paste0(
       "With the best algorithm for each size, ", and_list(paste0(
@@ -144,7 +148,7 @@ describe_mapping_policies <- function(results) {
     if (published %in% each$mapping) paste0(
       "@duro-redsea found that filling first a socket, then a node (DFNF) is best: ",
       if (first == published) "this also holds here." else paste0("here ", first, " is, on average over", what, "."),
-      if (n_distinct(rows$panel) == 1) paste0(" DFNF reaches ", and_list(map_chr(c(short, long), function(size) {
+      if (one) paste0(" DFNF reaches ", and_list(map_chr(c(short, long), function(size) {
         here <- filter(rows, .data$mapping == published, .data$size_bytes == size)
         paste0(
           scales::label_comma(1)(here$bandwidth_mb_s[1]), " MB/s at ", label_bytes(size), " (",

@@ -160,3 +160,17 @@ test_that("bandwidths of several collectives are not given as those of one", {
   expect_match(said(dplyr::filter(rows, collective == "bcast")), "holds here. DFNF reaches")
   expect_match(said(rows), "holds here.$")
 })
+
+test_that("mappings of a barrier, which has no sizes and no bandwidth, are compared", {
+  mappings <- rep(c("DFNF", "BFNF"), each = 2)
+  barrier <- toy_rows("barrier", rep(c("default", "linear"), 2), 16, NA, 1:4, mappings)
+  both <- dplyr::bind_rows(barrier, toy_rows("bcast", "chain", 16, rep(c(8, 64), 2), 1:4, mappings))
+  for (rows in list(barrier, both)) {
+    results <- read_results(make_study(rows))
+    expect_no_match(describe_mapping_policies(results), "NA")
+    figures <- figures_mapping(results)
+    expect_equal(ids(figures), if (nrow(rows) == 4) "mapping-loss" else paste0("mapping-", c("short", "long", "loss")))
+    for (figure in figures) expect_no_warning(built <- ggplot2::ggplot_build(figure$plot))
+    expect_true("no data" %in% unlist(purrr::map(built$layout$panel_params, function(panel) panel$x$get_labels())))
+  }
+})
