@@ -14,9 +14,12 @@ ladder_level <- function(study, mapping) {
 #' libraries ran them
 #' @noRd
 rows_of_ladder <- function(results) {
-  rows <- filter(results$rows, .data$collective %in% point_to_point, is.na(.data$flag) | .data$flag == "")
-  if (n_distinct(rows$mpi) > 1) rows else select(rows, !"mpi")
+  several_libraries(filter(results$rows, .data$collective %in% point_to_point, is.na(.data$flag) | .data$flag == ""))
 }
+
+#' A table, without its column mpi if that has a single value
+#' @noRd
+several_libraries <- function(table) if (n_distinct(table$mpi) > 1) table else select(table, !"mpi")
 
 #' The part of a ladder, or of its pairs, that one MPI library ran; all of one without the column mpi
 #' @noRd

@@ -4,8 +4,11 @@
 topology_parts <- c("speedup", "hosts", "choice", "setup", "placement")
 topology_collectives <- c("bcast", "reduce", "gather", "alltoallv")
 
-# seed001 is a policy that selects algorithms; binomial is the tree of the published example of two placements.
-topology_policies <- c("seed001", "binomial")
+# seed001 is a policy that selects algorithms.
+topology_policies <- "seed001"
+
+# The mappings of the published example of two placements, which has a binomial tree.
+placement_examples <- c("one-node-each-half", "all-sends-cross")
 
 #' Speed-up over the MPI library's default
 #'
@@ -29,7 +32,7 @@ large_message <- 1048576
 #' Regret is the slow-down (%) of a choice against the fastest measured algorithm of the same cell. The policies: each
 #' algorithm used everywhere, the hand-made rules of Bijlani and Raol (2021), and a classification tree over nodes,
 #' processes per node and message size, learned from all cells (`fitted`) or from the cells of the other numbers of
-#' nodes (`held_out`). No policy uses the order of hosts.
+#' nodes (`held_out`). No policy uses the order of hosts, or the MPI library.
 #'
 #' @param results List from [read_results()].
 #' @return Tibble: collective, policy, cells, fastest_pct (share of cells in which it selects the fastest algorithm or
@@ -66,15 +69,15 @@ summarise_policies <- function(results) {
 #' The cells of the grid, without those of the placement example
 #' @noRd
 topology_rows <- function(results) {
-  rows <- filter(read_slowest(results), .data$collective %in% topology_collectives)
-  examples <- unique(rows$mapping[rows$algorithm == "binomial"])
-  filter(rows, !.data$mapping %in% examples)
+  filter(
+    read_slowest(results), .data$collective %in% topology_collectives, !.data$mapping %in% placement_examples
+  )
 }
 
 #' One row for each cell with its fastest algorithm, and the regret of every algorithm in it
 #' @noRd
 topology_cells <- function(rows, tie_pct) {
-  keys <- c("mapping", "nodes", "ppn", "size_bytes")
+  keys <- c("mpi", "mapping", "nodes", "ppn", "size_bytes")
   rows$cell <- vctrs::vec_group_id(rows[keys])
   whole <- rows |>
     group_by(.data$cell) |>

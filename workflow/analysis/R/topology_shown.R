@@ -52,12 +52,13 @@ speedup_table <- function(results, rows) {
       collective = factor(.data$collective, topology_collectives),
       algorithm = factor(.data$algorithm, unique(results$study$algorithms$algorithm))
     ) |>
-    group_by(.data$collective, .data$hosts, .data$algorithm, .data$size_class) |>
+    group_by(.data$collective, .data$mpi, .data$hosts, .data$algorithm, .data$size_class) |>
     summarise(
       cells = n(), mean_speedup = geometric_mean(.data$speedup), min_speedup = min(.data$speedup),
       max_speedup = max(.data$speedup), .groups = "drop"
     ) |>
-    mutate(across(where(is.factor), as.character))
+    mutate(across(where(is.factor), as.character)) |>
+    several_libraries()
 }
 
 #' The order of hosts to show where there is room for one
@@ -67,30 +68,34 @@ usual_hosts <- function(rows) if ("shuffled" %in% rows$mapping) "shuffled" else 
 setup_table <- function(rows) {
   summarise_speedup(filter(rows, .data$mapping == usual_hosts(rows))) |>
     filter(!is.na(.data$setup_us), .data$algorithm != "seed001") |>
-    group_by(.data$collective, .data$algorithm, .data$nodes, .data$ppn) |>
+    group_by(.data$collective, .data$mpi, .data$algorithm, .data$nodes, .data$ppn) |>
     filter(.data$size_bytes == max(.data$size_bytes)) |>
     ungroup() |>
     transmute(
-      collective = factor(.data$collective, topology_collectives), .data$algorithm, .data$nodes,
+      collective = factor(.data$collective, topology_collectives), .data$mpi, .data$algorithm, .data$nodes,
       processes_a_node = .data$ppn,
       .data$setup_us, .data$size_bytes, call_us = .data$latency_us, .data$default_us,
       calls_to_pay = ifelse(.data$speedup > 1, ceiling(.data$setup_us / (.data$default_us - .data$latency_us)), NA)
     ) |>
-    arrange(.data$collective, .data$algorithm, .data$nodes, .data$processes_a_node) |>
-    mutate(collective = as.character(.data$collective))
+    arrange(.data$collective, .data$mpi, .data$algorithm, .data$nodes, .data$processes_a_node) |>
+    mutate(collective = as.character(.data$collective)) |>
+    several_libraries()
 }
 
 placement_table <- function(results) {
-  rows <- filter(read_slowest(results), .data$algorithm == "binomial", .data$collective == "bcast")
-  wanted <- c("one-node-each-half", "all-sends-cross")
-  if (!all(wanted %in% rows$mapping)) return(tibble())
+  rows <- filter(
+    read_slowest(results), .data$algorithm == "binomial", .data$collective == "bcast",
+    .data$mapping %in% placement_examples
+  )
+  if (!all(placement_examples %in% rows$mapping)) return(tibble())
   rows |>
-    select("mapping", "size_bytes", "latency_us") |>
+    select("mpi", "mapping", "size_bytes", "latency_us") |>
     pivot_wider(names_from = "mapping", values_from = "latency_us") |>
     transmute(
-      .data$size_bytes, placement_1_us = .data[["one-node-each-half"]], placement_2_us = .data[["all-sends-cross"]],
-      ratio = .data$placement_2_us / .data$placement_1_us
-    )
+      .data$mpi, .data$size_bytes, placement_1_us = .data[[placement_examples[1]]],
+      placement_2_us = .data[[placement_examples[2]]], ratio = .data$placement_2_us / .data$placement_1_us
+    ) |>
+    several_libraries()
 }
 
 figures_topology <- function(results) {
@@ -101,7 +106,7 @@ figures_topology <- function(results) {
     figure(
       "speedup", collective, plot_topology_speedup(results, collective), paste0(
         "Speed-up over the library's default with the same hosts (baseline; above 1: the algorithm is faster). ",
-        slowest_note
+        slowest_note, library_note(rows)
       ), 9.5, 7
     )
   })
@@ -110,7 +115,7 @@ figures_topology <- function(results) {
     list(
       figure("hosts", "orders", plot_host_orders(results), paste0(
         "Latency relative to the library's default with hosts in block order (below 1: faster), for the largest ",
-        "number of nodes and processes of each collective. ", slowest_note
+        "number of nodes and processes of each collective. ", slowest_note, library_note(rows)
       ), 9.5, 1.6 + 2.1 * length(found)),
       figure("choice", "regret", plot_policies(results), paste0(
         "Regret (geometric mean) of selection policies, over all cells and orders of hosts."
@@ -123,6 +128,17 @@ figures_topology <- function(results) {
       ), 8, 3.4
     ))
   )
+}
+
+#' What distinguishes MPI libraries in figures, if there are several
+#' @noRd
+library_note <- function(rows) if (n_distinct(rows$mpi) > 1) " Line type: the MPI library."
+
+#' Thin lines, of a type for each MPI library if there are several
+#' @noRd
+lines_of_libraries <- function(rows) {
+  if (n_distinct(rows$mpi) < 2) return(geom_line(linewidth = 0.35, alpha = 0.7))
+  geom_line(aes(linetype = mpi_label(.data$mpi)), linewidth = 0.35, alpha = 0.7)
 }
 
 #' Speed-up against message size for one collective; rows: processes per node, columns: nodes
@@ -138,7 +154,7 @@ plot_topology_speedup <- function(results, collective) {
     mutate(algorithm = algorithm_factor(.data$algorithm, results$study, .env$collective))
   ggplot(rows, aes(.data$size_bytes, .data$speedup, colour = .data$algorithm, shape = .data$algorithm)) +
     geom_hline(yintercept = 1, linewidth = 0.4) +
-    geom_line(linewidth = 0.35, alpha = 0.7) +
+    lines_of_libraries(rows) +
     geom_point(size = 1.5) +
     layer_absent(rows, c("ppn", "nodes"), "size_bytes", "not run") +
     facet_grid(
@@ -168,8 +184,8 @@ plot_host_orders <- function(results) {
     ungroup()
   base_mapping <- if ("block" %in% rows$mapping) "block" else rows$mapping[1]
   base <- filter(rows, .data$mapping == base_mapping, .data$algorithm == "default")
-  base <- select(base, "collective", "size_bytes", base_us = "latency_us")
-  rows <- inner_join(rows, base, by = c("collective", "size_bytes")) |>
+  base <- select(base, "collective", "mpi", "size_bytes", base_us = "latency_us")
+  rows <- inner_join(rows, base, by = c("collective", "mpi", "size_bytes")) |>
     mutate(
       hosts = mapping_label_factor(results$study, .data$mapping), relative = .data$latency_us / .data$base_us,
       panel = factor(.data$collective, topology_collectives, collective_title(topology_collectives)),
@@ -177,7 +193,7 @@ plot_host_orders <- function(results) {
     )
   ggplot(rows, aes(.data$size_bytes, .data$relative, colour = .data$algorithm, shape = .data$algorithm)) +
     geom_hline(yintercept = 1, linewidth = 0.4) +
-    geom_line(linewidth = 0.35, alpha = 0.7) +
+    lines_of_libraries(rows) +
     geom_point(size = 1.4) +
     facet_wrap(vars(.data$panel, .data$hosts), scales = "free", ncol = n_distinct(rows$hosts), labeller = single_line) +
     scale_algorithms_of_all(results, rows$algorithm) +
@@ -226,6 +242,7 @@ plot_placement <- function(results) {
     geom_hline(yintercept = 3, linetype = "dashed", colour = "grey45") +
     geom_line(linewidth = 0.35, colour = "#0072B2") +
     geom_point(size = 1.6, colour = "#0072B2") +
+    panel_of_library(placement_table(results)) +
     scale_x_size() +
     scale_y_continuous("Placement 2 / placement 1", limits = c(0, NA)) +
     labs(title = "Binomial broadcast: latency of placement 2 over placement 1") +
@@ -272,7 +289,8 @@ describe_large <- function(results, collectives = topology_collectives) {
         format_times(by_hosts$mean), " as fast as the default with host file ",
         label_mapping(by_hosts$mapping, results$study), " (", format_number(by_hosts$least), " to ",
         format_number(by_hosts$most), ")"
-      )), "; geometric mean and range over nodes and processes per node."
+      )), "; geometric mean and range over nodes", if (n_distinct(rows$mpi) > 1) ", MPI libraries",
+      " and processes per node."
     )
   })
 }
@@ -282,7 +300,7 @@ describe_large <- function(results, collectives = topology_collectives) {
 describe_hosts <- function(results) {
   rows <- topology_rows(results)
   if (!"block" %in% rows$mapping) return(character())
-  keys <- c("collective", "nodes", "ppn", "size_bytes")
+  keys <- c("collective", "mpi", "nodes", "ppn", "size_bytes")
   best <- rows |>
     filter(!.data$algorithm %in% topology_policies) |>
     group_by(across(all_of(c(keys, "mapping")))) |>
@@ -302,8 +320,9 @@ describe_hosts <- function(results) {
     paste0(
       "Host file with ", host_order, ": the default takes ",
       and_list(paste0(format_times(here$default), " (", collective_word(here$collective), ")")),
-      " its latency in block order (geometric mean over nodes, processes and sizes); the best algorithm of each cell ",
-      "takes ", and_list(format_number(here$best)), " times that latency."
+      " its latency in block order (geometric mean over nodes, processes",
+      if (n_distinct(rows$mpi) > 1) ", MPI libraries", " and sizes); the best algorithm of each cell takes ",
+      and_list(format_number(here$best)), " times that latency."
     )
   })
 }
@@ -348,11 +367,11 @@ describe_setup <- function(results) {
 describe_placement <- function(results) {
   table <- placement_table(results)
   if (nrow(table) == 0) return(character())
-  large <- table[which.max(table$size_bytes), ]
+  large <- table[table$size_bytes == max(table$size_bytes), ]
   paste0(
     "In a binomial broadcast to eight ranks on two nodes with ranks 0, 3, 5 and 6 on one node, every message crosses ",
     "the network. It takes ", format_number(min(table$ratio)), " to ", format_number(max(table$ratio)),
-    " times as long as with ranks 0 to 3 on one node, and ", format_number(large$ratio), " times at ",
-    label_bytes(large$size_bytes), " (@bijlani2021: about 3 times)."
+    " times as long as with ranks 0 to 3 on one node, and ", and_list(format_number(unique(large$ratio))), " times at ",
+    label_bytes(large$size_bytes[1]), " (@bijlani2021: about 3 times)."
   )
 }

@@ -103,3 +103,40 @@ test_that("every algorithm has a symbol, however many there are", {
     ggplot2::geom_point() + scales
   expect_false(anyNA(ggplot2::ggplot_build(plot)$data[[1]]$shape))
 })
+
+test_that("a binomial tree among the algorithms of the grid is one of them", {
+  results <- toy_topology()
+  binomial <- dplyr::filter(results$rows, algorithm == "node") |>
+    dplyr::mutate(algorithm = "binomial", max_latency_us = max_latency_us / 4)
+  results$rows <- dplyr::bind_rows(results$rows, binomial)
+  expect_setequal(topology_rows(results)$algorithm, c("default", "node", "seed001", "binomial"))
+  expect_setequal(topology_rows(results)$mapping, c("block", "shuffled"))
+  policies <- summarise_policies(results)
+  expect_equal(policies$mean_regret_pct[policies$policy == "binomial"], 0)
+  expect_equal(nrow(placement_table(results)), 8)
+})
+
+test_that("each MPI library is compared with its own default", {
+  one <- toy_topology()
+  # Ten times as slow: the same speed-ups and regrets.
+  other <- dplyr::mutate(one$rows, mpi = "smpi-mpich", max_latency_us = 10 * max_latency_us)
+  two <- one
+  two$rows <- dplyr::bind_rows(one$rows, other)
+  columns <- c("policy", "geometric_mean_regret_pct", "max_regret_pct")
+  expect_equal(summarise_policies(two)[columns], summarise_policies(one)[columns])
+  expect_equal(write_decision_rules(two), write_decision_rules(one))
+  expect_equal(sub(", MPI libraries", "", describe_hosts(two)), describe_hosts(one))
+  expect_match(describe_hosts(two), "geometric mean over nodes, processes, MPI libraries and sizes", fixed = TRUE)
+  speedup <- function(results) speedup_table(results, topology_rows(results))
+  expect_equal(nrow(speedup(two)), 2 * nrow(speedup(one)))
+  expect_setequal(speedup(two)$mpi, c("smpi-openmpi", "smpi-mpich"))
+  expect_false("mpi" %in% c(names(speedup(one)), names(setup_table(topology_rows(one)))))
+  expect_setequal(setup_table(topology_rows(two))$mpi, c("smpi-openmpi", "smpi-mpich"))
+  for (plot in list(plot_topology_speedup(two, "bcast"), plot_host_orders(two))) {
+    lines <- ggplot2::ggplot_build(plot)$data[[2]]
+    expect_equal(anyDuplicated(lines[c("PANEL", "group", "x")]), 0)
+    expect_equal(dplyr::n_distinct(lines$linetype), 2)
+  }
+  expect_match(figures_topology(two)[[1]]$caption, "Line type: the MPI library.", fixed = TRUE)
+  expect_no_match(figures_topology(one)[[1]]$caption, "Line type")
+})
