@@ -29,6 +29,16 @@ test_that("each statement is counted over the cells that it speaks of", {
   expect_match(describe_claims(epyc(slow), "bcast"), "in fewer: \u201cDefault consistently.*is unknown")
 })
 
+test_that("two latencies within 25 % of each other are so in either order", {
+  holds <- function(chain) {
+    judged <- judge_published_claims(epyc(utils::modifyList(laws, list(chain = function(p, m) chain + 0 * p))), "bcast")
+    judged$holds_pct[judged$statement == "Chain and Binomial show similar performance"]
+  }
+  # Of the binomial tree's 2 us.
+  expect_equal(purrr::map_dbl(c(2 * 1.24, 2 / 1.24), holds), c(100, 100))
+  expect_equal(purrr::map_dbl(c(2 * 1.26, 2 / 1.26), holds), c(0, 0))
+})
+
 test_that("other machines are not judged, nor a study that lacks an algorithm", {
   expect_equal(nrow(judge_published_claims(epyc(laws, name = "other"), "bcast")), 0)
   expect_equal(nrow(judge_published_claims(epyc(laws[-1]), "bcast")), 0)
