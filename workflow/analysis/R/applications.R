@@ -244,6 +244,12 @@ default_replay <- function(application) {
   if (length(found)) found[[1]] else NULL
 }
 
+#' The study's first machine, on which alternatives are replayed
+#' @noRd
+first_machine <- function(results) {
+  unlist(map(unname(results$applications), function(application) map(application$replays, "machine")))[1]
+}
+
 #' The label of the machine of a replay, for sentences that already say that it is simulated
 #' @noRd
 replay_machine <- function(results, machine) {
@@ -278,10 +284,11 @@ summarise_replays <- function(results) {
     base <- values[is_base][1]
     if (is.na(base) || base == 0) NA_real_ else 100 * (values / base - 1)
   }
+  first <- first_machine(results)
   rows |>
     group_by(.data$application) |>
     mutate(
-      is_base = .data$replay == "default" & .data$machine == .data$machine[1],
+      is_base = .data$replay == "default" & .data$machine == .env$first,
       makespan_change_pct = change(.data$makespan_us, .data$is_base),
       communication_change_pct = change(.data$communication_us, .data$is_base),
       peak_change_pct = change(.data$peak_load_pct, .data$is_base),

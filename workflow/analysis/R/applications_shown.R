@@ -24,7 +24,8 @@ tables_of_applications <- function(results) {
   tables <- c(tables, tables_of_accounts(results), tables_of_gain(results))
   if (nrow(replays) == 0) return(tables)
   machines <- filter(replays, .data$replay == "default")
-  alternatives <- filter(replays, .data$machine == replays$machine[1]) |>
+  first <- first_machine(results)
+  alternatives <- filter(replays, .data$machine == .env$first) |>
     select(
       "application", "replay", "mapping", "makespan_us", "makespan_change_pct", "communication_us",
       "communication_change_pct", "peak_load_pct", "peak_change_pct", "held_us", "held_change_pct"
@@ -34,7 +35,7 @@ tables_of_applications <- function(results) {
       "Replays on different networks (simulated). ", replay_columns()
     )),
     listed("replays", "alternatives", alternatives, paste0(
-      "Effect of another algorithm or mapping, on ", replay_machine(results, replays$machine[1]), " (simulated). ",
+      "Effect of another algorithm or mapping, on ", replay_machine(results, first), " (simulated). ",
       replay_columns()
     ))
   ))
@@ -133,7 +134,9 @@ describe_congestion <- function(results) {
       filter(.data$bytes > 0) |>
       slice_max(.data$bytes, n = 1, with_ties = FALSE)
     paste0(
-      application$label, " (simulated): over the ", format_us(one$makespan_us), " of the replay, a message takes ",
+      application$label, " (simulated",
+      if (!entry$machine %in% first_machine(results)) paste0(", on ", replay_machine(results, entry$machine)),
+      "): over the ", format_us(one$makespan_us), " of the replay, a message takes ",
       format_us(one$latency_us), " on average, and ", format_us(one$unloaded_us),
       " on an empty network; in the worst interval, at ", format_us(worst$start_us), ", it takes ",
       format_number(worst$latency_us / worst$unloaded_us), " times as long as on an empty network",
@@ -154,7 +157,7 @@ describe_alternatives <- function(results) {
   if (nrow(replays) == 0) return(character())
   unlist(map(unname(results$applications), function(application) {
     entry <- default_replay(application)
-    rows <- filter(replays, .data$application == .env$application$name, .data$machine == replays$machine[1])
+    rows <- filter(replays, .data$application == .env$application$name, .data$machine == first_machine(results))
     tried <- filter(rows, .data$replay != "default", !is.na(.data$makespan_change_pct))
     if (is.null(entry) || nrow(tried) == 0) return(NULL)
     best <- slice_min(tried, .data$makespan_us, n = 1, with_ties = FALSE)

@@ -43,8 +43,8 @@ figures_of_applications <- function(results) {
   alternatives <- if (length(replayed)) {
     rows <- summarise_replays(results)
     list(simulated_figure("replays", "alternatives", plot_alternatives(results, rows), paste(
-      "Effect of another algorithm or mapping, relative to the default on", replay_machine(results, rows$machine[1]),
-      "and of another network.", replay_columns()
+      "Effect of another algorithm or mapping, relative to the default on",
+      replay_machine(results, first_machine(results)), "and of another network.", replay_columns()
     ), height = 2 + 0.28 * nrow(rows)))
   }
   c(static, figures_of_accounts(results), figures_of_gain(results), dynamic, alternatives)

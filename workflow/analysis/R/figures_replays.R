@@ -288,12 +288,12 @@ plot_alternatives <- function(results, rows) {
   measures <- c(
     makespan_change_pct = "Makespan", communication_change_pct = "Time in MPI", peak_change_pct = "Peak load"
   )
-  first <- rows$machine[1]
+  first <- first_machine(results)
   shown <- rows |>
-    filter(!(.data$replay == "default" & .data$machine == first)) |>
+    filter(!(.data$replay == "default" & .data$machine == .env$first)) |>
     mutate(
       network = paste("On", map_chr(.data$machine, replay_machine, results = results)),
-      what = ifelse(.data$machine == first, .data$replay, .data$network),
+      what = ifelse(.data$machine == .env$first, .data$replay, .data$network),
       application = factor(labels[.data$application], labels)
     ) |>
     pivot_longer(all_of(names(measures)), names_to = "measure", values_to = "change") |>

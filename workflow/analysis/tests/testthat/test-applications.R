@@ -159,6 +159,33 @@ test_that("without a replay of the default, no change is against another replay"
   expect_length(describe_alternatives(results(NULL)), 0)
 })
 
+test_that("the first machine is the study's, also where its replay of the first application failed", {
+  entry <- function(label, machine, replay, us = 20) {
+    replay$about$makespan_us <- us
+    list(label = label, machine = machine, machine_label = toupper(machine), mapping = "block", replay = if (us) replay)
+  }
+  application <- function(name, ...) list(name = name, label = toupper(name), ranks = 2, replays = list(...))
+  results <- list(study = list(applications = list(list(name = "a", label = "A"), list(name = "b", label = "B"))))
+  results$applications <- list(
+    a = application("a", entry("default", "m", toy_replay(), 0), entry("default", "n", toy_replay()),
+                    entry("default", "o", toy_replay(), 40)),
+    b = application("b", entry("default", "m", toy_replay()), entry("ring", "m", toy_replay(), 10),
+                    entry("default", "n", toy_replay()), entry("default", "o", toy_replay()))
+  )
+  found <- summarise_replays(results)
+  expect_equal(found$makespan_change_pct, c(NA, NA, 0, -50, 0, 0))
+  expect_match(describe_alternatives(results), "^B .* ring gains most")
+  alternatives <- tables_of_applications(results)
+  alternatives <- alternatives[[which(ids(alternatives) == "replays-alternatives")]]
+  expect_equal(alternatives$data$replay, c("default", "ring"))
+  expect_match(alternatives$caption, "on M (simulated)", fixed = TRUE)
+  congestion <- describe_congestion(results)
+  expect_match(congestion[1], "^A \\(simulated, on N\\): over")
+  expect_match(congestion[2], "^B \\(simulated\\): over")
+  shown <- plot_alternatives(results, found)$data
+  expect_setequal(paste(shown$application, shown$what), c("B ring", "B On N", "B On O"))
+})
+
 test_that("the cause of congestion sent the messages that arrive in the worst interval", {
   said <- function(latency_us) {
     replay <- toy_replay()
