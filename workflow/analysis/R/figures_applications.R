@@ -40,8 +40,11 @@ figures_of_applications <- function(results) {
   )
   replayed <- Filter(function(application) !is.null(default_replay(application)), applications)
   dynamic <- unlist(unname(map(replayed, figures_of_replay)), recursive = FALSE)
-  alternatives <- if (length(replayed)) {
-    rows <- summarise_replays(results)
+  rows <- summarise_replays(results)
+  others <- if (nrow(rows) > 0) filter(
+    rows, !(.data$replay == "default" & .data$machine == first_machine(.env$results)), !is.na(.data$makespan_change_pct)
+  )
+  alternatives <- if (NROW(others) > 0) {
     list(simulated_figure("replays", "alternatives", plot_alternatives(results, rows), paste(
       "Effect of another algorithm or mapping, relative to the default on",
       replay_machine(results, first_machine(results)), "and of another network.", replay_columns()

@@ -186,6 +186,17 @@ test_that("the first machine is the study's, also where its replay of the first 
   expect_setequal(paste(shown$application, shown$what), c("B ring", "B On N", "B On O"))
 })
 
+test_that("a single replay has no figure of alternatives", {
+  application <- list(
+    name = "toy", label = "Toy", ranks = 2, trace = read_trace(write_trace(calls_of_two())),
+    replays = list(list(label = "default", machine = "m", machine_label = "M", mapping = "core", replay = toy_replay()))
+  )
+  results <- list(study = list(applications = list(application[c("name", "label")])), applications = list(application))
+  figures <- figures_of_applications(results)
+  expect_true("toy-ports" %in% ids(figures))
+  expect_false("replays-alternatives" %in% ids(figures))
+})
+
 test_that("the cause of congestion sent the messages that arrive in the worst interval", {
   said <- function(latency_us) {
     replay <- toy_replay()
