@@ -268,9 +268,8 @@ unequal_nodes <- function(results, compared) {
 #' Mapping, number of processes and number of nodes of the rows of a collective
 #' @noRd
 nodes_of <- function(results, collective) {
-  filter(results$rows, .data$collective == .env$collective, !is.na(.data$nodes), !is.na(.data$latency_us)) |>
-    transmute(mapping = as.character(.data$mapping), .data$processes, .data$nodes) |>
-    distinct()
+  filter(results$study$places, .data$collective == .env$collective, !is.na(.data$nodes)) |>
+    distinct(.data$mapping, .data$processes, .data$nodes)
 }
 
 #' Sentence on mappings whose process counts have different numbers of ranks per node: a curve over processes then also

@@ -188,8 +188,9 @@ test_that("mappings on different numbers of nodes are not compared without sayin
     "bcast", rep(c("default", "linear"), 4), rep(c(8, 8, 16, 16), each = 2), 1, 1:8,
     rep(rep(c("core", "node"), each = 2), 2)
   )
-  told <- function(nodes) {
+  told <- function(nodes, mpi = "openmpi") {
     rows$nodes <- nodes
+    rows$mpi <- mpi
     levels <- list(list(name = "node", count = 64), list(name = "socket", count = 1), list(name = "core", count = 8))
     results <- read_results(make_study(rows, levels = levels))
     results$study$import <- list(rows_read = 8)
@@ -199,6 +200,12 @@ test_that("mappings on different numbers of nodes are not compared without sayin
     told(rep(c(2, 8, 4, 16), each = 2)), "The numbers of nodes differ: 4 by core and 16 by node.", fixed = TRUE
   )
   expect_no_match(told(rep(16, 8)), "numbers of nodes")
+  # Each with another MPI library.
+  libraries <- ifelse(rows$mapping == "core", "openmpi", "mpich")
+  expect_match(
+    told(rep(c(2, 8, 4, 16), each = 2), libraries), fixed = TRUE,
+    "The numbers of nodes differ: 4 by core, Open MPI and 16 by node, MPICH."
+  )
   # By core, 4 and then 8 ranks are on each node.
   expect_match(
     told(rep(c(2, 8, 2, 16), each = 2)), "^Ranks per node mapped by core: 4 at 8 processes and 8 at 16\\.$", all = FALSE
