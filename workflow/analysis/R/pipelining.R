@@ -87,7 +87,7 @@ summarise_same_way <- function(rows) {
   rows |>
     filter(.data$segmented) |>
     inner_join(one, by = c("operation", "mpi", "name", "size_bytes")) |>
-    arrange(desc(.data$bandwidth_mb_s)) |>
+    arrange(desc(.data$bandwidth_mb_s), desc(.data$one_mb_s)) |>
     distinct(.data$operation, .data$mpi, .data$name, .data$size_bytes, .keep_all = TRUE) |>
     mutate(gain_pct = 100 * (.data$bandwidth_mb_s / .data$one_mb_s - 1))
 }

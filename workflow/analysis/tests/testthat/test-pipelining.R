@@ -48,6 +48,18 @@ test_that("a message that fits into one segment is not pipelined", {
   expect_equal(summarise_same_way(rows)$size_bytes, 2^(17:20))
 })
 
+test_that("segments are compared with the faster of two single non-blocking calls, in any order", {
+  rows <- summarise_bandwidth(toy_pipelining())
+  single <- dplyr::filter(rows, kind == "one non-blocking call")
+  # Pipelined with one segment is one non-blocking call, too.
+  for (factor in c(0.5, 1.2)) {
+    other <- dplyr::mutate(single, collective = "allreduce", bandwidth_mb_s = bandwidth_mb_s * factor)
+    gains <- summarise_same_way(dplyr::bind_rows(other, rows))$gain_pct
+    expect_equal(gains, rep(100 * (1.5 / max(1, factor) - 1), 5))
+    expect_equal(summarise_same_way(dplyr::bind_rows(rows, other))$gain_pct, gains)
+  }
+})
+
 test_that("the chapter has its figures, tables and sentences", {
   results <- toy_pipelining()
   expect_equal(tables_of(results)[[1]]$id, "allreduce-gain")
