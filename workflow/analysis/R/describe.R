@@ -251,13 +251,14 @@ describe_mappings <- function(results, rows) {
 }
 
 #' Numbers of nodes of the compared mappings where these differ, because more nodes also have more network interfaces;
-#' empty where they are the same
+#' empty where they are the same; the names of some mappings have theirs
 #' @noRd
 unequal_nodes <- function(results, compared) {
   nodes <- nodes_of(results, compared$collective[1]) |>
     filter(.data$mapping %in% as.character(compared$mapping), .data$processes == compared$processes[1])
-  if (n_distinct(nodes$nodes) < 2) return("")
-  nodes <- group_by(nodes, .data$mapping) |>
+  unnamed <- filter(nodes, .data$mapping == .data$mapped)
+  if (n_distinct(nodes$nodes) < 2 || nrow(unnamed) == 0) return("")
+  nodes <- group_by(unnamed, .data$mapping) |>
     summarise(nodes = paste(format_count(sort(.data$nodes)), collapse = " or "))
   paste0(
     " The numbers of nodes differ: ",
@@ -269,7 +270,7 @@ unequal_nodes <- function(results, compared) {
 #' @noRd
 nodes_of <- function(results, collective) {
   filter(results$study$places, .data$collective == .env$collective, !is.na(.data$nodes)) |>
-    distinct(.data$mapping, .data$processes, .data$nodes)
+    distinct(.data$mapping, .data$mapped, .data$processes, .data$nodes)
 }
 
 #' Sentence on mappings whose process counts have different numbers of ranks per node: a curve over processes then also

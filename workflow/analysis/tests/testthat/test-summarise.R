@@ -206,6 +206,10 @@ test_that("mappings on different numbers of nodes are not compared without sayin
     told(rep(c(2, 8, 4, 16), each = 2), libraries), fixed = TRUE,
     "The numbers of nodes differ: 4 by core, Open MPI and 16 by node, MPICH."
   )
+  # Both mappings on 4 and 16 nodes, as their names say.
+  rows <- dplyr::bind_rows(rows, rows)
+  expect_no_match(told(rep(c(4, 16), each = 8)), "numbers of nodes")
+  rows <- rows[1:8, ]
   # By core, 4 and then 8 ranks are on each node.
   expect_match(
     told(rep(c(2, 8, 2, 16), each = 2)), "^Ranks per node mapped by core: 4 at 8 processes and 8 at 16\\.$", all = FALSE
