@@ -138,6 +138,8 @@ modelled_collectives <- c("bcast", "reduce", "allreduce")
 #' Time of the default: that of the algorithm that it selects; NA if that has no model, NULL without a decision table
 #' @noRd
 time_default <- function(launch, collective, size, costs, form, seen) {
+  # The tables are Open MPI's.
+  if (!launch$mpi %in% c("openmpi", "smpi-openmpi")) return(NULL)
   chosen <- decide_default(launch$study, collective, nrow(launch$place), size)
   if (is.null(chosen)) return(NULL)
   time <- rep(NA_real_, length(size))

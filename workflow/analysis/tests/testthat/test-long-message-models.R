@@ -110,6 +110,19 @@ test_that("the default is the model of what its table chooses, NA without one", 
   expect_null(of("bcast", "default", 8, 8, "loggp"))
 })
 
+test_that("the table of Open MPI's decisions is not that of another library in the study", {
+  rows <- toy_rows("bcast", rep(c("default", "binomial"), 2), 8, 8, 1)
+  rows$mpi <- rep(c("openmpi", "mpich"), each = 2)
+  decided <- read_results(make_study(rows, levels = flat$machine$levels))$study
+  decided$decisions <- list(bcast = tibble::tibble(ranks = Inf, bytes = Inf, algorithm = "binomial", parameters = ""))
+  default <- function(mpi, algorithm = "default") {
+    model_messages(decided, "bcast", algorithm, paste0("core, ", mpi), 8, 8, costs, "loggp")
+  }
+  expect_equal(default("openmpi"), default("openmpi", "binomial"))
+  expect_gt(default("mpich", "binomial"), 0)
+  expect_null(default("mpich"))
+})
+
 test_that("segments overlap in a pipeline", {
   whole <- of("bcast", "pipeline", 8, 1e6, "loggp")
   expect_lt(of("bcast", "pipeline:segment_bytes=10000", 8, 1e6, "loggp"), whole / 3)
