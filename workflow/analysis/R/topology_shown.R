@@ -114,8 +114,8 @@ figures_topology <- function(results) {
     by_collective,
     list(
       figure("hosts", "orders", plot_host_orders(results), paste0(
-        "Latency relative to the library's default with hosts in block order (below 1: faster), for the largest ",
-        "number of nodes and processes of each collective. ", slowest_note, library_note(rows)
+        "Latency relative to the library's default ", hosts_words(results, rows), " (below 1: faster), for the ",
+        "largest number of nodes and processes of each collective. ", slowest_note, library_note(rows)
       ), 9.5, 1.6 + 2.1 * length(found)),
       figure("choice", "regret", plot_policies(results), paste0(
         "Regret (geometric mean) of selection policies, over all cells and orders of hosts."
@@ -170,7 +170,16 @@ plot_topology_speedup <- function(results, collective) {
     tag_simulated(results$study) + theme_study() + theme(axis.text.x = element_text(angle = 45, hjust = 1))
 }
 
-#' Latency of each algorithm for each order of hosts, relative to the default in block order
+#' The order of hosts with which the others are compared
+#' @noRd
+base_hosts <- function(rows) if ("block" %in% rows$mapping) "block" else rows$mapping[1]
+
+hosts_words <- function(results, rows) {
+  hosts <- base_hosts(rows)
+  if (hosts == "block") "in block order" else paste("with host file", label_mapping(hosts, results$study))
+}
+
+#' Latency of each algorithm for each order of hosts, relative to the default with [base_hosts()]
 #'
 #' @inheritParams plot_topology_speedup
 #' @return A ggplot; rows: collectives, columns: orders of hosts.
@@ -182,8 +191,8 @@ plot_host_orders <- function(results) {
     filter(.data$nodes == max(.data$nodes)) |>
     filter(.data$ppn == max(.data$ppn)) |>
     ungroup()
-  base_mapping <- if ("block" %in% rows$mapping) "block" else rows$mapping[1]
-  base <- filter(rows, .data$mapping == base_mapping, .data$algorithm == "default")
+  words <- hosts_words(results, rows)
+  base <- filter(rows, .data$mapping == base_hosts(.env$rows), .data$algorithm == "default")
   base <- select(base, "collective", "mpi", "size_bytes", base_us = "latency_us")
   rows <- inner_join(rows, base, by = c("collective", "mpi", "size_bytes")) |>
     mutate(
@@ -198,8 +207,8 @@ plot_host_orders <- function(results) {
     facet_wrap(vars(.data$panel, .data$hosts), scales = "free", ncol = n_distinct(rows$hosts), labeller = single_line) +
     scale_algorithms_of_all(results, rows$algorithm) +
     scale_x_size() +
-    scale_y_log10("Latency / default in block order", labels = format_number, breaks = scales::breaks_log(5)) +
-    labs(title = "Latency by order of hosts, against the default in block order") +
+    scale_y_log10(paste("Latency / default", words), labels = format_number, breaks = scales::breaks_log(5)) +
+    labs(title = paste("Latency by order of hosts, against the default", words)) +
     tag_simulated(results$study) + theme_study()
 }
 

@@ -140,3 +140,16 @@ test_that("each MPI library is compared with its own default", {
   expect_match(figures_topology(two)[[1]]$caption, "Line type: the MPI library.", fixed = TRUE)
   expect_no_match(figures_topology(one)[[1]]$caption, "Line type")
 })
+
+test_that("without hosts in block order, the figure of their orders says with which the others are compared", {
+  texts <- function(results) {
+    plot <- plot_host_orders(results)
+    caption <- purrr::keep(figures_topology(results), function(figure) figure$id == "hosts-orders")[[1]]$caption
+    c(plot$labels$title, plot$scales$get_scales("y")$name, caption)
+  }
+  results <- toy_topology()
+  expect_match(texts(results), "block order", all = TRUE)
+  results$rows <- dplyr::mutate(results$rows, mapping = ifelse(.data$mapping == "block", "random", .data$mapping))
+  expect_no_match(texts(results), "block order")
+  expect_match(texts(results), "with host file random", all = TRUE)
+})
