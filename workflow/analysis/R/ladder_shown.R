@@ -106,7 +106,7 @@ figures_of_ladder <- function(results) {
   published <- read_published_pingpong(results)
   height <- 2 + 2.6 * length(by_library(ladder))
   c(
-    list(figure(
+    if (nrow(timed) > 0) list(figure(
       ladder_collective(results), "ladder",
       plot_ladder(results, timed, "latency_us", "Latency (\u00b5s)", "Point-to-point latency of each level"), paste0(
         "One-way time of a message (\u00b5s) against its size, by the outermost level that separates the two cores; ",
@@ -262,6 +262,7 @@ each_library <- function(ladder, describe) {
 describe_levels <- function(results, ladder) {
   levels <- summarise_ladder(ladder)
   if (nrow(levels) == 0) return("There are no point-to-point measurements.")
+  if (all(is.na(ladder$latency_us))) return(describe_bandwidth(results, ladder))
   fewest <- min(levels$pairs)
   one <- arrange(filter(levels, .data$pairs == fewest), .data$latency_us)
   of_pairs <- if (fewest > 1) paste(" of", fewest, "concurrent pairs") else ""

@@ -286,3 +286,11 @@ test_that("pairs of cores of one unit have a figure, whose caption names no boun
     expect_equal(unique(unlist(purrr::map(drawn, "xintercept"))), 3.5)
   }
 })
+
+test_that("a bandwidth test alone is answered with its bandwidth, and has one figure", {
+  results <- read_results(make_study(dplyr::filter(ladder_of_levels(), collective == "bw"), levels = thin_levels))
+  expect_equal(ids(figures_of_ladder(results)), "bw-ladder")
+  expect_match(figures_of_ladder(results)[[1]]$caption, "^Bandwidth")
+  expect_match(describe_ladder(results), "^A window of messages reaches up to 7.88 GB/s \\(node, 1 MiB\\)")
+  expect_match(answer_otherwise(results), "^a window of messages reaches")
+})
