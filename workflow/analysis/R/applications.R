@@ -94,7 +94,7 @@ summarise_operations <- function(trace) {
       collective = !.data$operation[1] %in% point_to_point_calls, calls = n(),
       operations = if (.data$collective[1]) count_operations(.data$rank, .data$communicator) else n(),
       sent_bytes = sum(.data$sent_bytes), median_bytes = median(.data$size_bytes),
-      largest_bytes = max(.data$size_bytes),
+      largest_bytes = max(.data$size_bytes, 0),
       time_us = sum(.data$end_us - .data$start_us) / ranks
     ) |>
     arrange(desc(.data$collective), desc(.data$sent_bytes), desc(.data$calls))
@@ -130,7 +130,7 @@ summarise_time <- function(trace) {
   calls <- filter(trace$calls, .data$operation != "communicator")
   inside <- calls |>
     filter(!.data$operation %in% silent_calls) |>
-    mutate(kind = ifelse(.data$operation %in% point_to_point_calls, "point to point", "collectives")) |>
+    mutate(kind = if_else(.data$operation %in% point_to_point_calls, "point to point", "collectives")) |>
     group_by(.data$rank, .data$kind) |>
     summarise(wall_us = sum(.data$end_us - .data$start_us), cpu_us = sum(.data$cpu_us), .groups = "drop")
   spent <- summarise(group_by(inside, .data$rank), inside_us = sum(.data$wall_us))

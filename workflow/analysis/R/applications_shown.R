@@ -77,7 +77,9 @@ describe_applications <- function(results) {
       count_of(nrow(collective), "kind of collective", "kinds of collectives"), ", most often ",
       often$operation, " (", format_pct(100 * often$operations / sum(collective$operations)), " of ",
       format_number(sum(collective$operations), 4), " operations); ",
-      if (share > 0 && share < 0.05) "less than 0.1 %" else format_pct(share), " of its bytes are sent by collectives",
+      if (sum(operations$sent_bytes) == 0) "no data are sent" else paste(
+        if (share > 0 && share < 0.05) "less than 0.1 %" else format_pct(share), "of its bytes are sent by collectives"
+      ),
       if (sent > 0) {
         paste0(
           if (max(collective$sent_bytes) > sent / 2) ", most of them by " else ", the largest part by ",

@@ -38,6 +38,8 @@ figures_of_applications <- function(results) {
       oversubscribed_note(results$study)
     ), height = 4.5)
   )
+  # Without data, there are no bytes and no sizes.
+  static <- purrr::keep(static, function(figure) nrow(figure$plot$data) > 0)
   replayed <- Filter(function(application) !is.null(default_replay(application)), applications)
   dynamic <- unlist(unname(map(replayed, figures_of_replay)), recursive = FALSE)
   rows <- summarise_replays(results)

@@ -197,6 +197,23 @@ test_that("a single replay has no figure of alternatives", {
   expect_false("replays-alternatives" %in% ids(figures))
 })
 
+test_that("applications that send no data, or call nothing, are shown", {
+  barrier <- dplyr::filter(calls_of_two(), operation == "bcast") |>
+    dplyr::mutate(operation = "barrier", sent_bytes = 0, received_bytes = 0)
+  shown <- function(calls) {
+    application <- list(name = "toy", label = "Toy", ranks = 2, trace = read_trace(write_trace(calls)))
+    results <- list(study = list(applications = list(application[c("name", "label")])), applications = list(application))
+    expect_no_warning(figures <- figures_of_applications(results))
+    for (figure in figures) expect_no_warning(ggplot2::ggplot_build(figure$plot))
+    expect_no_warning(tables_of_applications(results))
+    list(figures = ids(figures), said = describe_applications(results))
+  }
+  of_barrier <- shown(barrier)
+  expect_equal(of_barrier$figures, c("applications-operations", "applications-time", "account-cells"))
+  expect_match(of_barrier$said, "barrier \\(100 % of 1 operations\\); no data are sent\\.$")
+  expect_equal(shown(dplyr::mutate(barrier, operation = "init"))$figures, "applications-time")
+})
+
 test_that("the cause of congestion sent the messages that arrive in the worst interval", {
   said <- function(latency_us) {
     replay <- toy_replay()
