@@ -202,7 +202,8 @@ test_that("applications that send no data, or call nothing, are shown", {
     dplyr::mutate(operation = "barrier", sent_bytes = 0, received_bytes = 0)
   shown <- function(calls) {
     application <- list(name = "toy", label = "Toy", ranks = 2, trace = read_trace(write_trace(calls)))
-    results <- list(study = list(applications = list(application[c("name", "label")])), applications = list(application))
+    study <- list(applications = list(application[c("name", "label")]))
+    results <- list(study = study, applications = list(application))
     expect_no_warning(figures <- figures_of_applications(results))
     for (figure in figures) expect_no_warning(ggplot2::ggplot_build(figure$plot))
     expect_no_warning(tables_of_applications(results))
