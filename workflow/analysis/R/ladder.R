@@ -3,11 +3,31 @@
 # As POINT_TO_POINT in collstudy/study/names.py
 point_to_point <- c("latency", "bw", "multi_lat", "pairs")
 
-#' The level that each mapping of a ladder measures; NA for other mappings
+#' The level that each cell of a point-to-point test measures, which a mapping of a ladder names; NA if it is not known
+#'
+#' @param rows Tibble with mapping, nodes and processes.
 #' @noRd
-ladder_level <- function(study, mapping) {
+ladder_level <- function(study, rows) {
   levels <- map_chr(study$machine$levels, "name")
-  levels[match(mapping, paste0("level-", levels))]
+  cells <- distinct(rows[c("mapping", "nodes", "processes")])
+  named <- levels[match(cells$mapping, paste0("level-", levels))]
+  placed <- map_chr(seq_len(nrow(cells)), function(i) {
+    level_of_halves(find_placed(study, cells$mapping[i], cells$nodes[i], cells$processes[i]))
+  })
+  placed[!placed %in% levels] <- NA
+  found <- coalesce(named, placed)
+  found[vctrs::vec_match(rows[names(cells)], cells)]
+}
+
+#' The level that separates each rank of the first half from that of the second half with which it exchanges messages;
+#' NA if it is not the same for all
+#' @noRd
+level_of_halves <- function(place) {
+  if (is.null(place) || ncol(place) == 0) return(NA_character_)
+  pairs <- nrow(place) / 2
+  first <- seq_len(pairs) - 1
+  found <- unique(colnames(place)[pair_level(place, first, first + pairs)])
+  if (length(found) == 1) found else NA_character_
 }
 
 #' The rows of a study's point-to-point tests without those that import checks flagged; with mpi only if several
@@ -51,8 +71,8 @@ read_ladder <- function(results) {
                  bandwidth_mb_s = numeric())
   if (!any(names(results$study$collectives) %in% point_to_point)) return(none)
   levels <- map_chr(results$study$machine$levels, "name")
-  rows_of_ladder(results) |>
-    mutate(level = ladder_level(results$study, .data$mapping), pairs = .data$processes / 2) |>
+  rows <- filter(rows_of_ladder(results), .data$collective != "pairs")
+  mutate(rows, level = ladder_level(results$study, .env$rows), pairs = .data$processes / 2) |>
     filter(!is.na(.data$level)) |>
     select(any_of("mpi"), "level", "pairs", "size_bytes", "latency_us", "bandwidth_mb_s") |>
     bind_rows(mutate(read_pairs(results), pairs = 1, bandwidth_mb_s = NA_real_)) |>

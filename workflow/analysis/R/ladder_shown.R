@@ -261,7 +261,11 @@ each_library <- function(ladder, describe) {
 #' @noRd
 describe_levels <- function(results, ladder) {
   levels <- summarise_ladder(ladder)
-  if (nrow(levels) == 0) return("There are no point-to-point measurements.")
+  if (nrow(levels) == 0) return(if (nrow(rows_of_ladder(results)) == 0) {
+    "There are no point-to-point measurements."
+  } else {
+    "The levels of the machine that the point-to-point measurements cross are not known."
+  })
   if (all(is.na(ladder$latency_us))) return(describe_bandwidth(results, ladder))
   fewest <- min(levels$pairs)
   one <- arrange(filter(levels, .data$pairs == fewest), .data$latency_us)

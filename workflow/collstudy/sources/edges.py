@@ -127,7 +127,7 @@ def ranks(study: Study, launched: Iterable[Launched]) -> list[dict[str, Any]]:
     shapes: dict[tuple, dict[int, Launched]] = {}
     for one in launched:
         # The ranks of a ladder need no rows: they differ at the level that the mapping names.
-        if one.collective not in POINT_TO_POINT or one.collective == "pairs":
+        if one.collective not in POINT_TO_POINT or not one.mapping.startswith("level-"):
             shapes.setdefault((one.mapping, one.nodes, one.per_node), {})[one.processes] = one
     rows = []
     for (mapping, nodes, per_node), counts in shapes.items():

@@ -294,3 +294,26 @@ test_that("a bandwidth test alone is answered with its bandwidth, and has one fi
   expect_match(describe_ladder(results), "^A window of messages reaches up to 7.88 GB/s \\(node, 1 MiB\\)")
   expect_match(answer_otherwise(results), "^a window of messages reaches")
 })
+
+test_that("ping-pongs under a mapping of the catalogue are of the level that separates their pairs", {
+  sizes <- rep(2^(0:20), 2)
+  rows <- toy_rows(
+    "latency", "default", 2, sizes, rep(c(0.2, 2), each = 21) + sizes / 8000, rep(c("core", "node"), each = 21),
+    bandwidth_mb_s = NA_real_
+  )
+  of <- function(rows, levels = thin_levels) read_results(make_study(rows, levels = levels))
+  said <- describe_ladder(of(rows))
+  expect_match(said[1], "0.2 .s \\(core\\) and 2 .s \\(node\\)")
+  # With sockets of four cores, all four pairs of 8 ranks by core are on two sockets, of three pairs of 6 ranks only two.
+  several <- toy_rows("multi_lat", "default", 8, 2^(0:20), 1, bandwidth_mb_s = NA_real_)
+  found <- read_ladder(of(several, list(
+    list(name = "node", count = 2), list(name = "socket", count = 2), list(name = "core", count = 4)
+  )))
+  expect_equal(unique(paste(found$level, found$pairs)), "socket 4")
+  mixed <- of(dplyr::mutate(several, processes = 6), list(
+    list(name = "node", count = 2), list(name = "socket", count = 2), list(name = "core", count = 4)
+  ))
+  expect_equal(nrow(read_ladder(mixed)), 0)
+  expect_match(describe_ladder(mixed), "The levels of the machine that the point-to-point measurements cross")
+  expect_match(describe_ladder(of(rows, list())), "are not known.$")
+})
