@@ -304,7 +304,7 @@ test_that("ping-pongs under a mapping of the catalogue are of the level that sep
   of <- function(rows, levels = thin_levels) read_results(make_study(rows, levels = levels))
   said <- describe_ladder(of(rows))
   expect_match(said[1], "0.2 .s \\(core\\) and 2 .s \\(node\\)")
-  # With sockets of four cores, all four pairs of 8 ranks by core are on two sockets, of three pairs of 6 ranks only two.
+  # With sockets of four cores, all pairs of 8 ranks by core are on two sockets, of three pairs of 6 ranks only two.
   several <- toy_rows("multi_lat", "default", 8, 2^(0:20), 1, bandwidth_mb_s = NA_real_)
   found <- read_ladder(of(several, list(
     list(name = "node", count = 2), list(name = "socket", count = 2), list(name = "core", count = 4)
