@@ -195,6 +195,26 @@ def test_a_field_that_a_name_has_twice_is_the_same_text(tmp_path: Path) -> None:
     assert [(row["processes"], row["latency_us"]) for row in theirs.rows()] == [("2", "0.5")]
 
 
+@pytest.mark.parametrize(
+    ("path", "names"),
+    [
+        ("run[!2-9]/{{algorithm}}_?*[!ab].csv", ("run1/linear_1c.csv", "run2/chain_1c.csv", "run1/chain_1b.csv")),
+        ("{{algorithm}}/{{algorithm}}.csv", ("linear/linear.csv", "chain/linear.csv")),
+        ("{{algorithm}}_core.csv", ("linear_core.csv", "_core.csv")),
+    ],
+)
+def test_only_files_with_all_fields_of_a_path_are_read(tmp_path: Path, path: str, names: tuple[str, ...]) -> None:
+    """Other files would be of the default."""
+    table = joined([(2, 1, 0.5)], "processes,size,latency")
+    columns = "columns: {{processes: processes, size_bytes: size, latency_us: latency}}, constants: {{mapping: core}}"
+    study = "\nimport:\n  files:\n    - {{path: '{folder}/%s', collective: bcast, %s}}\n"
+    theirs = Import(tmp_path)
+    theirs.collect(study % (path, columns), dict.fromkeys(names, table))
+    assert [(row["algorithm"], row["launch"]) for row in theirs.rows()] == [("linear", "1")]
+    lacking = f"files whose names lack a field of the path that matches them (first: {names[1].rpartition('/')[2]})"
+    assert theirs.account["problems"] == ({} if "?" in path else {lacking: 1})
+
+
 def test_columns_that_fit_no_pattern(tmp_path: Path) -> None:
     table = joined([("linear", "core", 1, 0.5)], "algorithm,mapping,size,np2")
     columns = "columns: {{algorithm: algorithm, mapping: mapping, size_bytes: size}}"

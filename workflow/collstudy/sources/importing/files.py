@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import glob
 import os
 import re
@@ -18,6 +19,7 @@ np = lazy("numpy")
 
 #: What names of files and of columns may give, as {field}.
 FIELDS = {"algorithm", "protocol", "mapping", "nodes", "processes", "processes_per_node", "size_bytes", "launch", *USES}
+_FIELD = re.compile(r"\{\w+\}")
 
 
 def data_folder() -> str:
@@ -42,11 +44,23 @@ def files_of_entries(entries: list[dict[str, Any]]) -> list[tuple[dict[str, Any]
     A file that several patterns match belongs to the most specific one, with the longest fixed text: bcast1_fixed_core.csv to
     bcast{algorithm}_fixed_{mapping}.csv, not to bcast{algorithm}_{mapping}.csv. Equally long patterns share it.
     """
-    matched = [(entry, path) for entry in entries for path in sorted(glob.glob(glob_of(entry)))]
+    matched = [(entry, path) for entry in entries for path in _matched(entry)]
     longest: dict[str, int] = {}
     for entry, path in matched:
         longest[path] = max(longest.get(path, 0), _fixed_text(entry))
     return [(entry, Path(path)) for entry, path in matched if _fixed_text(entry) == longest[path]]
+
+
+def _matched(entry: dict[str, Any]) -> list[str]:
+    """Return the files that an entry's path matches: they have a text for each of its fields, the same each time."""
+    found, named = sorted(glob.glob(glob_of(entry))), _FIELD.search(resolve(entry["path"]))
+    return [path for path in found if from_name(Path(path), entry)] if named else found
+
+
+def not_matched(study: Study) -> list[str]:
+    """Return the files that the path of an entry would match but for its fields."""
+    found = {str(path) for _, path in files_of(study)}
+    return sorted({path for entry in study.source.files for path in glob.glob(glob_of(entry))} - found)
 
 
 def _fixed_text(entry: dict[str, Any]) -> int:
@@ -56,7 +70,7 @@ def _fixed_text(entry: dict[str, Any]) -> int:
 
 def glob_of(entry: dict[str, Any]) -> str:
     """Return the file pattern of an entry; {field} in its path matches any text."""
-    return re.sub(r"\{\w+\}", "*", resolve(entry["path"]))
+    return _FIELD.sub("*", resolve(entry["path"]))
 
 
 def folders_of(study: Study) -> list[str]:
@@ -67,27 +81,32 @@ def folders_of(study: Study) -> list[str]:
 
 def missing_files(study: Study) -> list[str]:
     """Return the patterns that match no file; patterns of `optional` entries count only if no entry has a file."""
-    missing = {glob_of(entry): entry for entry in study.source.files if not glob.glob(glob_of(entry))}
+    missing = {glob_of(entry): entry for entry in study.source.files if not _matched(entry)}
     needed = [pattern for pattern, entry in missing.items() if not entry.get("optional")]
     return needed or (list(missing) if len(missing) == len({glob_of(entry) for entry in study.source.files}) else [])
 
 
 def from_name(path: Path, entry: dict[str, Any]) -> dict[str, str]:
     """Return the fields in the file's name, given by {algorithm}, {processes}, ... in the path of the entry."""
-    return fields_in(str(path), resolve(entry["path"]))
+    return fields_in(str(path), resolve(entry["path"]), r"\*|\?|\[!?\]?[^]]*\]")
 
 
-def fields_in(text: str, pattern: str) -> dict[str, str]:
-    """Return the parts of a text that {field} in a pattern stands for, the same each time; {} if the text does not fit."""
+def fields_in(text: str, pattern: str, wildcards: str = r"\*") -> dict[str, str]:
+    """Return the parts of a text that {field} in a pattern stands for, the same each time; {} if the text does not fit.
+
+    *wildcards* is a regular expression for the pattern's wildcards, which have the meaning that they have in names of files.
+    """
     seen: set[str] = set()
 
-    def group(field: re.Match[str]) -> str:
-        name = field.group(1)
+    def expression(part: str) -> str:
+        if not _FIELD.fullmatch(part):
+            return fnmatch.translate(part)[4:-3] if re.fullmatch(wildcards, part) else re.escape(part)
+        name = part[1:-1]
         again = name in seen
         seen.add(name)
         return f"(?P={name})" if again else f"(?P<{name}>[^/]+)"
 
-    found = re.fullmatch(re.sub(r"\\\{(\w+)\\\}", group, re.escape(pattern).replace(r"\*", ".*")), text)
+    found = re.fullmatch("".join(map(expression, re.split(rf"(\{{\w+\}}|{wildcards})", pattern))), text)
     return found.groupdict() if found else {}
 
 

@@ -27,6 +27,7 @@ from collstudy.sources.importing.files import (
     metadata_beside,
     metadata_files,
     missing_files,
+    not_matched,
     resolve,
 )
 from collstudy.sources.importing.formats import compact, csv_files, omb, pico
@@ -132,6 +133,8 @@ def _read(study: Study, catalogue: Catalogue, cache: Path | None) -> tuple[list[
             _note_commands(mine, entry, path, study, catalogue, problems)
         rows += _summarised(mine) if entry.get("rows") == "iterations" else mine
     _note_short_outputs(rows, study, problems)
+    for path in not_matched(study):
+        problems.note("files whose names lack a field of the path that matches them", Path(path).name)
     for entry in study.source.files:
         if not glob.glob(glob_of(entry)):
             # Readers of the report do not know the variable that begins a path.
