@@ -107,7 +107,11 @@ def test_the_tables_of_data_are_made_of_the_authors_files(
 
 
 def test_a_table_that_is_none(tmp_path: Path) -> None:
-    for content in (b"x", gzip.compress(b"a,b\n1,2\n")):
+    table = gzip.compress(b"algorithm,latency_us\nlinear,1\n")
+    for content in (
+        b"x", gzip.compress(b"a,b\n1,2\n"), gzip.compress(b""), table[:-9], table[:10] + b"\xff" * 8 + table[18:],
+        gzip.compress(b'algorithm,latency_us\n"linear,1\n'),
+    ):  # fmt: skip
         (tmp_path / "x.csv.gz").write_bytes(content)
         with pytest.raises(StudyError, match="not a compact table"):
             list(compact.rows(tmp_path / "x.csv.gz"))

@@ -180,6 +180,27 @@ def test_files_that_are_not_picos(theirs: Import, files: dict[str, str], reason:
     assert reason in theirs.refused(STUDY)
 
 
+def test_an_archive_that_is_damaged(theirs: Import) -> None:
+    """Also inside of a file, which is read later than its name."""
+    calls = "highest\n" + "".join(f"{number * 7919 % 99991}\n" for number in range(1, 50000))
+    packed = write_run(theirs, **{"0/8_binomial_ompi_int32.csv": calls})
+    content = packed.read_bytes()
+    for at in (20, len(content) // 2):
+        packed.write_bytes(content[:at] + b"\xff" * 64 + content[at + 64 :])
+        assert "2025_01_01.tar.gz: the archive cannot be read" in theirs.refused(STUDY)
+
+
+def test_a_test_whose_shape_or_times_are_not_given(theirs: Import) -> None:
+    """A run that was killed leaves an empty file."""
+    write_run(theirs, **{"1/16_ring_ompi_int32.csv": ""})
+    (theirs.data / "x_metadata.csv").write_text(METADATA.replace("_01,0,4,", "_01,0,four,"))
+    assert "no row can be used" in theirs.refused(STUDY)
+    (theirs.data / "x_metadata.csv").write_text(METADATA)
+    theirs.collect(STUDY)
+    assert {row["collective"] for row in theirs.rows()} == {"bcast"}
+    assert sum("files without a time" in text for text in theirs.account["problems"]) == 1
+
+
 def test_an_archive_that_is_cut(theirs: Import) -> None:
     packed = write_run(theirs)
     packed.write_bytes(packed.read_bytes()[:200])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -39,13 +40,15 @@ def rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
     """Yield line number and fields of each row. Raises StudyError for an invalid table."""
     try:
         text = read_text(path, gzip.decompress(path.read_bytes()))
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise StudyError(f"{path}: not a compact table: {error}") from None
-    reader = csv.reader(io.StringIO(text), strict=True)
-    header = next(reader, [])
+    try:
+        header, *records = csv.reader(io.StringIO(text or "\n"), strict=True)
+    except csv.Error as error:
+        raise StudyError(f"{path}: not a compact table: {error}") from None
     if not set(header) <= set(COLUMNS) or "latency_us" not in header:
         raise StudyError(f"{path}: line 1: not a compact table; its columns may be {', '.join(COLUMNS)}")
-    for line, fields in enumerate(reader, 2):
+    for line, fields in enumerate(records, 2):
         if len(fields) != len(header):
             raise StudyError(f"{path}: line {line}: {len(fields)} fields, the header has {len(header)}")
         yield line, dict(zip(header, fields, strict=True))

@@ -13,6 +13,7 @@ import hashlib
 import io
 import re
 import tarfile
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +23,7 @@ from collstudy.base.digests import file_digest
 from collstudy.base.errors import StudyError
 from collstudy.base.lazy import lazy
 from collstudy.sources.importing import kept
-from collstudy.sources.importing.strict import Problems, Refused, listed, positive, read_text
+from collstudy.sources.importing.strict import Problems, Refused, listed, positive, read_text, whole
 from collstudy.study.catalogue import Catalogue
 from collstudy.study.openmpi_numbers import algorithm_of
 
@@ -167,8 +168,12 @@ def _shape(
     """Return nodes, ranks and mapping of a test; None if metadata and allocation contradict each other and neither the run's output
     nor the study resolves this.
     """
-    nodes = int(about["nnodes"])
-    ranks = nodes * int(about["tasks_per_node"])
+    try:
+        nodes = whole(about["nnodes"] or "", "nnodes")
+        ranks = nodes * whole(about["tasks_per_node"] or "", "tasks_per_node")
+    except Refused as reason:
+        problems.note(f"tests whose {reason}", f"{path.name}, {test}/")
+        return None
     if printed:
         nodes, ranks = printed
     fitting = [hosts for hosts in allocations.values() if len(hosts) == ranks]
@@ -276,7 +281,7 @@ def _files(path: Path) -> Iterator[tuple[str, bytes]]:
                 if member.isfile() and member.name.endswith((".csv", ".out")):
                     stream = archive.extractfile(member)
                     yield member.name.removeprefix("./").partition("/")[2], stream.read() if stream else b""
-    except (tarfile.TarError, EOFError, OSError) as error:
+    except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
         raise StudyError(f"{path}: the archive cannot be read: {error}") from None
 
 
@@ -284,7 +289,7 @@ def _result(path: Path, name: str, test: str, parts: re.Match, content: bytes) -
     """Return the summary of one file: median, quartiles and number of its calls."""
     header, _, body = content.partition(b"\n")
     columns = header.decode("ascii", "replace").strip().split(",")
-    if columns[0] != "highest":
+    if content and columns[0] != "highest":
         raise StudyError(f"{path}: {name}: line 1: the first column is {columns[0]!r}, not 'highest'")
     refused: dict[str, int] = {}
     if body and not body.endswith(b"\n"):
