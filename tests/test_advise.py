@@ -98,6 +98,13 @@ def test_the_interval_of_one_launch_says_where_its_noise_is_from(folder):
     assert "expected latency: 12 us, [9.65, 14.4] us" in answered(folder, processes=10)[1]
 
 
+def test_launches_that_an_import_check_flagged_count_nowhere(folder):
+    head, *rows = (folder / "measurements.csv").read_text().splitlines()
+    rows = [f"{row}," for row in rows] + ["bcast,chain,,core,2,8,1024,4,900,outlier"]
+    (folder / "measurements.csv").write_text("\n".join([f"{head},flag", *rows]) + "\n")
+    assert "10 us, [9.5, 10.5] us over 3 launches" in answered(folder)[1]
+
+
 def test_a_study_without_the_default(folder):
     """It recommends the default, but says nothing of its latency."""
     why = "no measurements of the default: it is kept"

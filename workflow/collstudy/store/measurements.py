@@ -77,13 +77,13 @@ def read_rows(path: Path) -> list[dict[str, str]]:
 
 def read_measurements(path: Path) -> Iterator[Measurement]:
     """Return the rows of a measurements.csv that have a latency or a bandwidth; like the analysis, without launches whose forced
-    algorithm did not run. Raises StudyError for a row that is incomplete or is no measurement.
+    algorithm did not run or that an import check flagged. Raises StudyError for a row that is incomplete or is no measurement.
     """
     for number, row in enumerate(read_rows(path), 1):
         try:
             if None in row.values():
                 raise ValueError("it ends too early")
-            if row.get("proved") != "FALSE" and (row["latency_us"] or row.get("bandwidth_mb_s")):
+            if row.get("proved") != "FALSE" and not row.get("flag") and (row["latency_us"] or row.get("bandwidth_mb_s")):
                 yield measurement(row)
         except (KeyError, ValueError) as error:
             why = f"it has no column {error}" if isinstance(error, KeyError) else error
