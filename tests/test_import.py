@@ -102,6 +102,16 @@ def test_runs_that_are_numbered_in_two_files(theirs: Import) -> None:
     assert [row["launch"] for row in theirs.rows()] == ["2", "3"] * 2
 
 
+def test_numbers_of_launches_may_begin_at_0_and_have_gaps(theirs: Import) -> None:
+    study = STUDY.replace("latency_us: Latency", "launch: Run, latency_us: Latency")
+    for numbers, launches in (((0, 1, 3), ["1", "2", "4"]), ((7, 9, 12), ["7", "9", "12"])):
+        rows = "".join(f"Flat,core,2,8,0.{run}5,9,{run}\n" for run in numbers)
+        theirs.collect(study, {"bcast_a.csv": HEADER.replace("Max", "Max,Run") + rows})
+        assert [row["launch"] for row in theirs.rows()] == launches and theirs.account["problems"] == {}
+        assert [row["launches"] for row in theirs.rows("cells")] == ["3"]
+        assert theirs.account["repeated_as_further_launches"] == 2
+
+
 def test_equal_times_of_few_cells_in_two_files_are_launches(theirs: Import) -> None:
     theirs.collect(STUDY, dict.fromkeys(("bcast_a.csv", "bcast_b.csv"), HEADER + lines(TIMES[:3])))
     assert launches_by_size(theirs) == {"1": ["0.14"] * 2, "2": ["0.14"] * 2, "4": ["0.15"] * 2}

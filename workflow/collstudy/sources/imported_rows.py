@@ -92,15 +92,18 @@ def _place(row: dict[str, Any], algorithm: str) -> tuple:
 def _imported_cells(rows: list[dict[str, Any]], account: dict[str, Any]) -> list[dict[str, Any]]:
     """Return one row, with its status, per cell of each algorithm's grid: all mappings and the process counts with data."""
     sizes: dict[tuple, set] = {}
-    launches: Counter = Counter()
+    points: Counter = Counter()
     nodes: dict[tuple, set[int]] = {}
     for row in rows:
         named = (row["collective"], row["algorithm"], row.get("parameters", ""))
         key = (*named, row["mapping"], row["processes"], row["nodes"])
         sizes.setdefault(key, set()).add(row["size_bytes"])
-        launches[key] = max(launches[key], row["launch"])
+        points[key, row["size_bytes"], row.get("from_rank"), row.get("to_rank")] += 1
         nodes.setdefault((row["collective"], row["mapping"], row["processes"]), set()).add(row["nodes"])
         nodes[row["collective"],] = {row["nodes"]}
+    launches: Counter = Counter()
+    for (key, *_), count in points.items():
+        launches[key] = max(launches[key], count)
     cells = []
     for collective, entry in account["collectives"].items():
         wanted = set(entry["sizes"]) or {None}

@@ -83,7 +83,11 @@ def read_measurements(path: Path) -> Iterator[Measurement]:
         try:
             if None in row.values():
                 raise ValueError("it ends too early")
-            if row.get("proved") != "FALSE" and not row.get("flag") and (row["latency_us"] or row.get("bandwidth_mb_s")):
+            if (
+                row.get("proved") != "FALSE"
+                and not row.get("flag")
+                and (row["latency_us"] or row.get("bandwidth_mb_s"))
+            ):
                 yield measurement(row)
         except (KeyError, ValueError) as error:
             why = f"it has no column {error}" if isinstance(error, KeyError) else error

@@ -94,7 +94,8 @@ def _counts(raw: dict[str, Any], machine: Machine) -> dict[str, Any]:
         nodes = whole(str(raw["nodes"]), "nodes", machine.nodes)
         raw = {**raw, "processes": nodes * whole(str(raw["processes_per_node"]), "processes_per_node")}
     for name, largest in (("nodes", machine.nodes), ("launch", 10**6), ("iterations", 10**9)):
-        row[name] = whole(str(raw[name]), name, largest) if _given(raw, name) else None
+        # Launches are also numbered from 0; see number_launches().
+        row[name] = whole(str(raw[name]), name, largest, name != "launch") if _given(raw, name) else None
     row["nodes"] = row["nodes"] or machine.nodes
     row["processes"] = whole(str(raw["processes"]), "processes")
     cores = row["nodes"] * machine.cores_per_node

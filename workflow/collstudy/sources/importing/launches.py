@@ -69,11 +69,14 @@ def cell_of(row: dict[str, Any]) -> tuple:
 
 def number_launches(rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], int]:
     """Drop exact duplicates, and number the remaining launches of each cell and size from 1, in the order of the sources, unless they
-    have different numbers of their own.
+    have different numbers of their own. Numbers from 0 on become those from 1 on.
     """
     twice = _duplicates(rows)
     distinct = [row for index, row in enumerate(rows) if index not in twice]
     shared = any("source" in row for row in rows)
+    if any(row["launch"] == 0 for row in distinct):
+        for row in distinct:
+            row["launch"] = None if row["launch"] is None else row["launch"] + 1
     launches: dict[tuple, list[dict[str, Any]]] = {}
     for row in distinct:
         launches.setdefault(cell_of(row), []).append(row)

@@ -151,7 +151,7 @@ def _read(study: Study, catalogue: Catalogue, cache: Path | None) -> tuple[list[
         "rows_read": read,
         "rows_used": len(used),
         "exact_duplicates_dropped": duplicates,
-        "repeated_as_further_launches": sum(1 for row in used if row["launch"] > 1),
+        "repeated_as_further_launches": len(used) - len({cell_of(row) for row in used}),
         "problems": problems.counted(),
         "statistics": sorted({row["statistic"] for row in used}),
     }
