@@ -164,6 +164,14 @@ def test_raw_output_that_lacks_its_last_sizes_is_counted(theirs: Import) -> None
         "raw outputs whose last sizes are missing (first: linear_core_8.txt ends at 2 bytes)": 1
     }
     assert {row["processes"]: row["reason"] for row in theirs.rows("cells")}["8"].startswith("1 of 3 sizes")
+    # Files of several folders may have the same name.
+    theirs.collect(
+        RAW.replace("{{algorithm}}_{{mapping}}_{{processes}}", "{{processes}}/{{algorithm}}_{{mapping}}"),
+        {"4/linear_core.txt": OMB, "8/linear_core.txt": cut},
+    )
+    assert theirs.account["problems"] == {
+        "raw outputs whose last sizes are missing (first: linear_core.txt ends at 2 bytes)": 1
+    }
 
 
 def test_raw_output_whose_minimum_is_above_its_maximum(theirs: Import) -> None:

@@ -292,14 +292,15 @@ def _note_short_outputs(rows: list[dict[str, Any]], study: Study, problems: Prob
     for entry in study.source.files:
         if entry.get("format") != "omb" or entry.get("collective") not in SIZED:
             continue
-        names = {path.name for of, path in files if of is entry}
+        paths = {str(path) for of, path in files if of is entry}
         largest: dict[str, int] = {}
         for row in rows:
-            if row["file"] in names and row["collective"] == entry["collective"]:
-                largest[row["file"]] = max(largest.get(row["file"], 0), row["size_bytes"])
-        for name, size in sorted(largest.items()):
+            if row["path"] in paths and row["collective"] == entry["collective"]:
+                largest[row["path"]] = max(largest.get(row["path"], 0), row["size_bytes"])
+        for path, size in sorted(largest.items()):
             if size < max(largest.values()):
-                problems.note("raw outputs whose last sizes are missing", f"{name} ends at {size} bytes")
+                shown = f"{Path(path).name} ends at {size} bytes"
+                problems.note("raw outputs whose last sizes are missing", shown)
 
 
 def _check_statistics(rows: list[dict[str, Any]], study: Study) -> None:
