@@ -126,6 +126,8 @@ SLURM = {"SLURM_JOB_NODELIST": "n[1-2]", "SLURM_TASKS_PER_NODE": "4(x2)"}
         (("-n", "4", "--host", "n1:4", "--map-by", "core"), SLURM, "openmpi-core-n1.rules"),
         (("-n", "4", *HOSTS, "--mca", "rmaps_base_mapping_policy", "node"), {}, "openmpi-node-n2.rules"),
         (("-n", "4", *HOSTS), {"OMPI_MCA_rmaps_base_mapping_policy": "node"}, "openmpi-node-n2.rules"),
+        (("--map-by", "core", *HOSTS, "--output-filename", "out", "-n", "4"), {}, "openmpi-core-n1.rules"),
+        (("--map-by", "core", *HOSTS, "--tune", "t", "--rank-by", "slot", "-n", "4"), {}, "openmpi-core-n1.rules"),
     ],
 )  # fmt: skip
 def test_the_file_is_that_of_the_shape(
@@ -145,6 +147,10 @@ def test_the_file_is_that_of_the_shape(
         (("-n", "8", "--map-by", "core"), {}, "8 ranks on 1 node by core were not measured"),
         (("-n", "4", *HOSTS), {}, "--map-by is missing; measured: core, node"),
         (("-n", "4", "--map-by", "seq"), {}, "no rules for --map-by seq"),
+        (("-n", "4", "--map-by", "core", "--rankfile", "file"), {}, "no rules for --rankfile"),
+        (("-n", "4", *HOSTS, "--map-by", "core", "-bynode"), {}, "no rules for -bynode"),
+        (("-n", "4", *HOSTS, "--map-by", "node", "--rank-by", "slot"), {}, "no rules for --rank-by slot with another --map-by"),
+        (("-n", "4", *HOSTS, "--map-by", "core:PE=2"), {}, "no rules for --map-by core:PE=2, with several cores for each rank"),
         (("-n", "40", *HOSTS, "--map-by", "core"), {}, "40 ranks do not fit on 2 hosts"),
         (("-n", "many", "--map-by", "core"), {}, "'many' is not a number of ranks"),
         (("-n", "4", "--hostfile", "no such file", "--map-by", "core"), {}, "host file no such file: No such file"),

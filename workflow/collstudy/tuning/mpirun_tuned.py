@@ -20,22 +20,23 @@ PER_NODE = ("-N", "-npernode", "--npernode")
 HOSTS = ("-H", "-host", "--host")
 HOST_FILES = ("-hostfile", "--hostfile", "-machinefile", "--machinefile")
 MAPPING = ("-map-by", "--map-by")
-#: Options with two values, and options with one, which must not be mistaken for the program.
-TWO = ("-mca", "--mca", "--prtemca", "--pmixmca", "-gmca", "--gmca")
+#: Options with two values.
+TWO = ("-mca", "--mca", "--prtemca", "--pmixmca", "-gmca", "--gmca", "--gprtemca", "--gpmixmca")
+#: Names of options with one value, which must not be mistaken for the program.
 ONE = (
-    "-x",
-    "--bind-to",
-    "-bind-to",
-    "--rank-by",
-    "-rank-by",
-    "-wdir",
-    "--wdir",
-    "-wd",
-    "--output",
-    "--timeout",
-    "--prefix",
-    "--path",
-)
+    "am", "app", "app-pmix-prefix", "bind-to", "cartofile", "cf", "cpu-list", "cpu-set", "cpus-per-proc",
+    "cpus-per-rank", "debugger", "default-hostfile", "display", "dvm", "dvm-uri", "gpu-support", "hnp", "keepalive",
+    "launch-agent", "max-restarts", "max-vm-size", "namespace", "npersocket", "ompi-server", "output",
+    "output-directory", "output-filename", "path", "personality", "pid", "pmix-prefix", "ppr", "prefix",
+    "preload-files", "pset", "rank-by", "rankfile", "report-events", "report-pid", "report-uri", "rf",
+    "runtime-options", "singleton", "spawn-timeout", "stdin", "timeout", "tmpdir", "tune", "unset-env", "wd",
+    "wdir", "with-ft", "x", "xml-file", "xterm",
+)  # fmt: skip
+#: Names of options that place ranks in a way that no other option shows.
+PLACING = (
+    "app", "bycore", "bynode", "byslot", "bysocket", "cpu-list", "cpu-set", "cpus-per-proc", "cpus-per-rank",
+    "nolocal", "npersocket", "pernode", "ppr", "rankfile", "rf",
+)  # fmt: skip
 POLICIES = ("rmaps_base_mapping_policy", "rmaps_default_mapping_policy")
 #: Values of --map-by -> level that varies fastest, as in `cycle` of config/mappings.yaml; empty: cores in their order.
 CYCLES = {
@@ -64,7 +65,7 @@ def options(words):
         elif given and name.startswith("--"):
             found.append((name, value))
             at += 1
-        elif name in RANKS + PER_NODE + HOSTS + HOST_FILES + MAPPING + ONE:
+        elif name in RANKS + PER_NODE + HOSTS + HOST_FILES + MAPPING or name.lstrip("-") in ONE:
             found.append((name, " ".join(words[at + 1 : at + 2])))
             at += 2
         else:
@@ -126,6 +127,9 @@ def shape_of(words, environment):
         (environment[k] for k in ("OMPI_MCA_" + POLICIES[0], "PRTE_MCA_" + POLICIES[1]) if k in environment), None
     )
     cycle = "" if per_node else None  # -N 4 is --map-by ppr:4:node
+    placing = [name for name, _ in found if name.lstrip("-") in PLACING]
+    if placing:
+        raise Unknown(f"no rules for {placing[0]}")
     if policy:
         kind = policy.split(":")
         resource = re.fullmatch(r"ppr:(\d+):(\w+)(:.*)?", policy)
@@ -135,6 +139,11 @@ def shape_of(words, environment):
             cycle = CYCLES[kind[0].lower()]
         elif kind[0]:
             raise Unknown(f"no rules for --map-by {policy}")
+        if any(word.lower().startswith("pe=") and word[3:] != "1" for word in kind):
+            raise Unknown(f"no rules for --map-by {policy}, with several cores for each rank")
+    ranked = next((value for name, value in found if name in ("-rank-by", "--rank-by")), None)
+    if ranked and cycle is not None and CYCLES.get(ranked.split(":")[0].lower()) != cycle:
+        raise Unknown(f"no rules for --rank-by {ranked} with another --map-by")
     counts = list(slots.values())
     if per_node:
         ranks = ranks or per_node * len(counts)
