@@ -246,6 +246,21 @@ def test_a_host_file_and_the_releases_of_open_mpi(folder: Path) -> None:
     assert "does not give the slots of its 2 hosts" in started(folder, *words)[1]
 
 
+def test_releases_that_ignore_a_file_get_none(tmp_path: Path) -> None:
+    """Only version 2 of the rules limits requests; it is read from 4.1.8 and 5.0.7 on."""
+    tuning = tmp_path / "results of toy" / "tuning"
+    rows = [Decision("alltoall", "core", 1, p, 8, "linear_sync", (("max_requests", 4),), 10.0) for p in (2, 4)]
+    study = {**STUDY, "collectives": {"alltoall": {"processes": [2, 4]}}}
+    emission.emit(study, placements(rows), CONFIG.catalogue, tuning, NUMBERS)
+    assert (tuning / "openmpi-core-n1.rules").read_text().startswith("rule-file-version-2")
+    assert "Open MPI 4.1.8 and 5.0.7 (earlier ones ignore the file; for 6.0" in (tuning / "README.md").read_text()
+    for version, needed in (("4.1.6", "4.1.8"), ("4.1.8", ""), ("5.0.6", "5.0.7"), ("5.0.11", "")):
+        fake_mpirun(tmp_path, version)
+        arguments, said = started(tuning, "-n", "4", "--map-by", "core", "./program")
+        assert file_of(arguments) == ("" if needed else "openmpi-core-n1.rules")
+        assert (f"openmpi-core-n1.rules needs Open MPI {needed}" in said) == bool(needed)
+
+
 def test_the_installed_mpirun_reads_the_file(folder: Path) -> None:
     mpi = library()
     probe = mpi.build / "probe" / "collprobe"

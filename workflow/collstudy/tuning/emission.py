@@ -37,6 +37,10 @@ OWN_FORMAT = ("mpich", "impi", "nccl")
 BUILT = "built by ./study setup; on another machine, build it there"
 
 
+#: The first releases of Open MPI that read rules of version 2 (reads_version_2()), by their first number.
+VERSION_2 = {"4": "4.1.8", "5": "5.0.7"}
+
+
 def rules_path(folder: Path, mpi: str, placement: Placement) -> Path:
     """Return the path of the file for the study's own MPI library, which is checked and verified."""
     if mpi == "nccl":  # its lines distinguish numbers of nodes
@@ -213,11 +217,16 @@ def shapes(study: dict[str, Any], found: list[Placement], catalogue: Catalogue) 
             {
                 "file": own.name, "mapping": placement.mapping, "cycle": catalogue.mappings[placement.mapping]["cycle"],
                 "nodes": {str(nodes): ends for nodes, ends in zip(ranges, part, strict=True) if ends},
-                "arguments": by_release,
+                "arguments": by_release, **({"from": VERSION_2} if _of_version_2(study, placement) else {}),
             }
             for part in itertools.zip_longest(*ranges.values())
         ]  # fmt: skip
     return entries
+
+
+def _of_version_2(study: dict[str, Any], placement: Placement) -> bool:
+    """Return whether the file for the study's own Open MPI has version 2, which earlier releases ignore."""
+    return own_version(placement, study["provenance"]["mpi_version"]) == 2
 
 
 def lost(folder: Path, simulated: bool) -> list[str]:
@@ -359,15 +368,16 @@ def _commands(study: dict[str, Any], placement: Placement) -> list[str]:
         return ["", f"    mpirun {' '.join(words)} ./program", ""]
 
     component = han_default(study, placement)
-    lines = [
-        f"Open MPI 4.1{'' if component else ' and 5.0'} (from 5.0.7, `openmpi-5.0.7-*` is equivalent; for 6.0 take the JSON file:"
-        " 6.0 misapplies the process counts in this format):"
-    ]
+    said = f"Open MPI 4.1{'' if component else ' and 5.0'} (from 5.0.7, `openmpi-5.0.7-*` is equivalent; for"
+    if _of_version_2(study, placement):
+        said = f"Open MPI {VERSION_2['4']}{'' if component else ' and ' + VERSION_2['5']} (earlier ones ignore the file; for"
+    lines = [f"{said} 6.0 take the JSON file: 6.0 misapplies the process counts in this format):"]
     lines += command()
     if component:
+        first = VERSION_2["5"] if _of_version_2(study, placement) else "5.0"
         meaning = {"han": "the measured one", "tuned": "coll/tuned's, as in this study"}[component]
         lines += [
-            "Open MPI 5.0, where coll/han takes precedence over coll/tuned on several nodes and needs rules to yield; the default"
+            f"Open MPI {first}, where coll/han takes precedence over coll/tuned on several nodes and needs rules to yield; the default"
             f" is {meaning}:"
         ]
         lines += command(han_path(here, placement))

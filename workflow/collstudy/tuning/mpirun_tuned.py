@@ -189,11 +189,11 @@ def choice(shapes, nodes, ranks, cycle):
 
 
 def release(mpirun):
-    """Return the major version of Open MPI. Raises Unknown for another library."""
+    """Return the version of Open MPI. Raises Unknown for another library."""
     done = subprocess.run(
         [mpirun, "--version"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
     )
-    found = re.search(r"Open MPI\D*(\d+)\.", done.stdout)
+    found = re.search(r"Open MPI\D*(\d+\.[\d.]*\d)", done.stdout)
     if not found:
         raise Unknown(f"{mpirun} is not Open MPI's mpirun")
     return found.group(1)
@@ -217,10 +217,14 @@ def main(words, environment):
     try:
         shapes = json.loads((folder / "shapes.json").read_text())
         entry = choice(shapes, *shape_of(words, environment))
-        major = release(mpirun)
+        version = release(mpirun)
+        major = version.split(".")[0]
         known = entry["arguments"].get(major)
         if known is None:
             raise Unknown(f"no file for Open MPI {major}")
+        first = entry.get("from", {}).get(major, "0")
+        if [int(part) for part in version.split(".")] < [int(part) for part in first.split(".")]:
+            raise Unknown(f"{entry['file']} needs Open MPI {first}")
         arguments = [word.replace("{folder}", str(folder)) for word in known]
         if environment.get("TUNED_VERBOSE"):
             print("mpirun-tuned: " + entry["file"], file=sys.stderr)
