@@ -167,6 +167,18 @@ def test_a_run_by_study_says_what_failed_and_nothing_around_it(faulty: Checkout)
         assert words not in printed, printed
 
 
+def test_a_run_with_failed_cells_that_did_not_complete_says_so(faulty: Checkout) -> None:
+    """A table of another study cannot be written, so no rule lists the failed cells."""
+    environment = {**faulty.first_on_path, "FAULT": "crash"}
+    complete = "failed (listed above; output in logs/measure/); all else is complete"
+    assert complete in faulty.snakemake("measure", environment=environment).stderr
+    faulty.write("config/studies/other.yaml", TINY)
+    (faulty.folder / "results" / "other" / "ranks.csv" / "folder").mkdir(parents=True)
+    done = faulty.snakemake("measure", "--config", "studies=tiny,other", environment=environment)
+    assert done.returncode == 1 and complete not in done.stderr
+    assert "The run did not complete" in done.stderr
+
+
 def test_ctrl_c_while_modules_are_imported_prints_no_traceback(tmp_path: Path) -> None:
     """Jobs are often at their beginning when a run is interrupted."""
     (tmp_path / "argparse.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")

@@ -37,6 +37,7 @@ from collstudy.project.status import (
     Progress,
     explain,
     run_summary,
+    verdict_given,
     left_running,
     note_start,
 )
@@ -304,7 +305,14 @@ onerror:
     if PLAN.progress:
         PLAN.progress.end()
     print(
-        "\n".join(run_summary(PLAN.sources.values(), succeeded=False, refused=JOB_REFUSED.is_set())),
+        "\n".join(
+            run_summary(
+                PLAN.sources.values(),
+                succeeded=False,
+                refused=JOB_REFUSED.is_set(),
+                listed=verdict_given(Path.cwd()),
+            )
+        ),
         file=sys.stderr,
     )
 

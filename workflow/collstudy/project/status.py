@@ -32,6 +32,9 @@ from collstudy.study.work import counted, verb
 #: Interval (s) between two reads of the store during a run.
 EVERY_S = float(os.environ.get("STUDY_PROGRESS_SECONDS", "20"))
 
+#: File in Snakemake's folder about the run that started there last.
+_STARTED = "collstudy-run.json"
+
 #: Slurm's reasons with which a job never starts, whatever other jobs do: Slurm does not allow such a job.
 NEVER_STARTS = re.compile(
     r"Partition(Node|Time)Limit|PartitionConfig|BadConstraints|DependencyNeverSatisfied|Invalid(Account|QOS)|(Account|QOS)NotAllowed"
@@ -273,9 +276,9 @@ def again(state: StudyState, store: Store) -> StudyState:
     return replace(state, tasks={0: tuple(rest)}, failed=failed)
 
 
-def run_summary(sources: Iterable[Source], succeeded: bool, refused: bool = False) -> list[str]:
+def run_summary(sources: Iterable[Source], succeeded: bool, refused: bool = False, listed: bool = False) -> list[str]:
     """Return the summary at the end of a run: state of each study in the store, failures, and the next step. *refused*: Slurm refused
-    a job.
+    a job. *listed*: the last rule, which lists the failed cells, has run.
     """
     lines, machines = [], list[str]()
     failed = missing = 0
@@ -303,7 +306,7 @@ def run_summary(sources: Iterable[Source], succeeded: bool, refused: bool = Fals
         missing += count["missing"] + count["incomplete"] if work else not collected
     if succeeded:
         return lines
-    if failed and not missing:
+    if failed and listed and not missing:
         lines.append(f"{failed} failed (listed above; output in logs/measure/); all else is complete.")
         command = "the same command again to retry only what failed."
     else:
@@ -337,7 +340,17 @@ def left_running(folder: Path) -> list[str]:
 def note_start(folder: Path) -> None:
     """Record which process on which host runs Snakemake here, so that a stale lock can be recognised."""
     folder.mkdir(exist_ok=True)
-    (folder / "collstudy-run.json").write_text(json.dumps({"host": platform.node(), "pid": os.getpid()}) + "\n")
+    (folder / _STARTED).write_text(json.dumps({"host": platform.node(), "pid": os.getpid()}) + "\n")
+
+
+def verdict_given(folder: Path) -> bool:
+    """Return whether the last rule of the run that started in *folder*, which lists the failed cells, has begun."""
+    try:
+        began = (folder / ".snakemake" / _STARTED).stat().st_mtime_ns
+        logs = (folder / "logs" / name for name in ("verdict.log", "measure.log"))
+        return any(log.stat().st_mtime_ns >= began for log in logs if log.exists())
+    except OSError:
+        return False
 
 
 def stale_lock(folder: Path) -> str | None:
@@ -346,7 +359,7 @@ def stale_lock(folder: Path) -> str | None:
     if not locks.is_dir() or not any(locks.iterdir()):
         return None
     try:
-        owner = json.loads((folder / ".snakemake" / "collstudy-run.json").read_text())
+        owner = json.loads((folder / ".snakemake" / _STARTED).read_text())
         host, pid = str(owner["host"]), int(owner["pid"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return "the holder of this folder's lock is unknown: if no snakemake runs here, run ./study run -- --unlock"
