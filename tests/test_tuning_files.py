@@ -280,6 +280,15 @@ def test_what_is_no_tuning_file_is_one_message(tmp_path, capsys, content, words,
     assert words in error and str(path) in error and error.count("\n") == 1
 
 
+@pytest.mark.parametrize("start", [b"\xef\xbb\xbf", b"# f\xfcr zwei Knoten\n", b"\xef\xbb\xbf# Some rules\n"])
+def test_comments_in_any_encoding_and_a_byte_order_mark(tmp_path, start):
+    """Open MPI looks for numbers in the bytes of the file."""
+    found = read(written(tmp_path, start + GOOD.encode()), known())
+    assert found.format == "openmpi" and not found.faults and found.at("bcast", 30, 65536)[0].word.startswith("9 ")
+    # The version must be the first word.
+    assert read(written(tmp_path, b"\xef\xbb\xbfrule-file-version-2\n" + GOOD.encode()), known()).ignored
+
+
 def test_folders_and_missing_files_are_one_message(tmp_path, capsys):
     assert "is a folder" in refused(capsys, "explain", tmp_path)
     assert "No such file" in refused(capsys, "explain", tmp_path / "none")

@@ -41,16 +41,15 @@ def _text(path: Path) -> str:
         raise StudyError(f"{path}: {error.strerror}") from None
     if not content.strip():
         raise StudyError(f"{path}: is empty")
-    try:
-        text = content.decode()
-    except UnicodeDecodeError:
-        text = "\0"
-    if "\0" in text:
+    if b"\0" in content:
         raise StudyError(f"{path}: is not a text file; tuning files are: {', '.join(FORMATS.values())}")
-    return text
+    # Comments may be in another encoding than UTF-8: libraries read bytes.
+    return content.decode(errors="replace")
 
 
 def _format_of(path: Path, text: str) -> str:
+    # Open MPI skips a byte order mark, like everything that is not a number.
+    text = text.removeprefix("\ufeff")
     lines = [line.strip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
     if not lines:
         raise StudyError(f"{path}: contains only comments, no rule")
