@@ -256,7 +256,8 @@ def test_what_verifies_files_is_found_by_the_kind_of_source(tmp_path):
 
 
 def fake_tuner(rows, folder):
-    fake = SimpleNamespace(folder=folder, decisions=rows, withdrawn=set(), tie_pct=2)
+    source = SimpleNamespace(judged_by_runs=False)
+    fake = SimpleNamespace(folder=folder, decisions=rows, withdrawn=set(), tie_pct=2, source=source)
     fake._is_withdrawn = lambda *a, **k: tuner.Tuner._is_withdrawn(fake, *a, **k)
     return fake
 
@@ -278,3 +279,12 @@ def test_of_a_rule_faster_on_average_only_the_slower_cell_goes(tmp_path):
     fake = fake_tuner(rows, tmp_path)
     tuner.Tuner.withdraw(fake, [verified(placement, 8, 1, [10.0], [2.0]), verified(placement, 8, 3, [10.0], [12.0])])
     assert fake.withdrawn == {("bcast", "core", 2, 8, 2)}
+
+
+def test_a_slower_size_far_above_its_decision_withdraws_it(tmp_path):
+    """With `sizes: {factor: 4}`, a decision applies up to four times its size."""
+    rows = decisions({8: {4: "linear", 16: "linear", 64: "chain"}})
+    (placement,) = rules.placements(rows)
+    fake = fake_tuner(rows, tmp_path)
+    tuner.Tuner.withdraw(fake, [verified(placement, 8, 4, [10.0], [2.0]), verified(placement, 8, 48, [10.0], [12.0])])
+    assert fake.withdrawn == {("bcast", "core", 2, 8, 16)}

@@ -20,7 +20,7 @@ from collstudy.study.openmpi_numbers import NUMBERS
 from collstudy.tuning import check, emission, intel, rules, writers
 from collstudy.tuning.findings import Finding, checked, complain, findings_csv
 from collstudy.tuning.library import library_of
-from collstudy.tuning.rules import Placement, selected
+from collstudy.tuning.rules import Decision, Placement, decision_at, selected
 
 COLUMNS = [
     "collective", "mapping", "nodes", "processes", "size_bytes", "on_grid", "rule", "default_us", "tuned_us", "best_known_us",
@@ -186,7 +186,7 @@ class Tuner:
             ]
         write_atomically(self.folder / "tables" / "tuning-withdrawn.csv", to_csv(WITHDRAWN_COLUMNS, lines))
 
-    def _is_withdrawn(self, one: rules.Decision, entry: int, rows: list[Verified], whole: bool) -> bool:
+    def _is_withdrawn(self, one: Decision, entry: int, rows: list[Verified], whole: bool) -> bool:
         """Return whether a decision is withdrawn because of *rows*."""
         for row in rows:
             pair, place = row.pair, row.pair.placement
@@ -198,6 +198,12 @@ class Tuner:
                 here = max(count for count in table if count <= one.processes) == entry
                 if here and selected(table, one.processes, one.size or 0).size == row.rule.size:
                     return True
-            elif one.processes == pair.ruled and (one.size or 0) <= (row.size or 0) < 2 * (one.size or 1):
-                return True
+            elif one.processes == pair.ruled:
+                here = [other for other in self.decisions if _place_of(other) == _place_of(one)]
+                if decision_at(here, row.size, self.source.judged_by_runs) == one:
+                    return True
         return False
+
+
+def _place_of(one: Decision) -> tuple[str, str, int, int]:
+    return one.collective, one.mapping, one.nodes, one.processes
