@@ -535,6 +535,15 @@ def test_algorithms_that_only_commands_name_are_told(tmp_path: Path, forced: tup
     assert ("an entry of its own" in asked) == several
 
 
+def test_times_in_several_units_are_asked_about(tmp_path: Path) -> None:
+    """An entry has one unit: that of the times, without bounds in another one."""
+    names = "algorithm,mapping,processes,size,latency (ms),min latency (us)"
+    table = joined([(*row, 1000 * float(row[-1])) for row in GRID], names)
+    (entry,), questions = drafted(write(tmp_path, {"bcast.csv": table}))
+    assert entry["unit"] == "ms" and "min_latency_us" not in entry["columns"]
+    assert questions.endswith("the units of the times, ms and us: those of an entry have only one")
+
+
 def test_times_with_a_unit_in_each_cell_are_asked_about(tmp_path: Path) -> None:
     table = "algorithm,mapping,processes,size,latency\nchain,core,2,1 B,{}\nchain,core,4,1 B,{}\n"
     _, questions = drafted(write(tmp_path / "one", {"bcast.csv": table.format("0.3 us", "0.5 us")}))

@@ -80,8 +80,14 @@ def columns_of(
     if unknown := [repr(name) for name in rest if name and plain(name) not in COLLECTIVE and name not in used]:
         ask(f"the meaning of the column{'s' * (len(unknown) > 1)} {', '.join(unknown)}")
     entry |= {"wide": times} if times else {}
+    if len(units) > 1:
+        ask(f"the units of the times, {' and '.join(sorted(units))}: those of an entry have only one")
+        units &= {unit_of(columns.get("latency_us", ""))}
+        for field in ("min_latency_us", "max_latency_us"):
+            if field in columns and unit_of(columns[field]) not in units:
+                del columns[field]
     # us is the default; entries.py asks about "?".
-    return {"columns": columns} | entry | ({"unit": units.pop() if units else "?"} if len(units) < 2 else {})
+    return {"columns": columns} | entry | {"unit": units.pop() if units else "?"}
 
 
 def wide(
