@@ -426,3 +426,12 @@ def test_a_folder_without_measurements_to_compare_is_an_error(missing: str, tmp_
         (tmp_path / name / "one" / "measurements.csv").write_text("study\n")
     assert main(["compare", str(tmp_path / "published"), str(tmp_path / "again")]) == 2
     assert f"error: {tmp_path / missing}: no folder of a study with measurements.csv" in capsys.readouterr().err
+
+
+def test_licences_of_folders_with_the_same_name(tmp_path: Path) -> None:
+    for author in ("bergmann", "alarcon"):
+        (tmp_path / author / "results").mkdir(parents=True)
+        (tmp_path / author / "results" / "LICENSE").write_text(author)
+    inputs = {"one": [tmp_path / author / "results" / "bcast.csv" for author in ("bergmann", "alarcon")]}
+    package._copy_licences(inputs, tmp_path / "licences")
+    assert sorted(path.read_text() for path in (tmp_path / "licences").glob("*/LICENSE")) == ["alarcon", "bergmann"]

@@ -302,9 +302,13 @@ def _digest(name: str) -> str:
 
 def _copy_licences(inputs: Mapping[str, list[Path]], target: Path) -> None:
     """Copy licences stored beside imported data, because some must be distributed with the data."""
-    for folder in {path.parent for paths in inputs.values() for path in paths}:
+    for folder in sorted({path.parent for paths in inputs.values() for path in paths}):
+        own, number = target / folder.name, 1
+        while own.exists():  # folders of several authors may have the same name
+            number += 1
+            own = target / f"{folder.name}-{number}"
         for path in folder.glob("LICEN[CS]E*"):
-            _copy(path, target / folder.name / path.name)
+            _copy(path, own / path.name)
 
 
 def _write_json(path: Path, document: Any) -> None:
