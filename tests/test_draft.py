@@ -189,3 +189,21 @@ def test_this_machine_uses_its_cores(folder, monkeypatch, cores):
     if cores == 1:
         with pytest.raises(StudyError, match="it needs 2 cores; this machine has 1"):
             Project().available(["this-machine"], explicit=False)
+
+
+def test_drafts_are_written_to_the_configuration_in_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Another folder, which has no machines of its own: those of the checkout are known, too."""
+    config, data = tmp_path / "config", tmp_path / "data"
+    for folder in (config, data):
+        folder.mkdir()
+    (config / "config.yaml").write_text("studies: [theirs]\n")
+    (data / "bcast_linear_core_np4.csv").write_text("size,latency (us)\n1,0.5\n2,0.6\n")
+    monkeypatch.setenv("COLLSTUDY_CONFIG", str(config))
+    assert main(["import", str(data), "--name", "theirs", "--machine", "orfeo-thin"]) == 0
+    assert "does not exist" not in capsys.readouterr().err
+    assert "machine: orfeo-thin\n" in (config / "studies" / "theirs.yaml").read_text()
+    assert main(["probe", "mine"]) == 0
+    assert "kind: " in (config / "machines" / "mine.yaml").read_text()
+    assert not [path for path in ROOT.glob("config/*/*") if path.stem in ("theirs", "mine")]

@@ -14,6 +14,7 @@ from collstudy.base.errors import StudyError, check_known
 from collstudy.base.files import to_csv, write_atomically
 from collstudy.base.paths import ROOT
 from collstudy.cli.commands import add, typed_path
+from collstudy.project.studies import Project
 from collstudy.sources.importing.checking import checks
 from collstudy.sources.importing.checking.findings import rows_of
 from collstudy.sources.importing.drafting import draft
@@ -104,7 +105,7 @@ def fetch(arguments: argparse.Namespace) -> int:
 
 def draft_study(arguments: argparse.Namespace) -> int:
     """Draft a study that imports a folder of results, and list what could not be determined."""
-    configuration = Configuration(ROOT / "config")
+    configuration = Project(results=arguments.results).configuration
     # A blank and the like cannot be part of a study's name.
     name = arguments.name or re.sub(r"[^\w.-]+", "-", arguments.folder.resolve().name, flags=re.ASCII).strip("-._")
     check_name(name, "a study")

@@ -156,10 +156,11 @@ def _slurm_lines(slurm: list[Partition], levels: list[tuple[str, int]]) -> list[
 
 
 def write(name: str, folder: Path) -> Path:
-    """Write the draft to `config/machines/<name>.yaml`. Raises StudyError if the file exists."""
+    """Write the draft to `<name>.yaml` in a folder of machines. Raises StudyError if the file exists."""
     path = folder / f"{name}.yaml"
     check_name(name, "a machine")
     text = draft()
+    folder.mkdir(parents=True, exist_ok=True)
     try:
         with open(path, "x", encoding="utf-8") as stream:
             stream.write(text)

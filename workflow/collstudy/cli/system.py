@@ -88,7 +88,8 @@ def probe(arguments: argparse.Namespace) -> None:
     if not arguments.name:
         print(probing.draft(), end="")
         return
-    print(f"drafted {probing.write(arguments.name, ROOT / 'config' / 'machines')}; check every line")
+    folder = Project(results=arguments.results).configuration.folder
+    print(f"drafted {probing.write(arguments.name, folder / 'machines')}; check every line")
 
 
 def check_spack(arguments: argparse.Namespace) -> int:

@@ -76,8 +76,10 @@ def draft(folder: Path, name: str, machine: str | None, configuration: Configura
 
 
 def _machines(configuration: Configuration) -> list[str]:
-    files = sorted((configuration.folder / "machines").glob("*.yaml"))
-    return [path.stem for path in files if not path.stem.endswith(".fitted")]
+    # A configuration elsewhere also has the machines of the checkout.
+    folders = (configuration.folder, ROOT / "config")
+    names = {path.stem for folder in folders for path in (folder / "machines").glob("*.yaml")}
+    return sorted(name for name in names if not name.endswith(".fitted"))
 
 
 def _is_imported(machine: str, configuration: Configuration) -> bool:
