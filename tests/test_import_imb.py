@@ -145,3 +145,18 @@ def test_a_csv_file_with_the_columns_of_a_block(tmp_path: Path) -> None:
     assert "the benchmark suite and its version; core.csv has t_avg[usec]: Intel MPI Benchmarks" in questions.pop()
     assert [question.partition(":")[0] for question in questions] == ["mpi, mpi_version"]
     assert read(folder) == [("linear", "core", 4, 8, 2.41)]
+
+
+@pytest.mark.parametrize(
+    ("text", "cut"),
+    [
+        (HEAD + BLOCKS + END + "".join(f"epilogue of the job, line {n}\n" for n in range(9)), 0),
+        (HEAD + BLOCKS + END + HEAD + BLOCKS + END, 0),
+        (HEAD + BLOCKS + HEAD + BLOCKS + END, 1),
+    ],
+)
+def test_the_end_of_an_output_need_not_be_that_of_its_file(tmp_path: Path, text: str, cut: int) -> None:
+    problems = Problems()
+    path = write(tmp_path, {"bcast.txt": text}) / "bcast.txt"
+    assert list(imb.rows(path, {"path": str(path), "collective": "bcast"}, problems))
+    assert problems.counts == dict.fromkeys(["IMB outputs without their end, possibly of aborted runs"][:cut], 1)

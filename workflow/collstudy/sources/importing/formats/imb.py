@@ -68,5 +68,7 @@ def rows(path: Path, entry: dict[str, Any], problems: Problems) -> Iterator[tupl
                 yield number, row | {"processes": processes}
     if not found:
         raise StudyError(f"{path}: contains no times of {entry['collective']}; is it the standard output of IMB-MPI1?")
-    if not any("entering MPI_Finalize" in line for line in lines[-5:]):
+    # A file may have several outputs, each with the lines of its job behind it.
+    ended = sum("entering MPI_Finalize" in line for line in lines)
+    if ended < max(1, sum(VERSION.search(line) is not None for line in lines)):
         problems.note("IMB outputs without their end, possibly of aborted runs", path.name)
