@@ -98,6 +98,13 @@ def test_the_interval_of_one_launch_says_where_its_noise_is_from(folder):
     assert "expected latency: 12 us, [9.65, 14.4] us" in answered(folder, processes=10)[1]
 
 
+@pytest.mark.parametrize("size", [600, 1500])
+def test_a_size_that_was_not_measured_has_the_decision_of_another(folder, size):
+    """The smallest one of a shape also decides from half of its size on."""
+    known, text = answered(folder, processes=10, size=size)
+    assert known and f"{size} B was not measured; the decision for 1024 B applies" in text
+
+
 def test_launches_that_an_import_check_flagged_count_nowhere(folder):
     head, *rows = (folder / "measurements.csv").read_text().splitlines()
     rows = [f"{row}," for row in rows] + ["bcast,chain,,core,2,8,1024,4,900,outlier"]

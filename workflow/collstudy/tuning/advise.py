@@ -215,7 +215,7 @@ def _expectation(
         used = f"{named}, {kind}, but not {' '.join(filter(None, variant))}"
     lines.append(f"  based on: {used}")
     if question.size is not None and size != question.size:
-        lines.append(f"  {question.size} B was not {kind}; the rule for sizes from {size} B on applies")
+        lines.append(f"  {question.size} B was not {kind}; the decision for {size} B applies")
     return lines
 
 
