@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from pathlib import Path
 
 import pytest
 import yaml
 from collstudy.base.errors import StudyError
+from collstudy.launch import openmpi
 from collstudy.plan.estimates import estimate_launch_s
 from collstudy.study.cells import machine_identity
 from collstudy.study.machines import Level, Machine, read_machine
@@ -91,6 +93,35 @@ def test_where_a_job_waits_is_not_in_the_identity(checkout: Checkout) -> None:
         checkout.write("config/machines/mine.yaml", f"kind: slurm\nlabel: x\nlike: thin\nslurm: {slurm}\n")
         found.append(machine_identity(checkout.configuration.machine("mine"), {}))
     assert found[0] == found[1]
+
+
+def test_the_environment_of_a_machine_is_in_the_identity_if_there_is_any(checkout: Checkout) -> None:
+    def identity(more: str = "") -> dict:
+        checkout.write("config/machines/mine.yaml", f"kind: slurm\nlabel: x\nlike: thin\n{more}")
+        return machine_identity(checkout.configuration.machine("mine"), {})
+
+    assert "environment" not in identity()
+    # The order of the lines, and whether a number is quoted, do not matter.
+    two = {"UCX_RNDV_THRESH": "8192", "UCX_TLS": "rc,self,sm"}
+    assert identity("environment: {UCX_TLS: 'rc,self,sm', UCX_RNDV_THRESH: 8192}\n")["environment"] == two
+    assert list(identity("environment: {UCX_RNDV_THRESH: '8192', UCX_TLS: 'rc,self,sm'}\n")["environment"].items()) == [
+        *two.items()
+    ]
+    # A machine like another one has its environment, but a simulated one has none.
+    levels = "levels: [{name: node, count: 2}, {name: core, count: 4}]\n"
+    checkout.write("config/machines/first.yaml", f"kind: slurm\nlabel: x\n{levels}environment: {{UCX_TLS: rc}}\n")
+    for kind, wanted in (("slurm", {"UCX_TLS": "rc"}), ("imported", {})):
+        checkout.write("config/machines/mine.yaml", f"kind: {kind}\nlabel: x\nlike: first\n")
+        assert checkout.configuration.machine("mine").environment == wanted
+
+
+def test_ranks_on_other_nodes_get_the_environment_of_the_machine(checkout: Checkout, tmp_path: Path) -> None:
+    variables = {"OMPI_MCA_pml": "ucx", "UCX_TLS": "rc,self,sm"}
+    machine = dataclasses.replace(checkout.configuration.machine("thin"), kind="slurm", environment=variables)
+    (cell, *_) = cells_of(checkout)
+    words = openmpi.launcher(machine, cell, cell.place(machine), tmp_path, ["a", "b"], [])
+    # Open MPI passes its own variables on.
+    assert words[-2:] == ["-x", "UCX_TLS"] and "OMPI_MCA_pml" not in words
 
 
 def test_cells_of_bound_ranks_are_not_those_of_ranks_that_share_cores(checkout: Checkout) -> None:

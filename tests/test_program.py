@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import os
 import platform
 import shlex
@@ -49,7 +50,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def user(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     """Return a checkout for all tests, so that the second study finds the cells of the first one measured."""
-    return Checkout(tmp_path_factory.mktemp("tuning") / "checkout")
+    checkout = Checkout(tmp_path_factory.mktemp("tuning") / "checkout")
+    with open(checkout.folder / "config" / "machines" / "this-machine.yaml", "a", encoding="utf-8") as machine:
+        machine.write("environment: {OF_SITE: a b}\n")
+    return checkout
 
 
 def tune(
@@ -102,6 +106,11 @@ def test_a_program_with_a_wrong_default_gets_a_file(user: Checkout, folder: Path
     ran = {row["file"]: row for row in table(user, "gained", "tables/tuning-ran.csv")}
     assert ran["default"]["algorithm"].startswith("pipeline[segment 512") and ran["tuned"]["known_by"] == "call"
     assert ran["tuned"]["algorithm"] != ran["default"]["algorithm"]
+    # The program runs with the environment of the machine, with and without the file.
+    runs = [json.loads(path.read_text()) for path in (user.folder / "results" / "runs").glob("tune-gained_*.json")]
+    launched = [launch["provenance"]["command"] for run in runs for launch in run["launches"]]
+    assert launched and all("OF_SITE=a b" in shlex.split(command) for command in launched)
+    assert shlex.split(line)[:2] == ["export", "OF_SITE=a b"]
     # The printed line is complete: pasted into a script, it makes the same algorithm run.
     target = folder / "ran.csv"
     command = [sys.executable, "-m", "collstudy", "what-ran", "--folder", folder, "--csv", target, "--"]

@@ -54,6 +54,14 @@ def test_rules_for_reductions_warn_of_operations_that_do_not_commute() -> None:
         assert ("Not for programs with operations that do not commute" in text) == warned
 
 
+def test_the_readme_names_the_environment_of_the_measurements() -> None:
+    rows = [Decision("bcast", "core", 1, 4, 8, "linear", (), 10.0)]
+    machine = {"label": "M", "environment": {"UCX_TLS": "rc,self,sm", "UCX_RNDV_THRESH": "8192"}}
+    text = emission.readme(STUDY | {"machine": machine}, placements(rows), CONFIG.catalogue, None)
+    assert "Measured with `UCX_TLS=rc,self,sm`, `UCX_RNDV_THRESH=8192` (`environment` of the machine)" in text
+    assert "`environment` of" not in emission.readme(STUDY, placements(rows), CONFIG.catalogue, None)
+
+
 def fake_mpirun(folder: Path, version: str) -> None:
     """Write an mpirun with a version that prints its arguments, one per line."""
     path = folder / "bin" / "mpirun"

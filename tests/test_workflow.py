@@ -16,7 +16,7 @@ import pytest
 import snakemake_logger_plugin_collstudy
 from collstudy.base.clock import clock
 from conftest import IMPORTED, TINY, Checkout, executable, finish, local_study, must
-from made_runs import MEASURED, cell_files, cell_rows, measured, rows, run, with_faulty_simulator
+from made_runs import MEASURED, cell_files, cell_rows, measured, rows, run, with_faulty_simulator, with_mpirun
 from snakemake.scheduling import job_scheduler
 from snakemake_interface_logger_plugins.common import LogEvent
 from snakemake_logger_plugin_collstudy import LogHandler
@@ -215,6 +215,28 @@ def test_imported_studies_have_figures_before_others_are_measured(checkout: Chec
     shown = lines.index("figures: results/theirs/figures/")
     assert shown < next(at for at, line in enumerate(lines) if "simulating" in line), done.stderr
     assert "figures: results/tiny/figures/" in lines
+
+
+@pytest.mark.long
+def test_the_environment_of_a_machine_reaches_its_launches_and_tells_its_cells_apart(checkout: Checkout) -> None:
+    seen = 'case " $* " in *" -n "*) echo "$UCX_TLS" >> {folder}/seen;; esac'
+    with_mpirun(checkout, f'#!/bin/sh\n{seen}\nexec {{real}} "$@"\n')
+    checkout.write("config/machines/shm.yaml", "kind: local\nlabel: Here\nenvironment: {UCX_TLS: 'shm,self'}\n")
+    study = local_study("collective: barrier, algorithms: [default], iterations: 5, warmup: 1")
+    users = {**checkout.first_on_path, "UCX_TLS": "tcp"}
+    measured(checkout, "local", study, users)
+    measured(checkout, "shm", study.replace("this-machine", "shm"), users)
+    # Verification and launch: those of the machine with an environment have its value instead of the user's.
+    assert (checkout.folder / "bin" / "seen").read_text().split() == ["tcp", "tcp", "shm,self", "shm,self"]
+    documents = [json.loads(Path(name).read_text()) for name in cell_files(checkout)]
+    kept = {d["cell"]["machine"]["name"]: d["launches"][0]["provenance"]["environment"]["UCX_TLS"] for d in documents}
+    assert kept == {"this-machine": "tcp", "shm": "shm,self"}
+    described = json.loads((checkout.folder / "results" / "shm" / "study.json").read_text())
+    assert described["machine"]["environment"] == {"UCX_TLS": "shm,self"}
+    # Another value is another machine.
+    checkout.write("config/machines/shm.yaml", "kind: local\nlabel: Here\nenvironment: {UCX_TLS: self}\n")
+    measured(checkout, "shm", environment=users)
+    assert len(cell_files(checkout)) == 3
 
 
 @pytest.mark.long

@@ -25,8 +25,9 @@ simulator_of <- function(study) with_version(study$provenance$simulator, study$p
 describe_how <- function(study, cells) {
   # The studies that it gathers say so themselves.
   if (identical(study$chapter, "atlas")) return(NULL)
-  if (length(study$applications)) return(describe_tracing(study, cells))
-  if (length(study$program)) return(describe_program_runs(study))
+  environment <- describe_environment(study$machine)
+  if (length(study$applications)) return(c(describe_tracing(study, cells), environment))
+  if (length(study$program)) return(c(describe_program_runs(study), environment))
   how <- study$provenance
   suite <- with_version(how$suite, how$suite_version)
   mpi <- with_version(how$mpi, how$mpi_version)
@@ -38,7 +39,7 @@ describe_how <- function(study, cells) {
     paste0("Measured with ", suite, " and ", mpi, ".")
   }
   c(
-    first, paste0("Machine: ", describe_machine(study$machine), "."), describe_repeats(study, cells),
+    first, paste0("Machine: ", describe_machine(study$machine), "."), environment, describe_repeats(study, cells),
     describe_imported(study$import, has_only_pingpongs(study)),
     if (length(study$sampling)) paste0(
       "Only those points of the grid that the rounds selected were ", if (study$simulated) "simulated." else "measured."
@@ -99,6 +100,17 @@ describe_machine <- function(machine) {
   levels <- map_chr(machine$levels, function(level) count_of(level$count %||% 1, level_word(level$name)))
   label <- machine$label %||% machine$name %||% "not named"
   if (length(levels)) paste0(label, " (", paste(levels, collapse = " \u00d7 "), ")") else label
+}
+
+#' The environment variables that the machine's file sets for all launches
+#' @noRd
+describe_environment <- function(machine) {
+  set <- unlist(machine$environment)
+  if (length(set) == 0) return(NULL)
+  paste0(
+    "Environment of all launches, from the machine's file: ", paste0("`", names(set), "=", set, "`", collapse = ", "),
+    "."
+  )
 }
 
 #' What a latency is: the mean over which iterations, the median over which launches
@@ -187,7 +199,7 @@ describe_differing <- function(differing) {
   paste0(
     "The launches of ", count_of(length(found), "grid cell"), " had different values of ",
     and_list(sort(unique(unlist(strsplit(found, " "))))), ", which can change latencies: ",
-    "their medians are over launches with different settings."
+    "their medians are over launches with different settings. The machine's file can set them (`environment`)."
   )
 }
 

@@ -70,7 +70,7 @@ class Allocation:
     """The hosts of a block, the environment for launchers there, facts about the hosts, and the end of the Slurm job, if it has one.
 
     On this computer launchers get none of the variables of a Slurm job, with which they would start the ranks on its nodes. The command
-    of a user's program has another environment (`users`): on this computer it gets all variables.
+    of a user's program has another environment (`users`): on this computer it gets all variables. Both have those of the machine's file.
     """
 
     hosts: list[str]
@@ -98,15 +98,15 @@ def allocation(machine: Machine, nodes: int) -> Allocation:
     state = {here: {"kernel": platform.release(), **processor_state()}}
     if machine.kind != "slurm":
         hosts = [here] if machine.emulated_nodes == 1 else [f"emulated{i}" for i in range(machine.emulated_nodes)]
-        own = mpi_environment(clean_environment(os.environ))
-        return Allocation(hosts[:nodes], own, mpi_environment(), {"nodes": state})
+        own = mpi_environment(clean_environment(os.environ)) | machine.environment
+        return Allocation(hosts[:nodes], own, mpi_environment() | machine.environment, {"nodes": state})
     job = slurm_job(machine)
     if len(job.nodes) < nodes:
         raise StudyError(
             f"Slurm job {job.id} has {len(job.nodes)} node{'s' * (len(job.nodes) != 1)}, but the block needs {nodes}"
         )
     hosts = list(job.nodes[:nodes])
-    environment = mpi_environment(launcher_environment(os.environ, job))
+    environment = mpi_environment(launcher_environment(os.environ, job)) | machine.environment
     slurm = {"job": job.id, "partition": job.partition, "cpus": list(job.cpus[:nodes])}
     described = describe_nodes(hosts, environment) or state
     # Slurm may count threads as processors: the ranks of a program fill the cores of a node, like those of the cells, before the next.

@@ -190,6 +190,7 @@ def launcher(
         # Some launchers do not forward the environment to other nodes.
         names = [*cell.selection.library]
         names += preloaded(collectives_library(mpi.build), {}) if names else []
+        names += (name for name in machine.environment if not name.startswith("OMPI_MCA_"))
         command += [part for name in names for part in ("-x", name)]
     return [*command, *arguments]
 

@@ -40,7 +40,7 @@ def run_once(run: Run, place: Allocation, shared: Path, log: TextIO) -> Timed:
     with tempfile.TemporaryDirectory(prefix=".run-", dir=shared.resolve()) as name:
         traces = Path(name) if run.traced else None
         command, variables = with_variables(
-            words, launcher, installed(launcher.mpi), run.environment, traces, ran=run.ran
+            words, launcher, installed(launcher.mpi), run.machine.environment | run.environment, traces, ran=run.ran
         )
         environment = users_own({**place.users, **variables})
         clock = time.monotonic()

@@ -20,7 +20,7 @@ from collstudy.base.errors import StudyError
 from collstudy.base.paths import ROOT, SETUP
 from collstudy.study.cells import Cell, Versions
 from collstudy.study.machines import Machine
-from collstudy.study.names import APPLICATIONS, LIBRARIES, MPIS
+from collstudy.study.names import APPLICATIONS, LIBRARIES, MPIS, SELECTS
 
 SIMULATED = "simulated"
 #: The simulated benchmark with the collectives library linked in.
@@ -34,13 +34,6 @@ LAUNCHERS_SAY = {
     "openmpi": r"\(Open MPI\) (\S+)",
     "impi": r"Intel\(R\) MPI Library.*Version (\S+)",
     "mpich": r"(?s)HYDRA build details.*?Version:\s+(\S+)",
-}
-
-#: Patterns of the environment variables that select components and algorithms, by MPI library.
-SELECTS = {
-    "openmpi": r"OMPI_MCA_coll(_(tuned|han)_.*(algorithm|rules).*|_\w+_priority)?",
-    "impi": r"I_MPI_ADJUST_.*",
-    "mpich": r"MPIR_CVAR_.*_(ALGORITHM|COLL_SELECTION_TUNING_JSON_FILE)",
 }
 
 

@@ -73,10 +73,10 @@ def trace_command(trace: Trace, folder: Path) -> tuple[list[str | Path], dict[st
     if trace.application.folder:
         words = shlex.split(trace.application.command)
         launcher = launcher_of(words)
-        return with_variables(words, launcher, installed(launcher.mpi), {}, folder, ran=False)
+        return with_variables(words, launcher, installed(launcher.mpi), machine.environment, folder, ran=False)
     # An application linked with another build of Open MPI runs with this one: both provide libmpi.so.40.
     # A trace records the time of the thread that calls MPI: use one thread per rank, unless the command sets another number.
-    settings = preloading(mpi, _own_folder(mpi), folder) | {"OMP_NUM_THREADS": "1"}
+    settings = preloading(mpi, _own_folder(mpi), folder) | {"OMP_NUM_THREADS": "1"} | machine.environment
     ranks, words = trace.application.ranks, command_words(trace.application)
     if srun := srun_words(machine, ranks):
         return [*srun, *(["--overcommit"] if machine.oversubscribe else []), *words], settings

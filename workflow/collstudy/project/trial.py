@@ -44,7 +44,9 @@ def keep(tuner: Tuner, trial: TrialSource | None, placement: Placement | None) -
         assert placement
         withdrawn = []
         own, han = emission.rules_path(folder, tuner.mpi, placement), emission.han_path(folder, placement)
-        used = variables(tuner.mpi, placement, own.resolve(), han.resolve() if han.exists() else None)
+        used = tuner.source.study.machine.environment | variables(
+            tuner.mpi, placement, own.resolve(), han.resolve() if han.exists() else None
+        )
         line = "export " + " ".join(f"{name}={shlex.quote(value)}" for name, value in used.items())
         lines.append(line)
         text = (folder / "README.md").read_text(encoding="utf-8")

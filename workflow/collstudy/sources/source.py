@@ -177,6 +177,7 @@ class Source(ABC):
                 "description": machine.description,
                 "levels": [{k: v for k, v in asdict(level).items() if v is not None} for level in machine.levels],
                 **({"emulated_nodes": machine.emulated_nodes} if machine.emulated_nodes > 1 else {}),
+                **({"environment": machine.environment} if machine.environment else {}),
             },
             "collectives": own.pop("collectives"),
             "decisions": own.pop("decisions"),

@@ -154,6 +154,8 @@ def machine_identity(machine: Machine, host: dict[str, str]) -> dict[str, Any]:
         identity["host"] = host
     if machine.oversubscribe and machine.kind != "simulated" and machine.emulated_nodes == 1:
         identity["oversubscribe"] = True  # no rank is bound to a core, as on emulated nodes
+    if machine.environment:
+        identity["environment"] = machine.environment
     if machine.groups:
         identity["groups"] = machine.groups
     if machine.slurm.get("constraint"):

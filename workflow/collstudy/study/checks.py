@@ -18,13 +18,18 @@ from collstudy.base.errors import StudyError, allowed, check_known
 from collstudy.base.files import read_csv
 from collstudy.base.paths import ROOT, SETUP
 from collstudy.study.document import Place
-from collstudy.study.names import APPLICATIONS, LEVELS, MPIS, POINT_TO_POINT, SIZED, UNSIZED
+from collstudy.study.names import APPLICATIONS, LEVELS, MPIS, POINT_TO_POINT, SELECTS, SIZED, UNSIZED
 from collstudy.study.patterns import PATTERNS
 
 #: Maximum number of cores of a machine; placements list them one by one.
 MOST_CORES = 2**20
-#: Keys that only one kind of machine may have.
-KEYS_OF_KIND = {"simulation": "simulated", "calibration": "simulated", "slurm": "slurm", "emulated_nodes": "local"}
+#: Keys that only some kinds of machines may have.
+KEYS_OF_KINDS = {
+    "simulation": ("simulated",), "calibration": ("simulated",), "slurm": ("slurm",), "emulated_nodes": ("local",),
+    "environment": ("local", "slurm"),
+}  # fmt: skip
+#: Environment variables of launches that the workflow itself sets.
+SET_BY_WORKFLOW = re.compile(r"COLL(PROBE|TRACE)?_\w+|LD_(PRELOAD|LIBRARY_PATH)|PATH|PYTHONPATH|TMPDIR|SLURM_\w+")
 #: Options of sbatch that `slurm.extra` must not have: those of other keys, and (without a key) those that the workflow sets.
 OPTIONS_OF_KEYS = {
     "--partition": "slurm.partition", "-p": "slurm.partition", "--account": "slurm.account", "-A": "slurm.account",
@@ -51,12 +56,26 @@ def check_slurm(slurm: dict[str, Any], where: Place) -> None:
             raise StudyError(f"{where / 'extra'}: option {option} is not allowed here: {instead}")
 
 
+def check_environment(environment: dict[str, Any], where: Place) -> None:
+    """Check that no variable selects algorithms, as studies do, or is set by the workflow."""
+    for name in environment:
+        if any(re.fullmatch(pattern, name) for pattern in SELECTS.values()):
+            raise StudyError(
+                f"{where / name}: it selects components or algorithms, which a study does by `algorithms`; to measure another "
+                f"default, export {name} before ./study run"
+            )
+        if SET_BY_WORKFLOW.fullmatch(name):
+            raise StudyError(f"{where / name}: the workflow sets this variable itself")
+
+
 def check_kind(raw: dict[str, Any], at: Callable[[str], Place]) -> None:
     """Check that a machine's keys and MPI library are allowed for its kind."""
     kind = raw["kind"]
-    for key, wanted in KEYS_OF_KIND.items():
-        if key in raw and kind != wanted:
-            raise StudyError(f"{at(key)}: {key} is only for machines of kind {wanted}; this one is of kind {kind}")
+    for key, kinds in KEYS_OF_KINDS.items():
+        if key in raw and kind not in kinds:
+            raise StudyError(
+                f"{at(key)}: {key} is only for machines of kind {' or '.join(kinds)}; this one is of kind {kind}"
+            )
     mpi = raw.get("mpi", MPIS[kind][0])
     check_known(mpi, MPIS[kind], f"{at('mpi')}: {mpi!r} does not run on a machine of kind {kind}")
 

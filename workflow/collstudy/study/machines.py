@@ -60,6 +60,7 @@ class Machine:
     block_minutes: float = 60.0
     groups: str = ""
     emulated_nodes: int = 1
+    environment: dict[str, str] = field(default_factory=dict)
     description: str = ""
 
     @property
@@ -123,6 +124,7 @@ def read_machine(name: str, path_of: Callable[[str], Path], fitting: bool = Fals
         raise StudyError(f"{shown(path)}: kind {kind} needs levels, from the outermost to core")
     checks.check_levels([level.name for level in levels], [level.count for level in levels], at("levels"))
     checks.check_slurm(raw.get("slurm", {}), at("slurm"))
+    checks.check_environment(raw.get("environment", {}), at("environment"))
     if kind == "simulated":
         _check_fat_tree(simulation, levels, at("simulation"))
         checks.check_simulation(simulation, [level.name for level in levels], at("simulation"))
@@ -130,7 +132,8 @@ def read_machine(name: str, path_of: Callable[[str], Path], fitting: bool = Fals
         if not fitting:
             _check_costs(levels, simulation, at("levels"))
     given = {one.name: raw[one.name] for one in fields(Machine) if one.name in raw}
-    return Machine(**{"mpi": MPIS[kind][0], **given, "name": name, "levels": levels})
+    environment = {variable: str(value) for variable, value in sorted(raw.get("environment", {}).items())}
+    return Machine(**{"mpi": MPIS[kind][0], **given, "name": name, "levels": levels, "environment": environment})
 
 
 def _levels(given: list[dict[str, Any]], where: Place) -> tuple[Level, ...]:
@@ -156,7 +159,7 @@ def _levels(given: list[dict[str, Any]], where: Place) -> tuple[Level, ...]:
 def _like(
     raw: dict[str, Any], where: Place, path_of: Callable[[str], Path]
 ) -> tuple[dict[str, Any], Callable[[str], Place]]:
-    """Add the keys that this file omits from the machine named by `like`; `mpi`, `simulation` and `slurm` only if both have one kind.
+    """Add the keys that this file omits from the machine named by `like`; those that depend on the kind only if both have the same.
 
     A level in both files keeps the values of this file; levels that only this file has enclose those of the other. Also
     returns a function that gives the place of a key, which may be in the other file.
@@ -170,8 +173,8 @@ def _like(
         )
     other, known_at = _with_fit(other, there.__truediv__)
     same = other["kind"] == raw["kind"]
-    own = ("kind", "label") if same else ("kind", "label", "mpi", "simulation", "slurm", "calibration")
-    merged = {key: value for key, value in other.items() if key not in own} | raw
+    of_kind = () if same else ("mpi", "simulation", "slurm", "calibration", "environment")
+    merged = {key: value for key, value in other.items() if key not in ("kind", "label", *of_kind)} | raw
     if "levels" in raw and "levels" in other:
         mine = {level["name"]: level for level in raw["levels"]}
         merged["levels"] = [mine[name] for name in mine if name not in {level["name"] for level in other["levels"]}]

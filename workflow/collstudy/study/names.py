@@ -46,6 +46,13 @@ MPIS = {
 #: Their display names.
 LIBRARIES = {"openmpi": "Open MPI", "mpich": "MPICH", "impi": "Intel MPI"}
 
+#: Patterns of the environment variables that select components and algorithms, by MPI library.
+SELECTS = {
+    "openmpi": r"OMPI_MCA_coll(_(tuned|han)_.*(algorithm|rules).*|_\w+_priority)?",
+    "impi": r"I_MPI_ADJUST_.*",
+    "mpich": r"MPIR_CVAR_.*_(ALGORITHM|COLL_SELECTION_TUNING_JSON_FILE)",
+}
+
 #: Folders and files of `results/` that do not belong to a study; a study cannot have these names.
 RESERVED = (
     "applications", "blocks", "calibration", "cells", "complete.txt", "front", "imports", "made.json", "measured.txt", "replays",

@@ -259,6 +259,7 @@ def readme(
         + "One file for each placement: the formats cannot tell placements apart (Open MPI issue 8435).",
         "",
         *shared,
+        *_measured_with(study),
         *_launching(study, found, catalogue),
         "In this folder, or in a copy of it that is visible on all nodes:",
         "",
@@ -289,6 +290,18 @@ def readme(
                 "",
             ]
     return "\n".join(lines)
+
+
+def _measured_with(study: dict[str, Any]) -> list[str]:
+    """Return a sentence on the environment variables of all launches, which the machine's file sets; [] without any."""
+    environment = study["machine"].get("environment")
+    if not environment:
+        return []
+    return [
+        "Measured with " + ", ".join(f"`{name}={value}`" for name, value in environment.items())
+        + " (`environment` of the machine): the rules are for programs that run with the same values.",
+        "",
+    ]  # fmt: skip
 
 
 def _library_lines(own: dict[str, str]) -> list[str]:

@@ -95,7 +95,12 @@ test_that("iterations, launches and the barrier are stated", {
     all = FALSE
   )
   cells$differing <- NULL
-  expect_no_match(describe_how(study, cells), "different values")
+  expect_no_match(describe_how(study, cells), "different values|Environment")
+  study$machine$environment <- list(UCX_RNDV_THRESH = "8192", UCX_TLS = "rc,sm")
+  expect_match(
+    describe_how(study, cells),
+    "^Environment of all launches, from the machine's file: `UCX_RNDV_THRESH=8192`, `UCX_TLS=rc,sm`\\.$", all = FALSE
+  )
   study$simulated <- TRUE
   study$provenance <- c(study$provenance, simulator = "SimGrid SMPI", simulator_version = "3.32", barriers = "aligned")
   expect_match(describe_how(study, cells), "^The barrier .* all ranks start each call at the same", all = FALSE)
