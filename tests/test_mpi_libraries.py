@@ -16,7 +16,7 @@ from collstudy.base.errors import StudyError
 from collstudy.launch import hydra, mpich
 from collstudy.launch.proof import messages
 from collstudy.launch.rulesfile import exported
-from collstudy.launch.toolchain import Mpi, mpis
+from collstudy.launch.toolchain import Mpi, exporting, mpis
 from collstudy.sources.needs import to_set_up
 from collstudy.sources.swept import inside_of
 from collstudy.study.cells import Cell, Versions, cell_from, expand
@@ -312,7 +312,8 @@ def test_mpich_splits_by_node_where_nothing_was_decided_and_only_there(tmp_path:
     path = tmp_path / "mpich.json"
     library.write(placement, path)
     mpi = mpis()["mpich"]
-    command = [mpi.mpirun, "-n", "4", *hydra.watching(mpi, tmp_path), mpi.build / "probe" / "collprobe"]
+    given = exporting(mpi.name, hydra.watching(mpi, tmp_path))
+    command = [mpi.mpirun, "-n", "4", *given, mpi.build / "probe" / "collprobe"]
     halves = ["MPIR_CVAR_NUM_CLIQUES", "2"]
     for size, between in ((1, set()), (600, {(0, 1), (2, 3)})):
         words = [str(word) for word in [*command, "bcast", size]]

@@ -6,7 +6,7 @@ import pytest
 from collstudy.base.errors import StudyError
 from collstudy.launch import hydra, openmpi, proof
 from collstudy.launch.rulesfile import rules_arguments
-from collstudy.launch.toolchain import mpis
+from collstudy.launch.toolchain import exporting, mpis
 from collstudy.study.openmpi_numbers import NUMBERS
 from collstudy.study.patterns import PATTERNS
 from collstudy.tuning import check, emission, rules
@@ -98,7 +98,7 @@ def test_the_readmes_command_for_mpich_works(tmp_path):
         pytest.skip("mpich is not installed (./study test installs it in .study/mpich)")
     emitted(tmp_path / "tuning", 1, mpis()["mpich"])
     (tmp_path / "tuning").rename(tmp_path / "a copy")
-    watching = [f"'{word}'" for word in map(str, hydra.watching(mpis()["mpich"], tmp_path))]
+    watching = [f"'{word}'" for word in exporting("mpich", hydra.watching(mpis()["mpich"], tmp_path))]
     run_pasted(tmp_path, "mpich", "SELECTION_TUNING", *watching)
     assert set(proof.messages(tmp_path)) == PATTERNS["pipeline"](4, {})
 

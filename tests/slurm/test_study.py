@@ -291,14 +291,27 @@ def test_windows_on_two_nodes_with_each_library(two, cluster, tmp_path) -> None:
 
 
 @pytest.mark.long
-def test_srun_as_launcher_is_marked_where_it_does_not_bind(two, cluster) -> None:
+@pytest.mark.parametrize("mpi", ["openmpi", "mpich", "impi"])
+def test_srun_as_launcher_is_marked_where_it_does_not_bind(two, cluster, mpi) -> None:
     """The test cluster's Slurm does not bind ranks, so they are not placed as requested, and the cells report it."""
     hosts_only(cluster)
-    study = two(launches=1, mappings="core")
-    study.checkout.write("config/machines/pair.yaml", MACHINE.replace("exclusive", "launcher: srun, exclusive"))
+    study = two(launches=1, mappings="node")
+    use_open_mpi_5(study)
+    machine = MACHINE.replace("exclusive", "launcher: srun, exclusive").replace("mpi: openmpi", f"mpi: {mpi}")
+    study.checkout.write("config/machines/pair.yaml", f"{machine}environment: {{OF_SITE: a b}}\n")
+    study.checkout.write("config/studies/two.yaml", study.study.replace("[linear, binomial]", "[default, binomial]"))
     study.run()
-    assert {row["status"] for row in study.cells()} == {"unproved"}, study.logs()
+    assert {(row["status"], row["algorithm"]) for row in study.cells()} == {
+        ("unproved", "default"), ("unproved", "binomial")
+    }, study.logs()  # fmt: skip
     assert all("not bound to one core" in row["reason"] for row in study.cells())
+    for file in (study.folder / "results" / "cells").rglob("*.json"):
+        document = json.loads(file.read_text())
+        used = {"default": None, "binomial": True}[document["cell"]["algorithm"]]
+        # Ranks are on the requested nodes, and the algorithm is verified, as with mpirun.
+        assert document["proof"]["used"] == used, document["proof"]
+        assert " srun --mpi=" in document["launches"][0]["provenance"]["command"]
+        assert document["cell"]["machine"]["environment"] == {"OF_SITE": "a b"}
 
 
 def test_more_than_the_allowed_node_hours_is_refused(two) -> None:

@@ -1,4 +1,4 @@
-"""Run a cell with MPICH or Intel MPI: both use Hydra's mpirun and select algorithms by environment variables.
+"""Run a cell with MPICH or Intel MPI: both use Hydra's mpirun (or srun) and select algorithms by environment variables.
 
 Neither library reports which algorithm ran. An untimed launch verifies it: there MPICH is configured to fail instead of falling
 back silently, and its messages are counted (workflow/native/probe/messages.c); of Intel MPI, which only numbers its choices, the
@@ -14,7 +14,7 @@ from typing import Any
 
 from collstudy.base.files import write_atomically
 from collstudy.base.paths import SETUP
-from collstudy.launch import mpich
+from collstudy.launch import mpich, srun
 from collstudy.launch.bindings import cores_of_nodes
 from collstudy.launch.programs import benchmark
 from collstudy.launch.proof import judgement, messages, other_messages, placed_as_asked, probe
@@ -60,6 +60,9 @@ def launcher(machine: Machine, cell: Cell, placement: list[Core], folder: Path, 
     Each rank is bound to its core. Both libraries accept one list of cores for all nodes, in the order of the ranks on a node.
     """
     mpi = installed(cell.mpi["name"])
+    if srun.starts(machine):
+        unpinned = {"I_MPI_PIN": "0"} if machine.oversubscribe and mpi.name == "impi" else {}
+        return srun.command(machine, cell, placement, folder, hosts, unpinned)
     file = folder / f"hosts-{cell.digest[:16]}.txt"
     write_atomically(file, host_file([hosts[core.node] for core in placement]).encode())
     command: list[str | Path] = [mpi.mpirun, "-n", str(cell.processes)]
@@ -88,14 +91,18 @@ def proof_command(
     """Return the command of the untimed launch that reports the placement and, with MPICH, the messages, with Intel MPI functions."""
     mpi = installed(cell.mpi["name"])
     command = launcher(machine, cell, placement, folder, hosts)
+    settings: dict[str, str] = {}
     if cell.selection.forced("mpich", cell.collective) and cell.mpi["name"] == "mpich":
         # Not in timed launches, where the collectives of MPI_Init need the fallback.
-        command += ["-genv", "MPIR_CVAR_COLLECTIVE_FALLBACK", "error"]
+        settings["MPIR_CVAR_COLLECTIVE_FALLBACK"] = "error"
     if watched(cell):
-        command += watching(mpi, folder)
+        settings |= watching(mpi, folder)
     if expected_function(cell):
-        command += tracing(mpi, folder)
-    return [*command, *probe(cell, mpi.build)]
+        settings |= tracing(mpi, folder)
+    given = (
+        ["env", *(f"{k}={v}" for k, v in settings.items())] if srun.starts(machine) else exporting(mpi.name, settings)
+    )
+    return [*command, *given, *probe(cell, mpi.build)]
 
 
 def watched(cell: Cell) -> bool:
@@ -108,16 +115,16 @@ def expected_function(cell: Cell) -> str | None:
     return (cell.selection.settings("impi") or {}).get("function")
 
 
-def watching(mpi: Mpi, folder: Path) -> list[str]:
-    """Return the arguments of Hydra's mpirun that make each rank record the messages it receives in *folder*."""
+def watching(mpi: Mpi, folder: Path) -> dict[str, str]:
+    """Return the variables with which each rank records the messages it receives in *folder*."""
     # Ranks on one node must communicate through UCX, too, because only its messages can be intercepted.
     settings = {"COLLPROBE_MESSAGES": str(folder / "messages"), "MPIR_CVAR_NOLOCAL": "1"}
-    return exporting(mpi.name, settings | preloaded(mpi.build / "probe" / "libmessages.so", mpi.environment()))
+    return settings | preloaded(mpi.build / "probe" / "libmessages.so", mpi.environment())
 
 
-def tracing(mpi: Mpi, folder: Path) -> list[str]:
-    """Return the arguments of Hydra's mpirun that make each rank record what it runs in *folder*."""
-    return exporting(mpi.name, recording(mpi, folder, mpi.environment()))
+def tracing(mpi: Mpi, folder: Path) -> dict[str, str]:
+    """Return the variables with which each rank records what it runs in *folder*."""
+    return recording(mpi, folder, mpi.environment())
 
 
 def functions_ran(collective: str, processes: int, folder: Path) -> list[list[str]]:

@@ -17,8 +17,7 @@ from collstudy.base.commands import ask
 from collstudy.base.errors import StudyError, allowed
 from collstudy.base.files import write_atomically
 from collstudy.base.paths import ROOT
-from collstudy.launch import mca
-from collstudy.launch.bindings import cores_of_nodes
+from collstudy.launch import mca, srun
 from collstudy.launch.programs import benchmark
 from collstudy.launch.proof import judgement, other_messages, placed_as_asked, probe
 from collstudy.launch.ran import is_algorithm, ran_in_turns, rows_of
@@ -182,8 +181,9 @@ def launcher(
 ) -> list[str | Path]:
     """Return the command that precedes the program: mpirun or srun, the placement, and `--mca` *arguments*."""
     mpi = library()
-    if srun_words(machine, cell.processes):
-        return srun_command(machine, cell, placement, folder, hosts, arguments)
+    if srun.starts(machine):
+        settings = {f"OMPI_MCA_{name}": value for name, value in mca.parameters_of(arguments).items()}
+        return srun.command(machine, cell, placement, folder, hosts, settings)
     command = [mpi.mpirun, "-n", str(cell.processes)]
     command += placement_arguments(machine, cell, mpi, placement, folder, hosts)
     if machine.kind == "slurm":
@@ -193,27 +193,6 @@ def launcher(
         names += (name for name in machine.environment if not name.startswith("OMPI_MCA_"))
         command += [part for name in names for part in ("-x", name)]
     return [*command, *arguments]
-
-
-def srun_words(machine: Machine, ranks: int) -> list[str]:
-    """Return the beginning of the command with which srun starts ranks; [] if the machine uses mpirun."""
-    if machine.kind != "slurm" or machine.slurm.get("launcher") != "srun":
-        return []
-    return ["srun", f"--mpi={machine.slurm.get('srun_mpi', 'pmix')}", "-n", str(ranks)]
-
-
-def srun_command(
-    machine: Machine, cell: Cell, placement: list[Core], folder: Path, hosts: list[str], arguments: list[str]
-) -> list[str | Path]:
-    """Return the command for srun: a host file with one line per rank, one list of cores for all nodes, MCA parameters as variables."""
-    file = folder / f"hosts-{cell.digest[:16]}.txt"
-    write_atomically(file, "".join(f"{hosts[core.node]}\n" for core in placement).encode())
-    settings = mca.parameters_of(arguments).items()
-    command: list[str | Path] = ["env", f"SLURM_HOSTFILE={file}", *(f"OMPI_MCA_{k}={v}" for k, v in settings)]
-    command += [*srun_words(machine, cell.processes), "-m", "arbitrary"]
-    if machine.oversubscribe:
-        return [*command, "--overcommit", "--cpu-bind=none"]
-    return [*command, "--cpu-bind=map_cpu:" + cores_of_nodes(cell, placement, "srun", "launcher: mpirun")]
 
 
 def prepare(machine: Machine, cell: Cell, placement: list[Core], folder: Path, hosts: list[str]) -> list[str | Path]:

@@ -15,9 +15,9 @@ from typing import Any, TextIO
 from collstudy.base.commands import ask
 from collstudy.base.digests import file_digest
 from collstudy.base.errors import StudyError
-from collstudy.launch import tracefile
+from collstudy.launch import srun, tracefile
 from collstudy.launch.execute import Allocation, LaunchFailed, execute, kept
-from collstudy.launch.openmpi import OVERSUBSCRIBED, library, srun_words
+from collstudy.launch.openmpi import OVERSUBSCRIBED, library
 from collstudy.launch.ran import launcher_of, preloading, ranks_in, users_own, with_variables
 from collstudy.launch.slurm_env import short
 from collstudy.launch.toolchain import Mpi, exporting, installed, mpi_environment
@@ -78,8 +78,12 @@ def trace_command(trace: Trace, folder: Path) -> tuple[list[str | Path], dict[st
     # A trace records the time of the thread that calls MPI: use one thread per rank, unless the command sets another number.
     settings = preloading(mpi, _own_folder(mpi), folder) | {"OMP_NUM_THREADS": "1"} | machine.environment
     ranks, words = trace.application.ranks, command_words(trace.application)
-    if srun := srun_words(machine, ranks):
-        return [*srun, *(["--overcommit"] if machine.oversubscribe else []), *words], settings
+    if srun.starts(machine):
+        return [
+            *srun.words(machine, mpi.name, ranks),
+            *(["--overcommit"] if machine.oversubscribe else []),
+            *words,
+        ], settings
     command = [mpi.mpirun, "-n", str(ranks), *(OVERSUBSCRIBED if machine.oversubscribe else [])]
     return [*command, *exporting(mpi.name, settings), *words], {}
 

@@ -22,7 +22,7 @@ from collstudy.launch import hydra, mca, mpich, openmpi
 from collstudy.launch.openmpi import OVERSUBSCRIBED, UNBOUND
 from collstudy.launch.proof import messages
 from collstudy.launch.rulesfile import exported, rules_arguments
-from collstudy.launch.toolchain import Mpi, recording
+from collstudy.launch.toolchain import Mpi, exporting, recording
 from collstudy.launch.tracefile import rank_files
 from collstudy.study.catalogue import Catalogue
 from collstudy.tuning import trees
@@ -179,13 +179,14 @@ def _impi_probe(
 
 
 def _watched(
-    mpi: Mpi, environment: dict[str, str], watching: Callable[[Path], list[Any]], seen: Callable[[Path], Messages],
+    mpi: Mpi, environment: dict[str, str], watching: Callable[[Path], dict[str, str]], seen: Callable[[Path], Messages],
     collective: str, processes: int, size: int,
 ) -> Messages:  # fmt: skip
-    """Start a call with Hydra's mpirun and the arguments that *watching* returns for a folder; return what was *seen* in the folder."""
+    """Start a call with Hydra's mpirun and the variables that *watching* returns for a folder; return what was *seen* in the folder."""
     with tempfile.TemporaryDirectory(prefix="rulescheck-") as name:
         folder = Path(name)
-        command = [mpi.mpirun, "-n", processes, *watching(folder), mpi.build / "probe" / "collprobe", collective, size]
+        given = exporting(mpi.name, watching(folder))
+        command = [mpi.mpirun, "-n", processes, *given, mpi.build / "probe" / "collprobe", collective, size]
         launch(command, environment, folder)
         return seen(folder)
 
