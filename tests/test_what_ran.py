@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from collstudy.base.errors import StudyError
 from collstudy.launch import ran, toolchain
 from collstudy.launch.openmpi import AS_NODE, OVERSUBSCRIBED, emulates_nodes, library, winning_component
 from collstudy.launch.toolchain import Mpi, installed, mpi_environment, mpis, version_of
-from conftest import ROOT, compiled, csv_rows, finish, write_mpi4py
+from conftest import ROOT, compiled, csv_rows, executable, finish, write_mpi4py
 
 TESTS = Path(__file__).resolve().parent
 #: The library installed by set-up, and the system's if it has another version.
@@ -403,3 +404,17 @@ def test_a_program_in_python(tmp_path: Path, mpirun: Path) -> None:
     assert [(row["collective"], row["calls"], row["max_bytes"], row["known_by"]) for row in rows] == [
         ("bcast", "1", "1000", "call"), ("barrier", "1", "0", "call"),
     ]  # fmt: skip
+
+
+@every_library
+def test_the_library_of_a_program_that_srun_starts_is_the_one_it_is_linked_with(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Slurm's srun starts programs of all libraries."""
+    mpi = installed(name)
+    executable(tmp_path / "srun", "#!/bin/sh\n")
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(mpi.bin.parent / "lib"))
+    program = mpi.build / "bench" / "collbench_bcast"
+    assert ran.launcher_of(["srun", "-n", "2", str(program), "-m", "8"]).mpi == name
+    assert ran.launcher_of(["srun", "-n", "2", sys.executable, "script.py"]).mpi == "openmpi"

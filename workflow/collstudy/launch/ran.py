@@ -83,10 +83,21 @@ def launcher_of(words: list[str], folder: Path = Path()) -> Launcher:
         )
         raise StudyError(f"{word}: not found{advice}")
     if Path(found).name == "srun":
-        return Launcher(position, Path(found), "openmpi")
+        return Launcher(position, Path(found), _linked_library(words[position + 1 :], folder))
     if library := library_of(Path(found)):
         return Launcher(position, Path(found), *library)
     raise StudyError(f"{found}: not the launcher of Open MPI, MPICH or Intel MPI")
+
+
+def _linked_library(words: list[str], folder: Path) -> str:
+    """Return the MPI library with which a program of a command is linked; Open MPI if none tells, as that of a Python script.
+
+    MPICH and Intel MPI have the same file name, but Intel's file contains the library's name.
+    """
+    for program in programs_in(words, folder):
+        if found := re.search(r"\blibmpi(?:ch)?\.so\.12 => (/.*) \(0x", ask(["ldd", program], 30).stdout):
+            return "impi" if b"Intel(R) MPI Library" in Path(found.group(1)).read_bytes() else "mpich"
+    return "openmpi"
 
 
 def with_benchmarks_launcher(command: str) -> str:
