@@ -8,6 +8,7 @@ import os
 import re
 import shlex
 import sys
+from pathlib import Path
 from typing import Any
 
 from collstudy.base.errors import StudyError
@@ -86,7 +87,7 @@ def tune(arguments: argparse.Namespace) -> None:
     tuning file and judges it by runs of the program. `./study tune` then runs the study (on a machine of kind slurm as jobs);
     `./study run tune-NAME` continues it.
     """
-    words, folder = arguments.words, arguments.folder.resolve()
+    words, folder = arguments.words, _existing(arguments.folder).resolve()
     launcher = ran.launcher_of(words, folder)
     ran.refuse_input()
     # Store the launcher's full path, because PATH may be different later.
@@ -129,12 +130,19 @@ def tune(arguments: argparse.Namespace) -> None:
     print(name, *(["-- --profile slurm"] if in_jobs else []))
 
 
+def _existing(folder: Path) -> Path:
+    """Return the folder. Raises StudyError if there is none."""
+    if not folder.is_dir():
+        raise StudyError(f"{folder}: no such folder")
+    return folder
+
+
 def what_ran(arguments: argparse.Namespace) -> int:
     """Run an MPI program once, and print for each communicator and collective: calls, message sizes, and the component and
     algorithm of the MPI library that ran, with the evidence. Algorithms require Open MPI 4.1 or 5.0, or Intel MPI; for other
     libraries only calls and sizes are shown. If the program fails, the table covers the calls until then; the exit status is 2.
     """
-    outcome = ran.what_ran(arguments.words, arguments.folder.absolute(), arguments.limit, sys.stdout)
+    outcome = ran.what_ran(arguments.words, _existing(arguments.folder).absolute(), arguments.limit, sys.stdout)
     print("\n" + "\n".join(ran.table(outcome)))
     if arguments.csv:
         write_atomically(arguments.csv, to_csv(ran.COLUMNS, outcome.rows))

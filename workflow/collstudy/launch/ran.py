@@ -62,9 +62,7 @@ class Outcome:
 
 
 def launcher_of(words: list[str], folder: Path = Path()) -> Launcher:
-    """Return the launcher in a command to be run in *folder*. Raises StudyError if there is none, or no such folder."""
-    if not folder.is_dir():
-        raise StudyError(f"{folder}: no such folder")
+    """Return the launcher in a command to be run in *folder*. Raises StudyError if there is none."""
     position = next((at for at, word in enumerate(words) if Path(word).name in LAUNCHERS), None)
     if position is None:
         raise StudyError(
@@ -155,7 +153,8 @@ def with_variables(
         # Open MPI 5 passes the end of an empty standard input to no rank: one that reads it would wait for ever.
         given = ["--stdin", "none", *given]
     # Intel's launcher needs these variables to find its other programs.
-    needed = mpi.environment() if launcher.mpi == "impi" and launcher.path.parent == mpi.bin else {}
+    beside = launcher.path.resolve().parent == mpi.bin.resolve()
+    needed = mpi.environment() if launcher.mpi == "impi" and beside else {}
     own = {name: needed[name] for name in ("I_MPI_ROOT", "FI_PROVIDER_PATH", "PATH") if name in needed}
     return [*words[: at - 1], launcher.path, *given, *words[at:]], own
 

@@ -36,7 +36,7 @@ def run_once(run: Run, place: Allocation, shared: Path, log: TextIO) -> Timed:
     """
     application = run.application
     words, folder = shlex.split(application.command), Path(application.folder)
-    launcher = launcher_of(words)
+    launcher = launcher_of(words, folder)
     with tempfile.TemporaryDirectory(prefix=".run-", dir=shared.resolve()) as name:
         traces = Path(name) if run.traced else None
         command, variables = with_variables(

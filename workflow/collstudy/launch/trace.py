@@ -72,7 +72,7 @@ def trace_command(trace: Trace, folder: Path) -> tuple[list[str | Path], dict[st
     mpi, machine = library(), trace.machine
     if trace.application.folder:
         words = shlex.split(trace.application.command)
-        launcher = launcher_of(words)
+        launcher = launcher_of(words, Path(trace.application.folder))
         return with_variables(words, launcher, installed(launcher.mpi), machine.environment, folder, ran=False)
     # An application linked with another build of Open MPI runs with this one: both provide libmpi.so.40.
     # A trace records the time of the thread that calls MPI: use one thread per rank, unless the command sets another number.

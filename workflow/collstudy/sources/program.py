@@ -70,8 +70,9 @@ class ProgramSource(SampledSource):
     def launcher(self) -> Launcher:
         """Return the launcher in the program's command. Raises StudyError if the benchmark does not run with its library."""
         words = shlex.split(self.program.command)
-        found = launcher_of(words)
-        mpi, folder = installed(found.mpi), Path(self.program.folder)
+        folder = Path(self.program.folder)
+        found = launcher_of(words, folder)
+        mpi = installed(found.mpi)
         # Up to the program, which has options of its own.
         given = itertools.takewhile(lambda word: not programs_in([word], folder), words[found.position + 1 :])
         # `env NAME=VALUE` before the launcher sets variables, too.
@@ -151,7 +152,7 @@ class ProgramSource(SampledSource):
     def needs(self) -> set[str]:
         """Return the required parts: a compiler, the MPI library of the launcher, and R."""
         try:
-            mpi = launcher_of(shlex.split(self.program.command)).mpi
+            mpi = launcher_of(shlex.split(self.program.command), Path(self.program.folder)).mpi
         except StudyError:
             # No launcher found: set-up installs Open MPI.
             mpi = "openmpi"
