@@ -98,14 +98,21 @@ def test_a_failed_draft_leaves_no_file(tmp_path: Path, monkeypatch: pytest.Monke
     assert not list(tmp_path.iterdir())
 
 
-def test_the_draft_names_the_open_mpi_that_a_run_would_use(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_draft_names_the_library_that_a_run_would_use(monkeypatch: pytest.MonkeyPatch) -> None:
     """On PATH or of set-up: a user who has no module to load is not told to load one."""
     monkeypatch.setattr(probe, "mpis", lambda: {"openmpi": Mpi("openmpi", "5.0.11", Path("/here/.study/openmpi/bin"))})
     assert (
         "# Open MPI 5.0.11 in /here/.study/openmpi/bin; " in probe.draft() and "TODO: no Open MPI" not in probe.draft()
     )
     monkeypatch.setattr(probe, "mpis", dict)
-    assert "# TODO: no Open MPI" in probe.draft()
+    assert "# TODO: no Open MPI" in probe.draft() and "\nmpi: openmpi\n" in probe.draft()
+    # That of a loaded module comes before the Open MPI that set-up has installed for another study.
+    found = {
+        "impi": Mpi("impi", "2021.18", Path("/opt/impi/bin")),
+        "openmpi": Mpi("openmpi", "5.0.11", Path("/here/bin")),
+    }
+    monkeypatch.setattr(probe, "mpis", lambda: found)
+    assert "# Intel MPI 2021.18 in /opt/impi/bin; " in probe.draft() and "\nmpi: impi\n" in probe.draft()
 
 
 def test_the_draft_for_a_host_named_by_a_number(checkout: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -102,29 +102,32 @@ def draft() -> str:
         raise StudyError("lscpu (util-linux) is not available; it is needed for a draft")
     levels = topology(printed)
     slurm = partitions(run(["sinfo", "-h", "-e", "-o", "%P|%D|%X|%Y|%f|%l"]))
-    mpi = mpis().get("openmpi")
+    # The first one is on PATH, if one is there: a user who has loaded a module wants its library.
+    mpi = next(iter(mpis().values()), None)
     governor = processor_state().get("governor", "performance")
     lines = [
         f"# Drafted by ./study probe on {platform.node()}; check every line, above all those with TODO.",
         f"# Processor: {host()['processor']}. Topology from lscpu.",
-        f"# Open MPI {mpi.version} in {mpi.bin}; one on PATH (a module, loaded before ./study run) comes first." if mpi
+        f"# {mpi.label} {mpi.version} in {mpi.bin}; one on PATH (a module, loaded before ./study run) comes first." if mpi
         else "# TODO: no Open MPI: load its module; otherwise ./study run installs one in .study/openmpi.",
     ]  # fmt: skip
     if governor != "performance":
         lines.append(f"# The frequency governor is {governor}: results vary more than with the governor performance.")
-    lines += _slurm_lines(slurm, levels) if slurm else _local_lines(levels)
+    name = mpi.name if mpi else "openmpi"
+    lines += _slurm_lines(slurm, levels, name) if slurm else _local_lines(levels, name)
+    lines += ["# Environment variables of all launches, such as:", '# environment: {UCX_TLS: "rc,self,sm"}']
     return "\n".join(lines) + "\n"
 
 
-def _local_lines(levels: list[tuple[str, int]]) -> list[str]:
+def _local_lines(levels: list[tuple[str, int]], mpi: str) -> list[str]:
     return [
         "# Slurm (sinfo) does not answer: a local machine, whose levels are read from the system at each run:",
         *(f"#   {name}: {count}" for name, count in levels),
-        *("kind: local", f"label: {json.dumps(platform.node())}", "mpi: openmpi", "launch_time_limit_s: 60"),
+        *("kind: local", f"label: {json.dumps(platform.node())}", f"mpi: {mpi}", "launch_time_limit_s: 60"),
     ]
 
 
-def _slurm_lines(slurm: list[Partition], levels: list[tuple[str, int]]) -> list[str]:
+def _slurm_lines(slurm: list[Partition], levels: list[tuple[str, int]], mpi: str) -> list[str]:
     lines = ["# Partitions (sinfo), nodes x sockets x cores, features, time limit:"]
     for p in slurm:
         lines.append(
@@ -132,7 +135,7 @@ def _slurm_lines(slurm: list[Partition], levels: list[tuple[str, int]]) -> list[
         )
     chosen = most_common(slurm)
     here = (dict(levels)["socket"], math.prod(count for name, count in levels if name != "socket"))
-    lines += [f"kind: slurm\nlabel: Partition {chosen.name}", "mpi: openmpi", "levels:"]
+    lines += [f"kind: slurm\nlabel: Partition {chosen.name}", f"mpi: {mpi}", "levels:"]
     lines.append(f"  - {{name: node, count: {chosen.nodes}}}")
     if (chosen.sockets, chosen.cores) == here:
         lines += [f"  - {{name: {name}, count: {count}}}" for name, count in levels]
@@ -146,7 +149,7 @@ def _slurm_lines(slurm: list[Partition], levels: list[tuple[str, int]]) -> list[
     lines += ["slurm:", f"  partition: {json.dumps(chosen.name)}", "  # TODO: account, where the site wants one."]
     if chosen.features:
         lines.append(f"  # TODO: a feature that all nodes of a study share: {chosen.features}\n  # constraint: ")
-    lines += ["  exclusive: true", "  launcher: mpirun", "  setup_minutes: 2"]
+    lines += ["  exclusive: true", "  launcher: mpirun  # or srun", "  setup_minutes: 2"]
     lines += [
         "# Minutes that one job asks for at most; a study that needs more is split.",
         f"block_minutes: {math.floor(min(60, minutes(chosen.time_limit)))}",

@@ -98,8 +98,10 @@ def why_not(tuner: Tuner, trial: TrialSource | None, judged: list[dict[str, Any]
         return f"No tuning file{reason}"
     not_measured = tuner.source.not_measured()
     cells = [row for row in read_csv(tuner.folder / "cells.csv") if row["collective"] != "program"]
-    if cells and all(row["status"] == "failed" for row in cells):
-        return f"No tuning file: all measurements for the program failed, the first one by: {cells[0]['reason']}."
+    if cells and all(row["status"] in ("failed", "unproved") for row in cells):
+        unproved = any(row["status"] == "unproved" for row in cells)
+        failed = "failed" + " or could not be verified" * unproved
+        return f"No tuning file: all measurements for the program {failed}, the first one by: {cells[0]['reason']}."
     if trial is None:
         return (
             "No tuning file: the library's default is the best for the measured cells of the program, or within noise of it."
