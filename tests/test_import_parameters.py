@@ -46,6 +46,11 @@ def test_each_algorithm_has_its_own_parameters(tmp_path: Path) -> None:
         ("knomial", "radix=4", "1", "3.0"),
     ]
     assert not problems
+    # Models of messages look for the trees of each variant.
+    edges = {(row["algorithm"], row["parameters"]) for row in csv_rows(tmp_path / "results/theirs/edges.csv")}
+    assert {
+        ("chain", "fanout=2;segment_bytes=8192"), ("chain", "fanout=4;segment_bytes=8192"), ("pipeline", "segment_bytes=1024")
+    } <= edges  # fmt: skip
 
 
 def test_parameters_without_an_effect_are_counted(tmp_path: Path) -> None:

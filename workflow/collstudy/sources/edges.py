@@ -100,13 +100,15 @@ def of_rows(
     """
     launched: dict[tuple, tuple[int, ...]] = {}
     for row in rows:
-        key = (row["collective"], row["algorithm"], row["mapping"], int(row["nodes"]), int(row["processes"]))
+        variant = (row["collective"], row["algorithm"], row.get("parameters", ""))
+        key = (*variant, row["mapping"], int(row["nodes"]), int(row["processes"]))
         launched.setdefault(key, allocations.get((str(row.get("run", "")).partition("/")[0], key[-1]), ()))
     found = []
-    for (collective, algorithm, mapping, nodes, processes), allocated in launched.items():
+    for (collective, algorithm, parameters, mapping, nodes, processes), allocated in launched.items():
         entry = catalogue.mappings[mapping]
         place = (mapping, tuple(entry["cycle"]), nodes, processes, None)
-        found.append(Launched(mpi, collective, algorithm, (), *place, entry.get("hosts"), allocated))
+        variant = (collective, algorithm, parse_parameters(parameters))
+        found.append(Launched(mpi, *variant, *place, entry.get("hosts"), allocated))
     return found
 
 
