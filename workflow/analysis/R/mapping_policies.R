@@ -33,7 +33,7 @@ summarise_mappings <- function(results) {
     ungroup() |>
     mutate(bandwidth_mb_s = .data$size_bytes / .data$latency_us) |>
     arrange(
-      .data$collective, .data$processes, across(any_of(varying)), .data$size_bytes,
+      .data$collective, .data$processes, .data$panel, .data$size_bytes,
       mapping_label_factor(results$study, .data$mapping)
     ) |>
     select(

@@ -111,6 +111,12 @@ test_that("mappings are compared at each number of processes, if an algorithm ha
   panels <- ggplot2::ggplot_build(figures_mapping(results)[[1]]$plot)$layout$layout
   expect_equal(panels$panel, c("Allreduce, 4 processes", "Allreduce, 8 processes"))
   expect_false("panel" %in% names(tables_mapping(results)[[1]]$data))
+  # The order of the rows is not that of the latencies.
+  falling <- read_results(make_study(toy_rows(
+    "allreduce", "ring", grid$processes, grid$size_bytes, 8:1, grid$mapping
+  )))
+  expect_equal(summarise_mappings(falling)$size_bytes, c(8, 8, 64, 64, 8, 8, 64, 64))
+  expect_equal(summarise_mappings(falling)$mapping, rep(c("core", "node"), 4))
   alone <- read_results(make_study(dplyr::filter(rows, (.data$mapping == "core") == (.data$processes == 4))))
   expect_no_warning(summarise_mappings(alone))
   expect_equal(describe_mapping_policies(alone), "No algorithm was measured with all mappings.")
