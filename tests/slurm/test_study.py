@@ -362,10 +362,10 @@ def test_a_program_is_tuned_on_two_nodes(two, cluster, tmp_path: Path) -> None:
     command += ["./tuned", "across", "65536", "300"]
     written = study.collstudy(*command)
     assert written.returncode == 0, written.stderr
-    name, *profile = written.stdout.split()
-    assert (name, profile) == ("tune-far", ["--", "--profile", "slurm"])
-    study.run("--config", f"studies={name}", limit_s=900)
-    results = study.folder / "results" / name
+    # For `./study`: the folder of the results, and the words for `./study run`.
+    results, words = study.folder / "results" / "tune-far", "tune-far -- --profile slurm"
+    assert written.stdout.splitlines() == [str(results), words]
+    study.run("--config", "studies=tune-far", limit_s=900)
     # The trace, the runs of the program and the cells all run in jobs on both nodes.
     (about,) = (study.folder / "results" / "traces").glob("*/about.json")
     assert json.loads(about.read_text())["trace"]["hosts"] == cluster.nodes
