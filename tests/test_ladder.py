@@ -169,8 +169,8 @@ def test_a_pair_between_nodes_that_stayed_on_one_is_not_proved(checkout: Checkou
     placement = place(checkout.configuration.machine("thin"), ["node"], 2, 2, None)
 
     def judged(second: str) -> dict:
-        told = f"rank 0 of 2 host a cpus 0\nrank 1 of 2 host {second} cpus 1\n"
+        told = f"rank 0 of 2 host a cpus 0 socket 0 core 0\nrank 1 of 2 host {second} cpus 0 socket 0 core 0\n"
         return openmpi.judge(cell, told, checkout.folder, placement, ["a", "b"], bound=True)
 
     assert judged("b")["placed"] is True
-    assert judged("a")["placed"] is False and judged("a")["detail"] == "rank 1: requested b, placed on a"
+    assert judged("a")["placed"] is False and judged("a")["detail"] == "rank 1: requested b core 0, placed on a core 0"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from collstudy.base.errors import StudyError
-from collstudy.launch import hydra, mpich
+from collstudy.launch import bindings, hydra, mpich
 from collstudy.launch.proof import messages
 from collstudy.launch.rulesfile import exported
 from collstudy.launch.toolchain import Mpi, exporting, mpis
@@ -31,6 +31,7 @@ from collstudy.tuning.readers.known import Known
 from collstudy.tuning.rules import Placement, Rule, placements
 from collstudy.tuning.writers import intel_variables
 from conftest import ROOT, Checkout, csv_rows, executable, finish, must
+from made_nodes import alternating
 from made_runs import cell_rows, measured
 from test_tuning import decisions
 
@@ -164,7 +165,7 @@ def test_where_the_ranks_are_is_proved(tmp_path: Path, name: str) -> None:
     at = words.index("-bind-to" if name == "mpich" else "I_MPI_PIN_PROCESSOR_LIST") - (name == "impi")
     del words[at : at + (2 if name == "mpich" else 3)]
     unbound = hydra.judge(cell, told(*words), tmp_path, placement, hosts, bound=True)
-    assert unbound["placed"] is False and "not bound to one core" in unbound["detail"]
+    assert unbound["placed"] is False and f"not bound on {platform.node()}" in unbound["detail"]
 
 
 def test_intel_is_told_its_ranges(checkout: Checkout) -> None:
@@ -350,18 +351,23 @@ def test_an_algorithm_that_a_library_lacks_is_named(checkout: Checkout) -> None:
         cells_of(checkout, STUDY.replace("{name: pipelined, segments: 4}", "{name: pipelined_ring, segments: 4}"))
 
 
-def test_ranks_on_several_nodes(checkout: Checkout, tmp_path: Path) -> None:
+def test_ranks_on_several_nodes(checkout: Checkout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     installed("mpich")
+    processors = [alternating(socket, core) for socket in range(2) for core in range(12)]
+    monkeypatch.setattr(bindings, "processors_of_cores", lambda _mpi, _host: processors)
     machine = replace(checkout.configuration.machine("thin"), kind="slurm", mpi="mpich")
     spread = {"nodes": 2, "processes": 4, "mapping": "node", "cycle": ["node", "socket"]}
     identity = cells_of(checkout)[2].identity() | spread
     cell = cell_from(identity | {"mpi": {"name": "mpich", "version": "1"}})
     command = [str(part) for part in hydra.prepare(machine, cell, cell.place(machine), tmp_path, ["a", "b"])]
-    assert command[command.index("-bind-to") + 1] == "user:0,12"
+    assert command[command.index("-bind-to") + 1] == "user:0,1"
     assert Path(command[command.index("-machinefile") + 1]).read_text().split() == ["a:1", "b:1"]
     uneven = cell_from(identity | {"mpi": cell.mpi, "hosts": {"shuffle": "core", "seed": 2}})
     with pytest.raises(StudyError, match="the order of cores differs between nodes"):
         hydra.prepare(machine, uneven, uneven.place(machine), tmp_path, ["a", "b"])
+    del processors[12:]
+    with pytest.raises(StudyError, match="mapping node uses core 12 of a node, but a has cores 0 to 11 for this job"):
+        hydra.prepare(machine, cell, cell.place(machine), tmp_path, ["a", "b"])
 
 
 def test_no_host_is_listed_twice_where_one_round_says_the_same() -> None:

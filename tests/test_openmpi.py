@@ -13,6 +13,7 @@ from collstudy.launch import openmpi
 from collstudy.launch.openmpi import AS_NODE, UNBOUND
 from collstudy.study.cells import Cell
 from collstudy.study.patterns import PATTERNS
+from collstudy.study.placement import Core
 from collstudy.study.selection import Default, Switch
 from conftest import Checkout, executable, finish
 from made_cells import cells_of
@@ -63,9 +64,9 @@ LINES = """
 [vm:11] coll:base:comm_select: selecting  monitoring, priority 100, Enabled
 [vm:11] coll:base:comm_select: new communicator: MPI_COMM_SELF (cid 1)
 [vm:11] coll:base:comm_select: selecting        self, priority  75, Enabled
-rank 0 of 3 host vm cpus 0
-rank 1 of 3 host vm cpus 1
-rank 2 of 3 host vm cpus 2
+rank 0 of 3 host vm cpus 0 socket 0 core 0
+rank 1 of 3 host vm cpus 1 socket 0 core 1
+rank 2 of 3 host vm cpus 2 socket 0 core 2
 """
 
 
@@ -76,7 +77,8 @@ def judged(cell: Cell, folder: Path, winner: str, pairs: str, text: str = LINES,
     (folder / "messages.0.prof").write_text(
         "# POINT TO POINT\n" + "\n".join(lines) + "\nI\t2\t0\t0 bytes\t0 msgs sent\t0\n"
     )
-    return openmpi.judge(cell, text.replace("WINNER", winner), folder, [], [], bound=True)
+    placement = [Core((0, rank), 0, rank) for rank in range(3)]
+    return openmpi.judge(cell, text.replace("WINNER", winner), folder, placement, ["vm"], bound=True)
 
 
 def test_proved(cell: Cell, tmp_path: Path) -> None:
@@ -109,9 +111,18 @@ def test_the_default_forces_nothing(cell: Cell, tmp_path: Path) -> None:
     assert proof["used"] is None and proof["component"] == "han"
 
 
-def test_ranks_on_one_core_are_noticed(cell: Cell, tmp_path: Path) -> None:
-    proof = judged(cell, tmp_path, "tuned", "0>1 0>2", LINES.replace("vm cpus 2", "vm cpus 1"))
-    assert proof["placed"] is False
+@pytest.mark.parametrize(
+    ("seen", "detail"),
+    [
+        ("cpus 1 socket 0 core 1", "rank 2: requested vm core 2, placed on vm core 1"),
+        ("cpus 1,2", "rank 2: requested vm core 2, not bound on vm"),
+        # The number of the processor is not that of the core.
+        ("cpus 2 socket 1 core 12", "rank 2: requested vm core 2, placed on vm core 12"),
+    ],
+)
+def test_ranks_on_other_cores_are_noticed(cell: Cell, tmp_path: Path, seen: str, detail: str) -> None:
+    proof = judged(cell, tmp_path, "tuned", "0>1 0>2", LINES.replace("cpus 2 socket 0 core 2", seen))
+    assert (proof["placed"], proof["detail"]) == (False, detail)
 
 
 def test_numbers_come_from_the_installed_library() -> None:

@@ -135,8 +135,13 @@ class Cluster:
         if self.accounting:
             accounting.start(self)
         self.system(["slurmctld"], host="login")
+        believing = [
+            f"LD_PRELOAD={self.state / 'libfakecpu.so'}",
+            f"HWLOC_FSROOT={self.state / 'node'}",
+            "HWLOC_THISSYSTEM=1",
+        ]
         for node in self.nodes:
-            self.system(["slurmd", "-N", node], host=node)
+            self.system(["env", *believing, "slurmd", "-N", node], host=node)
         if not wait_until(lambda: len(self.idle_nodes()) == len(self.nodes), 30):
             states = self.run(["sinfo", "-N", "-h"], check=False)
             raise ClusterError(f"not all nodes became idle: {states.stdout or states.stderr}")

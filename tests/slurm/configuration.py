@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import string
 import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,11 +13,14 @@ if TYPE_CHECKING:
     from cluster import Cluster
 
 HERE = Path(__file__).resolve().parent
+sys.path.append(str(HERE.parent))
+from made_nodes import make_node  # noqa: E402
+
 PARTITION = "THIN"
 TASK_PROLOG = """\
 #!/bin/sh
 # Every task of a job sees the node's claimed processors, and may run Open MPI as root.
-echo "export HWLOC_SYNTHETIC=pack:{sockets} numa:1 l3:1 core:{cores} pu:1"
+echo "export HWLOC_FSROOT={state}/node"
 echo "export HWLOC_THISSYSTEM=1"
 echo "export LD_PRELOAD={state}/libfakecpu.so${{LD_PRELOAD:+:$LD_PRELOAD}}"
 # More ranks than real processors: without yielding they are 20 to 40 times slower.
@@ -66,6 +70,12 @@ def write(cluster: Cluster) -> None:
     prolog = cluster.state / "task-prolog"
     prolog.write_text(TASK_PROLOG.format(state=cluster.state, sockets=cluster.sockets, cores=cluster.cores))
     prolog.chmod(0o755)
+    make_node(
+        cluster.state / "node",
+        cluster.sockets,
+        cluster.cores,
+        number=lambda socket, core, _: cluster.sockets * core + socket,
+    )
     library = cluster.state / "libfakecpu.so"
     count = f"-DFAKECPU_COUNT={cluster.sockets * cluster.cores}"
     compiler = ["gcc", "-O2", "-shared", "-fPIC", count, "-o", str(library), str(HERE / "fakecpu.c"), "-ldl"]

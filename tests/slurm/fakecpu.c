@@ -2,14 +2,15 @@
  * Preloaded into every task of the emulated cluster: the process believes in FAKECPU_COUNT processors.
  *
  * Binding a process to a processor that this host does not have succeeds, is remembered, is reported back, and is
- * inherited over exec. It has no effect on where the kernel runs the process. So a launcher can place 24 ranks on a
- * host with two processors and report where it put them.
+ * inherited over exec, also by a process that another one binds. It has no effect on where the kernel runs the process.
+ * So a launcher can place 24 ranks on a host with two processors and report where it put them.
  *
  * Ranks that wait give their processor away for real: 48 ranks that only sched_yield() on two processors have stopped
  * the whole computer for two minutes (Linux 6.18).
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -44,10 +45,51 @@ static void initialise(void) {
         mask[i / 8] |= (unsigned char)(1 << (i % 8));
 }
 
+/* A process before its exec can be bound by another one, as Slurm does; the mask waits for it in a file of the node. */
+static FILE *open_mask_of(pid_t pid, const char *mode, char *path, size_t size) {
+    snprintf(path, size, "/dev/shm/fakecpu-%d", (int)pid);
+    return fopen(path, mode);
+}
+
+static int bind_other(pid_t pid, const unsigned char *asked) {
+    char path[64];
+    FILE *file = open_mask_of(pid, "w", path, sizeof path);
+
+    if (!file)
+        return -1;
+    fwrite(asked, 1, MASK_BYTES, file);
+    return fclose(file);
+}
+
+static void read_mask_from_other(void) {
+    char path[64];
+    FILE *file = open_mask_of(getpid(), "r", path, sizeof path);
+
+    if (!file)
+        return;
+    if (fread(mask, 1, MASK_BYTES, file) == MASK_BYTES)
+        initialised = bound = 1;
+    fclose(file);
+    unlink(path);
+}
+
 int sched_setaffinity(pid_t pid, size_t size, const cpu_set_t *set) {
-    (void)pid;
-    memset(mask, 0, sizeof mask);
-    memcpy(mask, set, size < sizeof mask ? size : sizeof mask);
+    unsigned char asked[MASK_BYTES] = {0};
+    int some = 0;
+    memcpy(asked, set, size < sizeof asked ? size : sizeof asked);
+    /* Like the kernel: processors that there are not are left out, and a mask without any is an error. */
+    for (int i = 0; i < MASK_BYTES * 8; i++) {
+        if (i >= FAKECPU_COUNT)
+            asked[i / 8] &= (unsigned char)~(1 << (i % 8));
+        some |= asked[i / 8] & (1 << (i % 8));
+    }
+    if (!some) {
+        errno = EINVAL;
+        return -1;
+    }
+    if (pid != 0 && pid != getpid())
+        return bind_other(pid, asked);
+    memcpy(mask, asked, sizeof mask);
     initialised = bound = 1;
     return 0;
 }
@@ -93,6 +135,7 @@ static size_t count_variables(char *const *environment) {
 static char **add_mask(char *const *environment, char **copy, char *variable) {
     size_t n = 0;
     initialise();
+    read_mask_from_other();
     if (!bound)
         return (char **)environment;
     for (char *const *entry = environment; entry && *entry; entry++)

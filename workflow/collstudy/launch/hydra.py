@@ -15,7 +15,7 @@ from typing import Any
 from collstudy.base.files import write_atomically
 from collstudy.base.paths import SETUP
 from collstudy.launch import mpich, srun
-from collstudy.launch.bindings import cores_of_nodes
+from collstudy.launch.bindings import processors_of_nodes
 from collstudy.launch.programs import benchmark
 from collstudy.launch.proof import judgement, messages, other_messages, placed_as_asked, probe
 from collstudy.launch.ran import functions
@@ -57,7 +57,7 @@ def selection_environment(cell: Cell) -> dict[str, str]:
 def launcher(machine: Machine, cell: Cell, placement: list[Core], folder: Path, hosts: list[str]) -> list[str | Path]:
     """Write the host file to *folder* and return the launcher command that precedes the program.
 
-    Each rank is bound to its core. Both libraries accept one list of cores for all nodes, in the order of the ranks on a node.
+    Each rank is bound to its core. Both libraries accept one list of processors for all nodes, in the order of the ranks on a node.
     """
     mpi = installed(cell.mpi["name"])
     if srun.starts(machine):
@@ -70,11 +70,11 @@ def launcher(machine: Machine, cell: Cell, placement: list[Core], folder: Path, 
         # The scratch folder of the launch exists on one node only; MPICH's proxies fail if their working folder is missing.
         command += ["-machinefile", file, "-wdir", SETUP]
     if not machine.oversubscribe:
-        cores = cores_of_nodes(cell, placement, cell.mpi["name"], "openmpi")
+        processors = processors_of_nodes(cell, mpi, placement, hosts, mpi.name, "openmpi")
         if mpi.name == "impi":
-            command += ["-genv", "I_MPI_PIN_PROCESSOR_LIST", cores]
+            command += ["-genv", "I_MPI_PIN_PROCESSOR_LIST", processors]
         else:
-            command += ["-bind-to", f"user:{cores}"]
+            command += ["-bind-to", f"user:{processors}"]
     elif mpi.name == "impi":
         command += ["-genv", "I_MPI_PIN", "0"]
     return command

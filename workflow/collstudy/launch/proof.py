@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from collstudy.launch import bindings
-from collstudy.launch.slurm_env import short
 from collstudy.study.cells import Cell
 from collstudy.study.names import APPLICATIONS, POINT_TO_POINT
 from collstudy.study.patterns import PATTERNS, messages_an_edge
@@ -63,12 +61,23 @@ def placed_as_asked(
     """Return whether each rank is on the requested core, the differences, and the place of each rank.
 
     The first value is None if ranks are not *bound*, because there are more ranks than cores. The launcher's report is used if
-    there is one; otherwise the ranks' own reports must show the right host and a core of its own for each rank.
+    there is one, otherwise what the ranks themselves print.
     """
-    placed, problems, binding = _placed(cell, output, placement, hosts)
+    printed = bindings.printed_by_ranks(output)
+    found = bindings.parse_bindings(output) or [binding for binding, _ in printed]
+    cpus = {binding.rank: processors for binding, processors in printed}
+    binding = [
+        {
+            "rank": one.rank, "host": one.host, "socket": one.socket, "cores": [core for _, core in one.cores],
+            "cpus": cpus.get(one.rank, ""),
+        }
+        for one in found
+    ]  # fmt: skip
     if not bound:
         return None, [], binding
-    return placed, problems[:3] + ([f"{len(problems) - 3} more ranks"] if len(problems) > 3 else []), binding
+    problems = bindings.misplaced(found, placement, hosts)
+    more = [f"{len(problems) - 3} more ranks"] if len(problems) > 3 else []
+    return not problems, problems[:3] + more, binding
 
 
 def judgement(
@@ -79,37 +88,3 @@ def judgement(
         "component": component, "used": used, "placed": placed, "detail": "; ".join(problems), "pattern": cell.pattern,
         "binding": binding,
     }  # fmt: skip
-
-
-def _placed(
-    cell: Cell, output: str, placement: Sequence[Core], hosts: Sequence[str]
-) -> tuple[bool, list[str], list[dict[str, Any]]]:
-    stated = [
-        {"rank": int(rank), "host": name, "cpus": cpus}
-        for rank, name, cpus in re.findall(r"^rank (\d+) of \d+ host (\S+) cpus ?(\S*)$", output, re.MULTILINE)
-    ]
-    stated.sort(key=lambda entry: entry["rank"])
-    reported = bindings.parse_bindings(output)
-    if reported:
-        problems = bindings.misplaced(reported, placement, hosts)
-        cpus = {entry["rank"]: entry["cpus"] for entry in stated}
-        binding = [
-            {
-                "rank": one.rank, "host": one.host, "socket": one.socket, "cores": [core for _, core in one.cores],
-                "cpus": cpus.get(one.rank, ""),
-            }
-            for one in reported
-        ]  # fmt: skip
-        return not problems, problems, binding
-    problems = (
-        [f"{len(stated)} of {cell.processes} ranks reported their placement"] if len(stated) != cell.processes else []
-    )
-    for entry, core in zip(stated, placement, strict=False):
-        if short(entry["host"]) != short(hosts[core.node]):
-            problems.append(f"rank {entry['rank']}: requested {hosts[core.node]}, placed on {entry['host']}")
-    unbound = [str(entry["rank"]) for entry in stated if "," in entry["cpus"]]
-    if unbound:
-        problems.append(f"ranks not bound to one core: {', '.join(unbound)}")
-    elif len({(entry["host"], entry["cpus"]) for entry in stated}) < len(stated):
-        problems.append("ranks share a core")
-    return not problems, problems, stated

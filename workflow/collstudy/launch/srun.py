@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from collstudy.base.files import write_atomically
-from collstudy.launch.bindings import cores_of_nodes
+from collstudy.launch.bindings import processors_of_nodes
+from collstudy.launch.toolchain import installed
 from collstudy.study.cells import Cell
 from collstudy.study.machines import Machine
 from collstudy.study.placement import Core
@@ -28,7 +29,7 @@ def words(machine: Machine, mpi: str, ranks: int) -> list[str]:
 def command(
     machine: Machine, cell: Cell, placement: list[Core], folder: Path, hosts: list[str], variables: Mapping[str, str]
 ) -> list[str | Path]:
-    """Return the command that precedes the program: a host file with one line per rank, one list of cores for all nodes, and
+    """Return the command that precedes the program: a host file with one line per rank, one list of processors for all nodes, and
     *variables*.
     """
     file = folder / f"hosts-{cell.digest[:16]}.txt"
@@ -41,4 +42,5 @@ def command(
     found += [*words(machine, cell.mpi["name"], cell.processes), "-m", "arbitrary"]
     if machine.oversubscribe:
         return [*found, "--overcommit", "--cpu-bind=none"]
-    return [*found, "--cpu-bind=map_cpu:" + cores_of_nodes(cell, placement, "srun", "launcher: mpirun")]
+    processors = processors_of_nodes(cell, installed(cell.mpi["name"]), placement, hosts, "srun", "launcher: mpirun")
+    return [*found, "--cpu-bind=map_cpu:" + processors]
