@@ -252,8 +252,13 @@ lock_setup() {
 }
 unlock_setup() { flock -u 9; exec 9>&-; }
 
-# venv_done NAME LOCK: whether .study/NAME agrees with LOCK.
-venv_done() { done_before "$1" "$ROOT/envs/$2.lock" && [ -x "$SETUP/$1/bin/python" ]; }
+# venv_done NAME LOCK: whether .study/NAME agrees with LOCK, and was made for the Python that it links to (on another system, or after
+# an upgrade, it is another one).
+venv_done() {
+  local python
+  python=$(readlink -f "$SETUP/$1/bin/python") && [ -x "$python" ] && done_before "$1" "$ROOT/envs/$2.lock" || return
+  case ${python##*/} in python3.*) [ -d "$SETUP/$1/lib/${python##*/}" ] ;; esac
+}
 
 # setup_workflow: the environment in which the workflow's own commands run: Python alone.
 setup_workflow() {

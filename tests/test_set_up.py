@@ -112,6 +112,14 @@ def test_a_user_without_root_is_told_what_is_missing_what_for_and_how_to_get_it(
     assert done.returncode == 0 and "setup: missing" not in done.stderr, done.stderr
     rows = (checkout.folder / "results" / "imported" / "measurements.csv").read_text().splitlines()
     assert len(rows) == 3
+    # Nor where analysis and report run in an image.
+    executable(Path(bare["PATH"]) / "apptainer", "#!/bin/sh\n[ $1 != --version ] || echo apptainer version 1.4.5\n")
+    words = ("run", "--", "--dry-run", "--sdm", "apptainer")
+    assert "setup: missing: R" in study(checkout.folder, *words, environment=bare).stderr
+    done = must(study(checkout.folder, *words, "--config", "image=a.sif", environment=bare))
+    assert "setup: missing" not in done.stderr
+    checkout.write("config/config.yaml", "image: a.sif\nstudies: [imported]\nresults: results\n")
+    assert "setup: missing" not in must(study(checkout.folder, *words, environment=bare)).stderr
 
 
 BOTH = "title: Both\nquestion: Where?\nmachine: all-measured\nchapter: atlas\ngather: [imported, tiny]\n"
@@ -219,6 +227,20 @@ def test_what_an_interrupted_set_up_downloaded_is_removed(tmp_path: Path) -> Non
     (tmp_path / "uv-cache-123" / "archive-v0").mkdir(parents=True)
     call_set_up("lock_setup", tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["lock"]
+
+
+def test_the_environment_of_another_python_is_made_again(tmp_path: Path) -> None:
+    """After an upgrade of the system, or in a container, the Python that it links to is another version."""
+    python = executable(tmp_path / "usr" / "python3.11", "#!/bin/sh\n")
+    (tmp_path / "venv" / "bin").mkdir(parents=True)
+    (tmp_path / "venv" / "bin" / "python").symlink_to(python)
+    (tmp_path / "venv" / "lib" / "python3.11").mkdir(parents=True)
+    ask = 'remember venv "$ROOT/envs/study.lock"; ! venv_done venv study || echo done'
+    assert call_set_up(ask, tmp_path) == "done\n"
+    python.rename(python.with_name("python3.13"))
+    (tmp_path / "venv" / "bin" / "python").unlink()
+    (tmp_path / "venv" / "bin" / "python").symlink_to(python.with_name("python3.13"))
+    assert call_set_up(ask, tmp_path) == ""
 
 
 @pytest.mark.long
