@@ -1,4 +1,4 @@
-"""A folder with the /sys of a made node, as hwloc and workflow/native/probe/cores.h read it below HWLOC_FSROOT."""
+"""A folder with the /sys of a made node, as hwloc and workflow/native/place/cores.h read it below HWLOC_FSROOT."""
 
 from __future__ import annotations
 

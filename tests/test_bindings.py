@@ -1,99 +1,35 @@
-"""Binding reports of Open MPI 4.1.4 and 5.0.11, recorded on two emulated nodes with 2 sockets x 12 cores; numbers of cores."""
+"""Where ranks run: what they print, the numbers of cores and processors, and comparison with the requested placement."""
 
 from __future__ import annotations
 
 import os
 import platform
-import re
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from collstudy.base.errors import StudyError
-from collstudy.launch.bindings import Binding, misplaced, parse_bindings, printed_by_ranks, processors_of_cores
+from collstudy.launch.bindings import Binding, misplaced, processors_of_cores, read_bindings
 from collstudy.launch.toolchain import Mpi, mpi_environment, mpis
 from conftest import ROOT, executable, finish, must
 from made_nodes import Numbering, alternating, make_node
 
-RECORDED = Path(__file__).parent / "data" / "bindings"
-HOSTS = ["thin001", "thin002"]
-#: (node, core) of ranks 0 to 9 for each mapping.
-ASKED = {
-    "core": [(0, core) for core in range(10)],
-    "socket": [(0, 12 * (rank % 2) + rank // 2) for rank in range(10)],
-    "bfnf": [(rank % 2, rank // 2) for rank in range(10)],
-    "bfsf": [(rank % 2, 12 * (rank // 2 % 2) + rank // 4) for rank in range(10)],
-}
-
-
-def places(mapping):
-    return [SimpleNamespace(node=node, core_of_node=core) for node, core in ASKED[mapping]]
-
-
-@pytest.mark.parametrize("version", ["4.1.4", "5.0.11"])
-@pytest.mark.parametrize("mapping", ASKED)
-def test_rank_files_put_the_ranks_where_they_were_asked(version, mapping):
-    bindings = parse_bindings((RECORDED / f"openmpi-{version}-rankfile-{mapping}.txt").read_text())
-    assert [binding.rank for binding in bindings] == list(range(10))
-    assert all(binding.socket == binding.core // 12 for binding in bindings)
-    assert misplaced(bindings, places(mapping), HOSTS) == []
-
-
-@pytest.mark.parametrize("path", sorted(RECORDED.glob("*.txt")), ids=lambda path: path.stem)
-def test_the_report_agrees_with_what_the_processes_themselves_saw(path):
-    text = path.read_text()
-    threads = 2 if "thread" in path.name else 1
-    seen = re.findall(r"^rank (\d+) of \d+ on (\S+) cpus (\S+),", text, re.MULTILINE)
-    bindings = {binding.rank: binding for binding in parse_bindings(text)}
-    if "display-map" in path.name:
-        assert not bindings
-        return
-    for rank, host, cpus in seen:
-        binding = bindings[int(rank)]
-        # The second node of these recordings has one thread per core.
-        divisor = threads if host == "thin001" else 1
-        assert binding.host == host
-        if "unbound" in path.name:
-            assert binding.cores == () and binding.socket is None and binding.core is None
-        else:
-            assert {core for _, core in binding.cores} == {int(cpu) // divisor for cpu in cpus.split(",")}
-
-
-@pytest.mark.parametrize("version", ["4.1.4", "5.0.11"])
-def test_several_cores_are_all_reported(version):
-    bindings = parse_bindings((RECORDED / f"openmpi-{version}-three-cores-a-rank.txt").read_text())
-    assert bindings[3] == Binding(3, "thin002", ((0, 3), (0, 4), (0, 5)))
-    assert bindings[3].core is None and bindings[3].socket == 0
-
-
-def test_the_default_binding_of_map_by_node_differs_between_the_versions():
-    sockets = {}
-    for version in ("4.1.4", "5.0.11"):
-        bindings = parse_bindings((RECORDED / f"openmpi-{version}-map-by-node-default-binding.txt").read_text())
-        sockets[version] = [binding.socket for binding in bindings]
-    assert sockets == {"4.1.4": [0, 0, 1, 1, 0, 0, 1, 1], "5.0.11": [0] * 8}
-
-
-def test_reports_of_older_5_0_without_the_letter():
-    text = "[n1:7] Rank 0 bound to package[1][core:12-13]\n"
-    assert parse_bindings(text) == [Binding(0, "n1", ((1, 12), (1, 13)))]
+CORES = [SimpleNamespace(node=0, core_of_node=core) for core in range(4)]
 
 
 def test_every_kind_of_disagreement_is_named():
-    text = "[thin001.x:1] Rank 0 bound to package[0][core:L0]\n[thin001:1] Rank 1 bound to package[0][core:L5]\n"
-    text += "[thin002:1] Rank 2 is not bound (or bound to all available processors)\n"
-    assert misplaced(parse_bindings(text), places("core")[:4], HOSTS) == [
-        "rank 1: requested thin001 core 1, placed on thin001 core 5",
-        "rank 2: requested thin001 core 2, not bound on thin002",
-        "rank 3: requested thin001 core 3, not reported",
+    text = "rank 0 of 4 host n1.x cpus 0 socket 0 core 0\nrank 1 of 4 host n1 cpus 5 socket 0 core 5\n"
+    text += "rank 2 of 4 host n2 cpus 2,3\n"
+    assert misplaced(read_bindings(text), CORES, ["n1"]) == [
+        "rank 1: requested n1 core 1, placed on n1 core 5",
+        "rank 2: requested n1 core 2, not bound to one core on n2",
+        "rank 3: requested n1 core 3, not reported",
     ]
+    assert misplaced(read_bindings(text), CORES[:1], ["n1.y"]) == []
 
 
 def test_what_ranks_print():
     text = "rank 1 of 3 host b cpus 3,27 socket 1 core 12\nrank 0 of 3 host a.x cpus 0-1,5\nrank 2 of 3 host a cpus\n"
-    assert printed_by_ranks(text) == [
-        (Binding(0, "a.x", ()), "0-1,5"), (Binding(1, "b", ((1, 12),)), "3,27"), (Binding(2, "a", ()), "")
-    ]  # fmt: skip
+    assert read_bindings(text) == [Binding(0, "a.x", "0-1,5"), Binding(1, "b", "3,27", 1, 12), Binding(2, "a", "")]
 
 
 @pytest.fixture(scope="session")
@@ -137,25 +73,21 @@ def test_cores_are_numbered_as_by_open_mpi(tmp_path, processors_48, server):
     number, numa, caches, first, second = SERVERS[server]
     make_node(tmp_path / "node", 2, 12, 2, number, numa, caches)
     node = {"HWLOC_FSROOT": str(tmp_path / "node"), "HWLOC_THISSYSTEM": "1", "LD_PRELOAD": str(processors_48)}
-    probe = mpi.build / "probe"
-    listed = [
-        int(line) for line in must(finish([probe / "collcores"], timeout=60, env=os.environ | node)).stdout.split()
-    ]
-    assert len(listed) == 24 and listed[: len(first)] == first and listed[12 : 12 + len(second)] == second
+    listed = must(finish([mpi.build / "place" / "collcores"], timeout=60, env=os.environ | node)).stdout.split()
+    processors = [int(line) for line in listed]
+    assert len(processors) == 24 and processors[: len(first)] == first and processors[12 : 12 + len(second)] == second
 
     ranks = [(0, 1), (0, 6), (1, 3), (1, 6), (0, 11)]
     lines = (f"rank {rank}={platform.node()} slot={socket}:{core}\n" for rank, (socket, core) in enumerate(ranks))
     (tmp_path / "ranks").write_text("".join(lines))
     placing = ["--rankfile", "ranks"] if mpi.version.startswith("4.") else ["--map-by", "rankfile:file=ranks"]
-    command = [mpi.mpirun, "-n", str(len(ranks)), *placing, "--report-bindings", "--mca", "mpi_yield_when_idle", "1"]
-    done = must(
-        finish([*command, probe / "collprobe", "barrier", "1"], timeout=60, env=mpi_environment() | node, cwd=tmp_path)
-    )
-    printed = printed_by_ranks(done.stdout)
-    assert parse_bindings(done.stdout + done.stderr) == [binding for binding, _ in printed]
-    assert [(binding.socket, binding.core) for binding, _ in printed] == [(s, 12 * s + core) for s, core in ranks]
-    # Open MPI binds to both threads of a core, of which the first is listed.
-    assert [int(cpus.split(",")[0]) for _, cpus in printed] == [listed[12 * socket + core] for socket, core in ranks]
+    command = [mpi.mpirun, "-n", str(len(ranks)), *placing, "--mca", "mpi_yield_when_idle", "1"]
+    command += [mpi.build / "probe" / "collprobe", "barrier", "1"]
+    done = must(finish(command, timeout=60, env=mpi_environment() | node, cwd=tmp_path))
+    bindings = read_bindings(done.stdout)
+    assert [(binding.socket, binding.core) for binding in bindings] == [(s, 12 * s + core) for s, core in ranks]
+    # Open MPI binds to all threads of a core, of which the first is listed.
+    assert [int(binding.cpus.split(",")[0]) for binding in bindings] == [processors[12 * s + core] for s, core in ranks]
 
 
 def test_the_processors_of_another_node_are_asked_for_there(tmp_path, monkeypatch):

@@ -165,7 +165,7 @@ def test_where_the_ranks_are_is_proved(tmp_path: Path, name: str) -> None:
     at = words.index("-bind-to" if name == "mpich" else "I_MPI_PIN_PROCESSOR_LIST") - (name == "impi")
     del words[at : at + (2 if name == "mpich" else 3)]
     unbound = hydra.judge(cell, told(*words), tmp_path, placement, hosts, bound=True)
-    assert unbound["placed"] is False and f"not bound on {platform.node()}" in unbound["detail"]
+    assert unbound["placed"] is False and "not bound to one core" in unbound["detail"]
 
 
 def test_intel_is_told_its_ranges(checkout: Checkout) -> None:

@@ -115,7 +115,7 @@ def test_the_default_forces_nothing(cell: Cell, tmp_path: Path) -> None:
     ("seen", "detail"),
     [
         ("cpus 1 socket 0 core 1", "rank 2: requested vm core 2, placed on vm core 1"),
-        ("cpus 1,2", "rank 2: requested vm core 2, not bound on vm"),
+        ("cpus 1,2", "rank 2: requested vm core 2, not bound to one core on vm"),
         # The number of the processor is not that of the core.
         ("cpus 2 socket 1 core 12", "rank 2: requested vm core 2, placed on vm core 12"),
     ],

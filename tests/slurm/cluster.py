@@ -135,13 +135,8 @@ class Cluster:
         if self.accounting:
             accounting.start(self)
         self.system(["slurmctld"], host="login")
-        believing = [
-            f"LD_PRELOAD={self.state / 'libfakecpu.so'}",
-            f"HWLOC_FSROOT={self.state / 'node'}",
-            "HWLOC_THISSYSTEM=1",
-        ]
         for node in self.nodes:
-            self.system(["env", *believing, "slurmd", "-N", node], host=node)
+            self._run_slurmd(node)
         if not wait_until(lambda: len(self.idle_nodes()) == len(self.nodes), 30):
             states = self.run(["sinfo", "-N", "-h"], check=False)
             raise ClusterError(f"not all nodes became idle: {states.stdout or states.stderr}")
@@ -216,10 +211,19 @@ class Cluster:
         if not processes or not wait_until(lambda: not any(process.alive() for process in processes), 5):
             raise ClusterError(f"{node}: no slurmd to kill")
 
+    def _run_slurmd(self, node: str) -> None:
+        """Start a slurmd that believes in the claimed processors, so that it binds ranks to them."""
+        claimed = [
+            f"LD_PRELOAD={self.state / 'libfakecpu.so'}",
+            f"HWLOC_FSROOT={self.state / 'node'}",
+            "HWLOC_THISSYSTEM=1",
+        ]
+        self.system(["env", *claimed, "slurmd", "-N", node], host=node)
+
     def start_slurmd(self, node: str) -> None:
         """Restart the node's slurmd and wait until the controller has contact with it."""
         self._require_node(node)
-        self.system(["slurmd", "-N", node], host=node)
+        self._run_slurmd(node)
         self.run(["scontrol", "update", f"NodeName={node}", "State=RESUME"], check=False)
         if not wait_until(lambda: self._answers(node), 30):
             raise ClusterError(f"{node} did not come back")

@@ -31,7 +31,7 @@ NATIVE = ROOT / "workflow" / "native"
 #: The file that marks a subfolder of workflow/native as a part.
 MAKEFILE = "Makefile"
 #: Parts that most studies need, the slowest to build first. A study names further ones (Source.programs()), built during set-up.
-USUAL = ("simulator", "coll", "bench", "probe")
+USUAL = ("simulator", "coll", "bench", "probe", "place")
 #: Time without output (s) after which the number of compiled files is reported; on a terminal it is updated in one line.
 SILENCE_S, ON_TERMINAL_S = 4.0, 0.5
 

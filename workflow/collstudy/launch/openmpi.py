@@ -223,14 +223,12 @@ def proof_command(
     mpi = library()
     traced = shows_component(cell, mpi)
     if cell.shares_start:
-        arguments, program = SHARED_ARGUMENTS, [embedded("openmpi").program("all")]
+        arguments, program = SHARED_ARGUMENTS, [embedded("openmpi").program("all"), "-p"]
     else:
         arguments, program = selection_arguments(cell, mpi, monitored=not traced), probe(cell, mpi.build)
     if not traced:
         arguments = [*arguments, "--mca", "coll_base_verbose", "20", *monitoring(folder)]
     command = launcher(machine, cell, placement, folder, hosts, arguments)
-    if Path(command[0]).name == "mpirun":
-        command.insert(1, "--report-bindings")
     if traced:
         command += ["env", *(f"{name}={value}" for name, value in recording(mpi, folder, mpi.environment()).items())]
     return [*command, *program]

@@ -60,16 +60,13 @@ def placed_as_asked(
 ) -> tuple[bool | None, list[str], list[dict[str, Any]]]:
     """Return whether each rank is on the requested core, the differences, and the place of each rank.
 
-    The first value is None if ranks are not *bound*, because there are more ranks than cores. The launcher's report is used if
-    there is one, otherwise what the ranks themselves print.
+    The first value is None if ranks are not *bound*, because there are more ranks than cores.
     """
-    printed = bindings.printed_by_ranks(output)
-    found = bindings.parse_bindings(output) or [binding for binding, _ in printed]
-    cpus = {binding.rank: processors for binding, processors in printed}
+    found = bindings.read_bindings(output)
     binding = [
         {
-            "rank": one.rank, "host": one.host, "socket": one.socket, "cores": [core for _, core in one.cores],
-            "cpus": cpus.get(one.rank, ""),
+            "rank": one.rank, "host": one.host, "socket": one.socket, "cores": [] if one.core is None else [one.core],
+            "cpus": one.cpus,
         }
         for one in found
     ]  # fmt: skip

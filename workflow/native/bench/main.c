@@ -1,4 +1,5 @@
 /* Program start, command line and the loop over message sizes. */
+#include "../place/place.h"
 #include "buffers.h"
 #include "errors.h"
 #include "measure.h"
@@ -116,6 +117,8 @@ static bool serve(enum request request, struct setup *setup) {
             printf("collbench %s\n", COLLBENCH_VERSION);
         return true;
     case REQUEST_RUN:
+        if (setup->options.place)
+            print_place(setup->world.rank, setup->world.ranks);
         return enough_ranks(&setup->world) && (turns ? take_turns(setup, run_sizes) : run_sizes(setup));
     default:
         return false;

@@ -21,6 +21,7 @@ static const struct option LONG_OPTIONS[] = {{"message-size", required_argument,
                                              {"windows", no_argument, NULL, 'w'},
                                              {"spread", required_argument, NULL, 's'},
                                              {"turn", required_argument, NULL, 't'},
+                                             {"place", no_argument, NULL, 'p'},
                                              {"mem-limit", required_argument, NULL, 'M'},
                                              {"decimals", required_argument, NULL, 'd'},
                                              {"help", no_argument, NULL, 'h'},
@@ -35,7 +36,7 @@ static const char *option_letters(void) {
         return "+:m:i:x:z::cM:d:hv";
     if (benchmark->collective->start)
         return "+:m:i:x:fz::cM:d:hv";
-    return benchmark->sizeless ? "+:m:i:x:fz::ws:t:M:d:hv" : "+:m:i:x:fz::cws:t:M:d:hv";
+    return benchmark->sizeless ? "+:m:i:x:fz::ws:t:pM:d:hv" : "+:m:i:x:fz::cws:t:pM:d:hv";
 }
 
 void print_help(void) {
@@ -67,6 +68,8 @@ void print_help(void) {
             "  -t, --turn \"[b=BENCHMARK] [m=SIZES] [s=US[,US...]] [prefer=COMPONENT] [NAME=VALUE ...]\"  measure on a "
             "communicator that is created with these variables of Open MPI and prefers this component; may be "
             "repeated; BENCHMARK: a blocking collective, only in collbench_all\n");
+    if (strchr(option_letters(), 'p'))
+        printf("  -p, --place          first print the processors and the core of each rank\n");
     printf("  -M, --mem-limit N    largest buffer of a rank in bytes; larger sizes are skipped (default %d)\n",
            512 << 20);
     printf("  -d, --decimals N     decimals of printed values (default 2)\n"
@@ -220,6 +223,9 @@ static const char *store_option(int letter, const char *value, struct options *o
         return NULL;
     case 'w':
         options->windows = true;
+        return NULL;
+    case 'p':
+        options->place = true;
         return NULL;
     default:
         options->validate = true;

@@ -1,4 +1,4 @@
-/* The command line: options of OMB 7 with their long names, and this project's -d, -w, -s and -t. */
+/* The command line: options of OMB 7 with their long names, and this project's -d, -p, -w, -s and -t. */
 #ifndef OPTIONS_H
 #define OPTIONS_H
 
@@ -33,6 +33,7 @@ struct options {
     bool full;     /* also print minimum and maximum over ranks, and iterations */
     bool validate; /* check received data */
     bool windows;  /* each call starts at an agreed instant of the synchronised clocks */
+    bool place;    /* first print where each rank runs */
     struct spreads spreads;
     int percentiles[MAX_PERCENTILES];
     int percentile_count;
