@@ -418,3 +418,25 @@ def test_the_library_of_a_program_that_srun_starts_is_the_one_it_is_linked_with(
     program = mpi.build / "bench" / "collbench_bcast"
     assert ran.launcher_of(["srun", "-n", "2", str(program), "-m", "8"]).mpi == name
     assert ran.launcher_of(["srun", "-n", "2", sys.executable, "script.py"]).mpi == "openmpi"
+
+
+@pytest.mark.parametrize(
+    ("version", "name"),
+    [
+        ("MPICH Version: 4.2.3", "mpich"),
+        ("Intel(R) MPI Library 2021.13 for Linux* OS", "impi"),
+        ("Open MPI v5.0.5", "openmpi"),
+    ],
+)
+def test_the_library_of_a_python_program_that_srun_starts_is_that_of_mpi4py(
+    version: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    executable(tmp_path / "srun", "#!/bin/sh\n")
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    (tmp_path / "mpi4py").mkdir()
+    (tmp_path / "mpi4py" / "__init__.py").write_text("class rc:\n    initialize = True\n")
+    # Importing it starts MPI, unless it is told not to.
+    module = f"from mpi4py import rc\nassert not rc.initialize\ndef Get_library_version(): return {version!r}\n"
+    (tmp_path / "mpi4py" / "MPI.py").write_text(module)
+    assert ran.launcher_of(["srun", "-n", "2", sys.executable, "script.py"]).mpi == name

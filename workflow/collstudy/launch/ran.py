@@ -87,12 +87,20 @@ def launcher_of(words: list[str], folder: Path = Path()) -> Launcher:
     raise StudyError(f"{found}: not the launcher of Open MPI, MPICH or Intel MPI")
 
 
+#: What the Python of a script is asked for the MPI library of its mpi4py.
+ASK_MPI4PY = "import mpi4py; mpi4py.rc.initialize = False; from mpi4py import MPI; print(MPI.Get_library_version())"
+
+
 def _linked_library(words: list[str], folder: Path) -> str:
-    """Return the MPI library with which a program of a command is linked; Open MPI if none tells, as that of a Python script.
+    """Return the MPI library with which a program of a command, or mpi4py, is linked; Open MPI if none tells.
 
     MPICH and Intel MPI have the same file name, but Intel's file contains the library's name.
     """
     for program in programs_in(words, folder):
+        if re.fullmatch(r"python[\d.]*", program.name):
+            version = ask([program, "-c", ASK_MPI4PY], 30, folder=folder).stdout
+            if "MPICH" in version or "Intel(R) MPI" in version:
+                return "mpich" if "MPICH" in version else "impi"
         if found := re.search(r"\blibmpi(?:ch)?\.so\.12 => (/.*) \(0x", ask(["ldd", program], 30).stdout):
             return "impi" if b"Intel(R) MPI Library" in Path(found.group(1)).read_bytes() else "mpich"
     return "openmpi"
