@@ -11,7 +11,9 @@ decimals_of <- function(x, name) {
   x <- abs(x[is.finite(x) & x != 0])
   if (length(x) == 0 || all(x == round(x))) return(0)
   if (grepl("(mape|regret|best|optimal|accuracy)_pct$", name)) return(1)
-  if (grepl("(slower|changed|mean|median|p90|p99|max|costs|winner|violated|worst)_pct$", name)) return(if (max(x) >= 1000) 0 else 1)
+  if (grepl("(slower|slowdown|changed|mean|median|p90|p99|max|costs|winner|violated|worst|difference|bias|saved|low|high)_pct$", name)) {
+    return(if (max(x) >= 1000) 0 else 1)
+  }
   if (grepl("_pct$", name)) return(2)
   if (grepl("^(coef|slope|r_squared|intercept)", name)) return(if (max(x) < 0.1) 4 else 3)
   if (max(x) >= 1e4) return(0)
@@ -44,6 +46,7 @@ special_headers <- c(
   to_seconds = "Most processes (s)", median_seconds = "Median (s)", max_seconds = "Largest (s)",
   max_seconds_per_size = "Largest per message size (s)", peak_memory_mb = "Peak memory (MB)",
   default_best_pct = "Default fastest or tied (%)", slower = "Cells in which it is slower",
+  slower_pct = "More than 5 % slower (% of cells)", slowdown_pct = "Slow-down (%)",
   default_geometric_mean_pct = "Regret of the default, geometric mean (%)", default_mean_pct = "Arithmetic mean (%)",
   default_median_pct = "Median (%)", default_p90_pct = "90th percentile (%)", default_p99_pct = "99th percentile (%)",
   default_max_pct = "Largest (%)", best_single = "Best single algorithm",

@@ -86,8 +86,7 @@ tables_of_answer <- function(results) {
     "included): slow-down against the fastest algorithm of the cell. Best single algorithm:",
     paste0(of_widely_in(results$study), ", the one with the smallest regret.")
   )), listed("answer", "collectives", summarise_by_collective(results), paste(
-    "Regret of the default by collective, in cells of more than two processes. Slower: the share of the cells in which",
-    "the default is more than 5 % slower than the best algorithm.", slowdown_note
+    "Regret of the default by collective, in cells of more than two processes.", slowdown_note
   )), listed(
     "answer", "mappings", summarise_by_mapping(results),
     "Regret of the default by collective and mapping: geometric mean over the cells of more than two processes."

@@ -179,15 +179,15 @@ tables_atlas <- function(results) {
   rows <- atlas_rows(results)
   made <- list(
     listed("atlas", "default", summarise_atlas(rows), paste(
-      "Regret of the library's default by machine and collective, in cells of more than two processes. Slower: the",
-      "share of the cells in which the default is more than 5 % slower than the best algorithm.",
+      "Regret of the library's default by machine and collective, in cells of more than two processes.",
       pooling_note(results), slowdown_note
     )),
     listed("atlas", "one-rule", summarise_one_rule(rows), paste(
       "Regret of one selection rule for all machines (by collective, nearest power of two of the ranks and nearest",
-      "power of four of the message size), fitted to all machines or only to the other ones. The rule keeps the",
-      "default unless another algorithm is clearly faster on average and slower on none of the machines fitted to.",
-      "Changed: the share of the cells in which the policy does not use the default."
+      "power of four of the message size), fitted to all machines, also that of the row, or only to the others. The",
+      "rule keeps the default unless another algorithm is faster on average, by more than 2 % and two standard errors,",
+      "and slower on none of the machines fitted to. Changed: the share of the cells in which the policy does not use",
+      "the default."
     )),
     listed("atlas", "agreement", summarise_winner_agreement(rows), paste(
       "Agreement between machines on the fastest algorithm (winner) in cells with the same collective, mapping, number",
@@ -317,7 +317,7 @@ describe_atlas <- function(results) {
   c(
     paste0(
       wide$machine, ", collectives shared with other machines: the default is ", format_pct(wide$default),
-      " slower than the best algorithm, one rule fitted to all machines ",
+      " slower than the best algorithm, one rule fitted to all machines (this one included) ",
       format_pct(wide[["one rule for all machines"]]), " and a rule fitted to the other machines ",
       format_pct(wide[["rule of the other machines"]]), " (geometric means)."
     ),

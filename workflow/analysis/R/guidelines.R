@@ -114,7 +114,7 @@ judge_monotony <- function(cells) {
 #' Violations by machine and guideline
 #'
 #' @param judged Tibble from [judge_guidelines()].
-#' @return Tibble: machine, simulated, collective, guideline, cells, violated_pct (more than 5 % slower), slower_pct
+#' @return Tibble: machine, simulated, collective, guideline, cells, violated_pct (more than 5 % slower), slowdown_pct
 #'   (geometric mean over the violated cells; NA without one), worst_pct and where: worst_mapping, worst_processes,
 #'   worst_size_bytes.
 #' @noRd
@@ -123,7 +123,7 @@ summarise_guidelines <- function(judged) {
     group_by(.data$machine, .data$simulated, .data$collective, .data$guideline) |>
     summarise(
       cells = n(), violated_pct = 100 * mean(.data$ratio > guideline_tolerance),
-      slower_pct = geometric_regret(100 * (.data$ratio[.data$ratio > guideline_tolerance] - 1)),
+      slowdown_pct = geometric_regret(100 * (.data$ratio[.data$ratio > guideline_tolerance] - 1)),
       worst = which.max(.data$ratio), worst_pct = 100 * (.data$ratio[.data$worst] - 1),
       worst_mapping = .data$mapping[.data$worst], worst_processes = .data$processes[.data$worst],
       worst_size_bytes = .data$size_bytes[.data$worst], .groups = "drop"
@@ -159,7 +159,7 @@ describe_guidelines <- function(results) {
       collective_word(violated$collective), ": the default violates the guideline \u201c", violated$guideline,
       "\u201d in ", format_number(round(violated$violated_pct * violated$cells / 100), 6), " of ",
       format_number(violated$cells, 6), " cells (", format_pct(violated$violated_pct), "); there it is ",
-      format_pct(violated$slower_pct), " slower than allowed", ifelse(
+      format_pct(violated$slowdown_pct), " slower than allowed", ifelse(
         round(violated$violated_pct * violated$cells / 100) == 1, "",
         paste0(" (geometric mean; at most ", format_pct(violated$worst_pct), ")")
       ), "."

@@ -22,7 +22,7 @@ test_that("an allreduce that is slower than reduce and broadcast is found, by ho
   line <- summarise_guidelines(found)
   expect_equal(line$cells, 3)
   expect_equal(line$violated_pct, 200 / 3)
-  expect_equal(line$slower_pct, 100 * (sqrt(1.25 * 1.5) - 1))
+  expect_equal(line$slowdown_pct, 100 * (sqrt(1.25 * 1.5) - 1))
   expect_equal(c(line$worst_pct, line$worst_processes, line$worst_size_bytes), c(50, 4, 16))
 })
 
@@ -90,13 +90,13 @@ test_that("a smaller message that is slower than a larger one is found", {
   expect_equal(found$size_bytes, c(1, 4))
   expect_equal(found$ratio, c(0.5, 2))
   line <- summarise_guidelines(found)
-  expect_equal(c(line$violated_pct, line$slower_pct, line$worst_size_bytes), c(50, 100, 4))
+  expect_equal(c(line$violated_pct, line$slowdown_pct, line$worst_size_bytes), c(50, 100, 4))
 })
 
 test_that("where nothing is violated there is no worst cell", {
   line <- summarise_guidelines(judged(cells_of(list(bcast = c(1, 2, 3)))))
   expect_equal(line$violated_pct, 0)
-  expect_true(all(is.na(c(line$slower_pct, line$worst_pct, line$worst_size_bytes))))
+  expect_true(all(is.na(c(line$slowdown_pct, line$worst_pct, line$worst_size_bytes))))
 })
 
 test_that("sentences and the table name violations, and guidelines that no study could judge are named", {
