@@ -232,7 +232,7 @@ tied_words <- function(results, collective) {
   winners <- decide_winners(results, collective)
   tested <- winners$tested[winners$default_is %in% c("tied", "slower")]
   if (!"tolerance" %in% tested) return("")
-  within <- paste0("within ", format_number(tie_tolerance(results, collective)), " %")
+  within <- within_tolerance(tie_tolerance(results, collective))
   if (all(tested == "tolerance")) return(paste0(" (", within, ")"))
   few <- where_few(filter(results$judged$launches, .data$collective == .env$collective))
   paste0(" (not significantly slower or, ", few, ", ", within, ")")

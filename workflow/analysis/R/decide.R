@@ -73,6 +73,21 @@ with_ties <- function(rows, results, collective) {
   )
 }
 
+#' "within 24 %": a tolerance in words
+#' @noRd
+within_tolerance <- function(width) paste0("within ", format_number(width, max(2, ceiling(log10(width)))), " %")
+
+#' " mapped by core", where no cell of the other mappings has two sources; empty where all mappings have such cells
+#' @noRd
+where_two_sources <- function(results, collective) {
+  rows <- filter(results$judged$launches, .data$collective == .env$collective, !is.na(.data$source))
+  cells <- distinct(rows, across(all_of(c(cell_keys, "source"))))
+  both <- unique(cells$mapping[duplicated(cells[cell_keys])])
+  medians <- results$judged$medians
+  if (all(medians$mapping[medians$collective == collective] %in% both)) return("")
+  paste0(" mapped ", and_list(label_mapping(both, results$study)))
+}
+
 #' The difference (%) up to which two algorithms with few launches count as tied
 #'
 #' The value is `analysis.tie_pct` (default 2 %) or, if larger, the 90th percentile of the difference between the
@@ -138,15 +153,16 @@ tie_rule <- function(results, collective) {
   launches <- filter(results$judged$launches, .data$collective == .env$collective)
   by_tolerance <- decide_winners(results, collective)$tested == "tolerance"
   width <- tie_tolerance(results, collective)
-  tolerance <- paste0("within ", format_number(width), " % of the fastest")
-  of_authors <- if (width > results$study$analysis$tie_pct) paste(
-    "nine in ten differences between two authors' latencies of one algorithm in the same cell are smaller"
+  tolerance <- paste(within_tolerance(width), "of the fastest")
+  of_authors <- if (width > results$study$analysis$tie_pct) paste0(
+    "nine in ten differences between two authors' latencies of one algorithm in the same cell",
+    where_two_sources(results, collective), " are smaller"
   )
   if (all(by_tolerance)) {
     why <- if (!is.null(of_authors)) {
       paste0(": ", of_authors)
     } else if (!results$study$simulated) {
-      ", because the noise of so few launches is unknown"
+      paste0(", because so few launches allow no test", two_runs(results, collective))
     }
     return(paste0("Algorithms ", tolerance, " count as tied", why, "."))
   }

@@ -80,7 +80,7 @@ pooling_note <- function(results) {
       "measurements of both, because they send the same messages."
     ),
     if (n_distinct(results$rows$source, na.rm = TRUE) > 1) {
-      "Where several authors measured a cell, the difference between them is subtracted."
+      "Where several authors measured a cell, its algorithms are compared within the data of each author."
     }
   )
   if (length(notes) > 0) paste(notes, collapse = " ")
@@ -96,6 +96,19 @@ tables_of_same_messages <- function(results) {
     "same source measured by name in the same cells. Both send the same messages, so these are differences between two",
     "runs, not between algorithms. Difference: larger / smaller latency - 1. Bias: median of default / algorithm - 1."
   )))
+}
+
+#' "; two runs of one algorithm differ by 2.0 to 10 % (medians)", where the default and the algorithm that it runs were
+#' both measured; empty elsewhere
+#' @noRd
+two_runs <- function(results, collective) {
+  same <- remember(results, "same messages", function() summarise_same_messages(results))
+  same <- filter(same, .data$collective == .env$collective)
+  if (nrow(same) == 0) return("")
+  paste0(
+    "; two runs of one algorithm differ by ", range_pct(same$median_abs_difference_pct),
+    if (nrow(same) > 1) " (medians)" else " (median)"
+  )
 }
 
 #' @param same Tibble from [summarise_same_messages()].

@@ -64,7 +64,7 @@ test_that("authors of one machine are compared within each, those of two machine
   expect_equal(nrow(together), nrow(alone))
   expect_equal(together$slowdown.x, together$slowdown.y, tolerance = 1e-3)
   expect_equal(together$latency_us.x / together$latency_us.y, ifelse(together$machine == "a", 3, 1), tolerance = 1e-3)
-  expect_match(pooling_note(results), "the difference between them is subtracted")
+  expect_match(pooling_note(results), "compared within the data of each author")
   expect_null(pooling_note(atlas_of(rows)))
 })
 

@@ -91,6 +91,8 @@ test_that("the difference between two runs of one algorithm is a table and a sen
   expect_equal(same$cells, 4)
   expect_equal(c(same$bias_pct, same$median_abs_difference_pct, same$p90_abs_difference_pct), rep(21, 3))
   expect_match(describe_same_messages(same), "In 4 cells the default .* differ by 21 %, although")
+  rule <- tie_rule(read_results(make_study(rows)), "bcast")
+  expect_match(rule, "allow no test; two runs of one algorithm differ by 21 % \\(median\\)\\.$")
   both <- dplyr::bind_rows(rows, twice(source = "two", launch = 2))
   both <- summarise_same_messages(read_results(make_study(both)))
   expect_match(describe_same_messages(both), "In 8 cells \\(counted for each source\\) the default")
