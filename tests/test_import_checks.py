@@ -220,6 +220,12 @@ def test_agreement_of_two_sources() -> None:
     assert all(row["median_abs_difference_pct"] == pytest.approx(1.43, abs=0.25) for row in rows)
 
 
+@pytest.mark.parametrize("factor", [2, 0.5])
+def test_agreement_does_not_depend_on_which_source_is_slower(factor: float) -> None:
+    rows = agreement_of(sound("one", 1) + changed(sound("two", 1), lambda row: True, scaled(factor)))
+    assert rows and all(row["median_abs_difference_pct"] == pytest.approx(100, abs=2) for row in rows)
+
+
 def timed_on_48(factor: float, noise: float, kept: Callable[[dict[str, Any]], bool]) -> list[dict[str, Any]]:
     """Return the *kept* rows with the times of the same cells on 48 ranks, times *factor* and noise."""
     rng = random.Random(5)
@@ -316,7 +322,7 @@ def test_files_of_the_same_name_are_named_with_their_folders() -> None:
         for k, folder in ((1, "physical"), (2, "virtual")) for row in sound(seed=k, algorithms=("chain",)) if row["mapping"] == "core"
     ]  # fmt: skip
     (finding,) = found(launches)["files disagree"]
-    assert finding.found.startswith("the times of physical/run.csv and virtual/run.csv differ by 50")
+    assert finding.found.startswith("the times of physical/run.csv and virtual/run.csv differ by 99.9 %")
 
 
 def scan(algorithm: str, exponent: float, ranks: range = range(2, 49), seed: int = 5, noise: float = 0.1) -> Rows:

@@ -46,7 +46,7 @@ special_headers <- c(
   to_seconds = "Most processes (s)", median_seconds = "Median (s)", max_seconds = "Largest (s)",
   max_seconds_per_size = "Largest per message size (s)", peak_memory_mb = "Peak memory (MB)",
   default_best_pct = "Default fastest or tied (%)", slower = "Cells in which it is slower",
-  slower_pct = "More than 5 % slower (% of cells)", slowdown_pct = "Slow-down (%)",
+  source = "Author", sources = "Authors", slower_pct = "More than 5 % slower (% of cells)", slowdown_pct = "Slow-down (%)",
   default_geometric_mean_pct = "Regret of the default, geometric mean (%)", default_mean_pct = "Arithmetic mean (%)",
   default_median_pct = "Median (%)", default_p90_pct = "90th percentile (%)", default_p99_pct = "99th percentile (%)",
   default_max_pct = "Largest (%)", best_single = "Best single algorithm",

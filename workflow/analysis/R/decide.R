@@ -166,7 +166,7 @@ tie_rule <- function(results, collective) {
     }
     return(paste0("Algorithms ", tolerance, " count as tied", why, "."))
   }
-  ratios <- paste("the latency ratios within", if (rounds_are_sources(launches)) "sources" else "rounds")
+  ratios <- paste("the latency ratios within", if (rounds_are_sources(launches)) "authors" else "rounds")
   if (anyNA(launches$round)) ratios <- "the launches"
   few <- any(by_tolerance) || min(results$judged$medians$launches[results$judged$medians$collective == collective]) < 3
   paste0(

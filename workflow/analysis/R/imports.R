@@ -77,7 +77,7 @@ tables_of_import <- function(results) {
       "changed."
     ))),
     if (nrow(import$agreement) > 0) list(listed("agreement", NULL, import$agreement, paste(
-      "Difference |a / b - 1| (%) between the latencies a and b that two sources measured in the same cells of one",
+      "Difference (larger / smaller - 1) between the latencies that two authors measured in the same cells of one",
       "machine: median and 90th percentile.", agreement_reach(results, import$agreement)
     ))),
     tables_of_same_messages(results)
@@ -93,14 +93,14 @@ agreement_reach <- function(results, agreement) {
   if (length(alone) == 0) return(paste0(floor, "."))
   label <- function(mapping) and_list(label_mapping(unique(mapping), results$study))
   paste0(
-    floor, ", mapped ", label(agreement$mapping), ". ", capitalised(label(alone)), ", no cell has two sources."
+    floor, ", mapped ", label(agreement$mapping), ". ", capitalised(label(alone)), ", no cell has two authors."
   )
 }
 
 #' How far two sources are apart in each cell that both measured
 #'
 #' @param results List from [read_results()].
-#' @return Tibble: collective, mapping, processes, size_bytes, difference_pct (largest |a / b - 1| of the median over
+#' @return Tibble: collective, mapping, processes, size_bytes, difference_pct (largest larger / smaller - 1, median over
 #'   algorithms, over pairs of sources), algorithms (that two sources have there). Flagged rows take no part.
 #' @noRd
 summarise_agreement_by_cell <- function(results) {
@@ -118,7 +118,9 @@ summarise_agreement_by_cell <- function(results) {
     medians, medians, by = c(cells, "algorithm"), suffix = c("", "_other"), relationship = "many-to-many"
   ) |>
     filter(.data$source < .data$source_other) |>
-    mutate(difference_pct = 100 * abs(.data$latency_us / .data$latency_us_other - 1)) |>
+    mutate(
+      ratio = .data$latency_us / .data$latency_us_other, difference_pct = 100 * (pmax(.data$ratio, 1 / .data$ratio) - 1)
+    ) |>
     with_median(c(cells, "source", "source_other"), "difference_pct")
   id <- vctrs::vec_group_id(pairs[cells])
   most <- function(values) vctrs::vec_slice(values, order(id, -values)[!duplicated(sort(id))])
@@ -179,10 +181,10 @@ figures_of_import <- function(results) {
   if (nrow(agreement) == 0) return(list())
   panels <- nrow(distinct(agreement, .data$collective, .data$mapping))
   list(figure("import", "agreement", plot_agreement(results, agreement), paste(
-    "Colour: |a / b - 1| of the latencies a and b of two sources, median over the algorithms that both measured (with",
-    "more than two sources, the largest value). A difference between algorithms below this noise floor is not",
-    "confirmed by a second author.",
-    if (nrow(left_out) > 0) paste0("Not drawn, because only one process count has two sources: ", and_list(paste(
+    "Colour: difference (larger / smaller - 1) between the latencies of two authors, median over the algorithms that",
+    "both measured (with more than two authors, the largest value). A difference between algorithms below this noise",
+    "floor is not confirmed by a second author.",
+    if (nrow(left_out) > 0) paste0("Not drawn, because only one process count has two authors: ", and_list(paste(
       collective_word(left_out$collective), label_mapping(left_out$mapping, results$study)
     )), ".")
   ), width = 9.5, height = 1.5 + 2.6 * ceiling(panels / 3)))
@@ -219,7 +221,7 @@ describe_import <- function(results) {
   agreement <- import$agreement
   sources <- if (nrow(agreement) > 0) {
     paste0(
-      "Where two sources measured the same cells, their latencies differ by ",
+      "Where two authors measured the same cells, their latencies differ by ",
       range_pct(agreement$median_abs_difference_pct), " (medians for each algorithm and mapping; median of these ",
       format_pct(median(agreement$median_abs_difference_pct)), ")."
     )

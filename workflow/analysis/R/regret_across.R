@@ -41,7 +41,7 @@ summarise_regret_across <- function(results) {
     arrange(.data$decided_on, .data$judged_on, .data$collective, .data$mapping != "all", .data$mapping, .data$policy)
 }
 
-all_others <- "all other sources"
+all_others <- "all other authors"
 
 # With a single source: each process count is judged by rules from all others.
 the_other_counts <- "the other counts"
@@ -119,8 +119,8 @@ tables_across <- function(results) {
   if (nrow(across) == 0) return(list())
   list(listed("regret-across", NULL, across, paste(
     "Regret of decisions on data that were not used to decide. Policies: the library's default, the tuned rules, and",
-    "the best single algorithm (other than the default) of the deciding data. With several sources, only algorithms",
-    "that both the deciding and the judging one measured take part; with a single source, each process count between",
+    "the best single algorithm (other than the default) of the deciding data. With several authors, only algorithms",
+    "that both the deciding and the judging one measured take part; with a single author, each process count between",
     "the smallest and the largest is left out in turn (at most", most_left_out, "of them, evenly spread).",
     pooling_note(results), slowdown_note
   )))

@@ -93,7 +93,7 @@ tables_of_same_messages <- function(results) {
   if (n_distinct(same$machine) == 1) same <- select(same, -"machine")
   list(listed("import", "same-messages", same, paste(
     "Difference between the default and the algorithm that it runs by the decision tables of Open MPI 4.1, which the",
-    "same source measured by name in the same cells. Both send the same messages, so these are differences between two",
+    "same author measured by name in the same cells. Both send the same messages, so these are differences between two",
     "runs, not between algorithms. Difference: larger / smaller latency - 1. Bias: median of default / algorithm - 1."
   )))
 }
@@ -117,10 +117,10 @@ describe_same_messages <- function(same) {
   if (nrow(same) == 0) return(NULL)
   differences <- same$median_abs_difference_pct
   paste0(
-    "In ", count_of(sum(same$cells), "cell"), if (n_distinct(same$source) > 1) " (counted for each source)",
-    " the default runs an algorithm that the same source also measured by ",
+    "In ", count_of(sum(same$cells), "cell"), if (n_distinct(same$source) > 1) " (counted for each author)",
+    " the default runs an algorithm that the same author also measured by ",
     "name. The two latencies differ by ", range_pct(differences), if (nrow(same) > 1) paste0(
-      " (medians for each source, collective and mapping; median of these ", format_pct(median(differences)), ")"
+      " (medians for each author, collective and mapping; median of these ", format_pct(median(differences)), ")"
     ), ", although the messages are the same: these are differences between two runs, not between algorithms. ",
     "Decisions and regret count the measurements of both for each."
   )

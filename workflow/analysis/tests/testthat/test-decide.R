@@ -87,7 +87,7 @@ test_that("the rule for ties names a test only where one decided", {
   some <- read_results(make_study(dplyr::bind_rows(three, mutate(three[three$source == "a", ], processes = 4))))
   expect_setequal(decide_winners(some, "bcast")$tested, c("rounds", "tolerance"))
   few <- "where fewer than three authors measured both, "
-  expect_match(tie_rule(some, "bcast"), paste0("a test of the latency ratios within sources .*; ", few, "those within"))
+  expect_match(tie_rule(some, "bcast"), paste0("a test of the latency ratios within authors .*; ", few, "those within"))
   expect_match(describe_answer(some), paste0("\\(not significantly slower or, ", few, "within 2 %\\)"))
 })
 

@@ -73,7 +73,7 @@ test_that("mappings that only one author measured are named beside the agreement
   expect_match(caption(two_authors(1.2)), "This is the noise floor of results for these cells\\.$")
   by_node <- dplyr::filter(dplyr::mutate(two_authors(1.2), mapping = "node"), .data$source == "one")
   rows <- dplyr::bind_rows(two_authors(1.2), by_node)
-  expect_match(caption(rows), "for these cells, mapped by core\\. By node, no cell has two sources\\.$")
+  expect_match(caption(rows), "for these cells, mapped by core\\. By node, no cell has two authors\\.$")
   folder <- imported_study(rows, nothing, agreement)$study$folder
   dir.create(file.path(folder, "tables"))
   write_table(agreement, file.path(folder, "tables", "agreement.csv"))
@@ -88,7 +88,7 @@ test_that("agreement of sources: table, sentence and the figure by cell", {
     machine = "m", collective = "bcast", algorithm = c("default", "chain"), mapping = "core",
     sources = "one and two", cells = 84L, median_abs_difference_pct = c(2, 4), p90_abs_difference_pct = c(5, 9)
   )
-  results <- imported_study(two_authors(1.2), nothing, agreement)
+  results <- imported_study(two_authors(1.15), nothing, agreement)
   expect_equal(purrr::map_chr(tables_of_import(results), "id"), c("import-checks", "agreement"))
   expect_match(
     describe_import(results)[2],
@@ -96,13 +96,20 @@ test_that("agreement of sources: table, sentence and the figure by cell", {
     fixed = TRUE
   )
   cells <- summarise_agreement_by_cell(results)
-  expect_equal(cells$difference_pct, rep(100 / 6, nrow(cells)))
+  expect_equal(cells$difference_pct, rep(15, nrow(cells)))
   expect_equal(unique(cells$algorithms), 3L)
   figures <- figures_of_import(results)
   expect_equal(purrr::map_chr(figures, "section"), "import")
   expect_true(all(ggplot2::ggplot_build(figures[[1]]$plot)$data[[1]]$fill == "#FD8D3C"))
   one_count <- two_authors(1.2)[two_authors(1.2)$processes == 8, ]
   expect_equal(figures_of_import(imported_study(one_count, nothing, agreement)), list())
+})
+
+test_that("the difference of two authors does not depend on which of them comes first", {
+  for (factor in c(1.25, 1 / 1.25)) {
+    cells <- summarise_agreement_by_cell(imported_study(two_authors(factor), nothing))
+    expect_equal(cells$difference_pct, rep(25, nrow(cells)))
+  }
 })
 
 test_that("flagged launches and cells of one author alone are in no difference", {

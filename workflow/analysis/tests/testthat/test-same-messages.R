@@ -95,7 +95,7 @@ test_that("the difference between two runs of one algorithm is a table and a sen
   expect_match(rule, "allow no test; two runs of one algorithm differ by 21 % \\(median\\)\\.$")
   both <- dplyr::bind_rows(rows, twice(source = "two", launch = 2))
   both <- summarise_same_messages(read_results(make_study(both)))
-  expect_match(describe_same_messages(both), "In 8 cells \\(counted for each source\\) the default")
+  expect_match(describe_same_messages(both), "In 8 cells \\(counted for each author\\) the default")
   expect_length(tables_of_same_messages(read_results(make_study(dplyr::mutate(rows, runs = NA)))), 0)
 })
 

@@ -47,7 +47,7 @@ def disagreement(table: Table) -> Iterator[Finding]:
                 "processor, at another clock frequency or with another library", "likely",
             )  # fmt: skip
     for (one, two, collective), series in few.items():
-        cells, middle, high = difference_between(*map(np.concatenate, zip(*series, strict=True)))
+        cells, middle, high = _apart(*map(np.concatenate, zip(*series, strict=True)))
         if cells >= LEAST_CELLS and middle > DISAGREE_MEDIAN:
             yield Finding(
                 "sources disagree", f"{one} and {two}: {collective}",
@@ -188,7 +188,7 @@ def _run_name(path: str, number: str, other: str) -> str:
 
 
 def agreement_of(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the differences |a / b - 1| (percent) between sources of one machine in common cells, without flagged rows."""
+    """Return the differences (larger / smaller - 1, in percent) between sources of one machine in common cells, without flagged rows."""
     timed = Launches([row for row in rows if not row.get("flag")]).timed()
     return [
         {
@@ -200,10 +200,19 @@ def agreement_of(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
+def _apart(a: np.ndarray, b: np.ndarray) -> tuple[int, float, float]:
+    """Return the number of common cells, and the median and 90th percentile of larger / smaller - 1, whichever of the two is larger."""
+    a, b = common(a, b)
+    if not len(a):
+        return 0, np.nan, np.nan
+    difference = np.maximum(a / b, b / a) - 1
+    return len(a), float(np.median(difference)), float(np.quantile(difference, 0.9))
+
+
 def _agreeing(table: Table) -> Iterator[tuple[Series, Series, int, float, float]]:
     """Yield series that two sources have, the number of common cells, and median and 90th percentile of the difference (%)."""
     for mine in table.by_name.values():
         for one, two in itertools.combinations(mine, 2):
-            cells, middle, high = difference_between(table[one], table[two])
+            cells, middle, high = _apart(table[one], table[two])
             if cells:
                 yield one, two, cells, round(100 * middle, 2), round(100 * high, 2)
