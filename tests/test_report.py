@@ -195,7 +195,7 @@ def test_front_page_answers_with_numbers_of_the_tables(made):
     )]  # fmt: skip
     assert places == sorted(places)
     assert (
-        "A machine (geometric mean). Median: 3.0 %. It is more than 5 % slower in 25 % of the cells" in text
+        "A machine (geometric mean). Median: 3.0 %. The default is more than 5 % slower in 25 % of the cells" in text
         and "40 cells)." in text
     )
     # The default takes 20 % longer: the rules save 1 - 1 / 1.2 of its time.

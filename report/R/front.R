@@ -21,7 +21,7 @@ show_front_table <- function(front) {
   table$study <- NULL
   headers <- c(
     "Machine", "Collective", "Cells", "Default more than 5 % slower (% of cells)",
-    "Slow-down of the default (%)", "Best single algorithm", "Its slow-down (%)"
+    "Slow-down of the default (%)", "Best other algorithm", "Its slow-down (%)"
   )
   emit_table("tbl-answer", table, md(text_of(front, "caption")), raw = "machine", headers = headers)
 }

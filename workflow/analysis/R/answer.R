@@ -164,9 +164,9 @@ slowest_words <- function(results, collective) {
   row <- filter(summarise_by_collective(results), .data$collective == .env$collective)
   if (!any(slowest_differs(row))) return("")
   paste0(
-    " By the time of the slowest rank instead of the mean over the ranks, the default is ", format_pct(row$slowest_pct),
-    " instead of ", format_pct(row$mean_there_pct), " slower than the fastest algorithm (geometric means over all ",
-    count_of(row$slowest_cells, "cell"), " of more than two processes, and the algorithms, for which it is known)."
+    " Judged by the slowest rank instead of the mean over the ranks, the default is ", format_pct(row$slowest_pct),
+    " instead of ", format_pct(row$mean_there_pct), " slower than the fastest algorithm (geometric means over the ",
+    count_of(row$slowest_cells, "cell"), " of more than two processes in which both are known)."
   )
 }
 

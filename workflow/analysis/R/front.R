@@ -51,7 +51,7 @@ describe_front <- function(folders, label = "results") {
     arrange(desc(.data$cells)) |>
     distinct(.data$machine, .data$simulated, .data$collective, .keep_all = TRUE) |>
     arrange(.data$simulated, .data$cells < few_cells, desc(.data$geometric_mean_pct))
-  shown <- head(rows, 12)
+  shown <- head(rows, front_rows_shown)
   advice <- advise_front(studies, rows)
   list(
     question = front_question(studies), answer = front_answer(rows, studies), table = front_table(shown),
@@ -90,6 +90,10 @@ read_front_study <- function(folder) {
 #' With fewer cells, a mean says little about a machine
 #' @noRd
 few_cells <- 30
+
+#' Rows of the table on the front page
+#' @noRd
+front_rows_shown <- 12
 
 front_machine <- function(study) study$about$machine$label %||% study$about$machine$name %||% "an unnamed machine"
 
@@ -145,10 +149,11 @@ front_facts <- function(study) {
 front_caption <- function(left_out, hidden) {
   others <- front_left_out(left_out)
   paste0(
-    "Slow-down (geometric mean) against the fastest algorithm of each cell. Best single algorithm: ",
-    of_widely("measured"), ", the one that loses least in place of the default. Collectives with few cells come last. ",
+    "Slow-down (geometric mean) against the fastest algorithm of each cell. Best other algorithm: ",
+    of_widely("measured"), " (without the default), the one with the smallest slow-down. Collectives with fewer than ",
+    few_cells, " cells come last. ",
     "Cells of two processes are excluded: between two ranks most algorithms send the same messages.",
-    if (length(others) > 0) paste0(" Not in this table: ", and_list(others), "."),
+    if (length(others) > 0) paste0(" Beyond ", front_rows_shown, " rows, not shown: ", and_list(others), "."),
     if (length(hidden) > 0) paste0(
       " Of several studies of a collective on one machine, the one with most cells is shown; for ", and_list(hidden),
       ", see the chapter."

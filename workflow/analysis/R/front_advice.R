@@ -5,8 +5,9 @@
 #' @inheritParams front_gains
 #' @return List: `study`, `machine`, `sentence` and `others` (sentences: where the gain is clear, where it is not, what
 #'   was not tested), `launcher` (the command that starts a program with the tuning file for its shape; NULL where none
-#'   was written), `ask` (the command that recommends an algorithm for a single call), `verified` (sentences on fresh
-#'   launches). NULL where no rules have a clear gain.
+#'   was written), `ask` (the command that recommends an algorithm for a single call), `unclear` (collectives for which
+#'   the files have rules without a clear gain), `verified` (sentences on fresh launches). NULL where no rules have a
+#'   clear gain.
 #' @noRd
 advise_front <- function(studies, rows) {
   gains <- front_gains(studies, rows)
@@ -38,8 +39,16 @@ advise_front <- function(studies, rows) {
       front_transfer(studies)
     ),
     launcher = tuning_launcher(study, best$collective), ask = advise_command(study, best$collective),
+    unclear = other_rules(study, kept),
     verified = front_verified(studies)
   )
+}
+
+#' Collectives without a clear gain for which the files of a study have rules
+#' @noRd
+other_rules <- function(study, kept) {
+  decided <- study$decisions$collective[study$decisions$algorithm != "default"]
+  intersect(kept$collective[kept$study == study$name], decided)
 }
 
 #' How to follow the decisions that the replays of a study judge, or to make them; NULL for other studies
@@ -76,8 +85,7 @@ front_steps <- function(studies, rows, advice, label) {
     return(list(list(text = if (judged) paste(
       "Keep the library's default: no rule of this report has a clear gain on cells that were not used to decide it."
     ) else paste(
-      "No rule of this report was judged on cells that were not used to decide it, so there is no reason to replace",
-      "the default."
+      "Keep the library's default: no rule of this report was tested on other cells than those that decided it."
     ))))
   }
   place <- file.path(label, advice$study, "tuning")
@@ -90,7 +98,11 @@ front_steps <- function(studies, rows, advice, label) {
       list(
         text = paste0(
           "The tuning files are in `", place, "`. On ", advice$machine, ", start programs with `mpirun-tuned` instead ",
-          "of Open MPI's `mpirun`: it selects the file for the job's mapping and numbers of nodes and processes."
+          "of Open MPI's `mpirun`: it selects the file for the job's mapping and numbers of nodes and processes.",
+          if (length(advice$unclear) > 0) paste0(
+            " The files also have rules for ", and_list(collective_word(advice$unclear)),
+            ", whose gain is not significant."
+          )
         ), command = file.path(place, advice$launcher)
       ),
       list(text = paste0(

@@ -53,7 +53,7 @@ front_overall <- function(rows, studies, alone = TRUE) {
     if (length(medians) > 1) " Medians" else " Median", if (anyDuplicated(rows$machine)) " by collective", ": ",
     and_list(medians), if (length(medians) > 1) ", respectively", ".",
     if (alone) paste0(
-      " It is more than 5 % slower in ", spell_range(pooled$slower_pct), " of the cells",
+      " The default is more than 5 % slower in ", spell_range(pooled$slower_pct), " of the cells",
       if (length(on) > 1) ", depending on the machine",
       ". A cell is one combination of collective, process mapping, process count and message size."
     )
@@ -67,17 +67,16 @@ front_dominant_parts <- function(rows, studies) {
   unname(parts[parts != ""])
 }
 
-#' Sentence on the collectives whose slow-down is another one by the time of the slowest rank; NULL without any
+#' Sentences on the collectives whose slow-down is another one by the time of the slowest rank; NULL without any
 #' @noRd
 front_slowest <- function(rows) {
   rows <- rows[slowest_differs(rows), ]
   if (nrow(rows) == 0) return(NULL)
-  each <- paste0(format_pct(rows$slowest_pct), " instead of ", format_pct(rows$mean_there_pct))
   paste0(
-    "By the time of the slowest rank instead of the mean over the ranks, the default takes ", and_list(paste0(
-      each, c(" longer than the fastest algorithm", rep("", nrow(rows) - 1)), " for ", name_cells(rows)
-    )), " (geometric means over the ", and_list(format_count(rows$slowest_cells)), " cells, and the algorithms, for ",
-    "which it is known)."
+    capitalised(name_cells(rows)), ", judged by the slowest rank instead of the mean over the ranks: the default ",
+    "takes ", format_pct(rows$slowest_pct), " instead of ", format_pct(rows$mean_there_pct), " longer than the ",
+    "fastest algorithm (geometric means over the ", count_of(rows$slowest_cells, "cell"), " in which both are ",
+    "known). Rules are decided and judged by the mean."
   )
 }
 

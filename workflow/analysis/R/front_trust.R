@@ -76,7 +76,7 @@ front_imported <- function(studies, rows) {
   paste0(
     "The measurements on ", and_list(within_text(unique(rows$machine))), " were imported",
     if (single) ", mostly with one launch per cell: the variation between launches is unknown there",
-    ". The minimum over several noisy latencies is biased low, so slow-downs are somewhat overestimated."
+    ". The minimum over several noisy latencies is biased low, so slow-downs are overestimated."
   )
 }
 
@@ -85,13 +85,19 @@ front_imported <- function(studies, rows) {
 front_intervals <- function(studies, rows) {
   pairs <- nrow(front_gains(studies, rows))
   if (pairs == 0) return(NULL)
-  paste0(
-    "The 95 % intervals of the gains of tuned rules are for the measured mappings. Neighbouring process counts (with ",
-    "the same nearest power of two) do not count as independent; others do.",
-    if (pairs > 1) paste0(
-      " Each interval is that of one pair of machine and collective; \u201csignificantly\u201d refers to the ",
-      "5 % level after Holm's correction for the ", pairs, " pairs (that of single mappings for the mappings of their ",
-      "pair)."
+  c(
+    paste(
+      "What tuned rules save is a geometric mean over mappings, process counts and message sizes. What a program",
+      "saves depends on its calls."
+    ),
+    paste0(
+      "The 95 % intervals of the gains of tuned rules are for the measured mappings. Neighbouring process counts ",
+      "(with the same nearest power of two) do not count as independent; others do.",
+      if (pairs > 1) paste0(
+        " Each interval is that of one pair of machine and collective; \u201csignificantly\u201d refers to the ",
+        "5 % level after Holm's correction for the ", pairs, " pairs (that of single mappings for the mappings of ",
+        "their pair)."
+      )
     )
   )
 }

@@ -79,9 +79,9 @@ test_that("the default is also judged by the slowest rank where its time is know
   expect_equal(found$mean_there_pct, 300)
   expect_equal(found$slowest_pct, 100 * (sqrt(2 * 1.5) - 1))
   expect_match(describe_answer(results), paste(
-    "By the time of the slowest rank instead of the mean over the ranks, the default is 73 % instead of 300 % slower",
-    "than the fastest algorithm \\(geometric means over all 2 cells of more than two processes, and the algorithms,",
-    "for which it is known\\)\\.$"
+    "Judged by the slowest rank instead of the mean over the ranks, the default is 73 % instead of 300 % slower than",
+    "the fastest algorithm \\(geometric means over the 2 cells of more than two processes in which both are",
+    "known\\)\\.$"
   ))
   # A latency that is the slowest rank's already has no other one; a difference of a tenth is not told.
   results <- read_results(make_study(dplyr::mutate(rows, statistic = "slowest_rank")))
