@@ -22,6 +22,23 @@ def test_no_section_on_decisions_where_none_was_judged(tmp_path):
     assert must(finish(["Rscript", "-e", code], cwd=ROOT / "report")).stdout == ""
 
 
+def test_what_rules_save_is_in_a_table_with_its_interval(tmp_path):
+    """The front page quotes these numbers: the default takes 60 % longer (28 to 180 %)."""
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "tables" / "tuning-regret.csv").write_text(
+        "collective,policy,split,mapping,cells,gain_pct,gain_low_pct,gain_high_pct\n"
+        "bcast,tuned,both halves,all,20,60,28,180\n"
+        "bcast,tuned,decided at 2,all,10,50,40,60\n"
+        "bcast,best-single,both halves,all,20,9,1,19\n",
+        encoding="utf-8",
+    )
+    study = f'list(id = "x", name = "x", folder = "{tmp_path}", simulated = FALSE)'
+    code = f'source("R/report.R"); show_saved({study})'
+    shown = must(finish(["Rscript", "-e", code], cwd=ROOT / "report")).stdout
+    rows = [line for line in shown.splitlines() if line.startswith("| ")]
+    assert rows[1:] == ["| Broadcast | all | 20 | 37.5 | 21.9 | 64.3 |"], shown
+
+
 def test_no_heading_on_trust_without_a_sentence():
     """A study of two ranks compares nothing that could be doubted."""
     said = 'data.frame(section = c({}), order = 1, text = "Noise", claim = TRUE)'

@@ -34,7 +34,16 @@ front_rules <- function(studies, rows) {
 
 #' Format a gain over the default as the share of the default's time that it saves
 #' @noRd
-format_saved <- function(gain_pct) format_pct(100 * (1 - 1 / (1 + gain_pct / 100)))
+format_saved <- function(gain_pct) format_pct(share_saved(gain_pct))
+
+#' The share of the default's time that faster algorithms save
+#'
+#' @param gain_pct Additional time of the default over them, in percent.
+#' @return Percent of the default's time.
+#' @examples
+#' share_saved(100)
+#' @export
+share_saved <- function(gain_pct) 100 * (1 - 1 / (1 + gain_pct / 100))
 
 #' Format the gain of rules as the share of the default's time that they save: "52 % (95 % interval 42 to 54 %)"
 #'
