@@ -135,7 +135,8 @@ show_files <- function(report) {
   if (stored == 0) return(invisible(NULL))
   paragraph(
     "In addition, ", code(file.path(report$results_label, "cells")), " has ", collanalysis::count_of(stored, "file"), ", one for ",
-    "each launched grid cell: its definition, and every launch with its command, environment, versions and numbers."
+    "each grid cell that was launched there, also of other studies: its definition, and every launch with its command, environment, ",
+    "versions and numbers."
   )
 }
 

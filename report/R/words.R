@@ -2,7 +2,7 @@
 
 shown_titles <- c(
   collanalysis::collective_titles(), latency = "Point-to-point latency", bw = "Point-to-point bandwidth",
-  multi_lat = "Ping-pong in pairs", pairs = "Ping-pong of every pair", svd = "SVD"
+  multi_lat = "Ping-pong in pairs", pairs = "Ping-pong between pairs of cores", svd = "SVD"
 )
 
 heading_of <- function(name) {

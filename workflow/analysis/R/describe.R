@@ -185,7 +185,7 @@ describe_extrapolation <- function(errors, study) {
     paste0(
       "In ", earns, " of ", nrow(both), " combinations of algorithm and mapping, at least one model is more accurate ",
       "than the latency at the largest fitted process count taken as constant, whose error is ", range_pct(both$last),
-      ". The best model is selected after the comparison, so its error is slightly optimistic."
+      ". The best model is selected after the comparison, which makes its error too small."
     )
   )
 }

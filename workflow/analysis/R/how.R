@@ -173,7 +173,8 @@ describe_spreads <- function(spreads) {
   set <- setdiff(spreads, 0)
   if (length(set) == 0) return(NULL)
   said <- paste0(
-    "each rank enters a call at its own instant, drawn from a range of ", paste(format_number(set), collapse = " or "),
+    "each rank enters a call at its own instant, drawn from a range of ",
+    sub(" and ([^,]*)$", " or \\1", and_list(format_number(set))),
     " \u00b5s, and the latency is counted from the last of these instants."
   )
   if (0 %in% spreads) paste("In some of the calls,", said) else capitalised(said)
@@ -210,7 +211,12 @@ describe_stops <- function(cells, width) {
   words <- c(
     # Of fewer than six launches, no interval has 95 %.
     narrow = paste0("because the confidence interval of the median was narrower than ", width, " %"),
-    limit = "at the maximum number of launches"
+    limit = paste0(
+      "at the maximum number of launches",
+      if (!"narrow" %in% names(stops) && any(cells[["launches"]] > 1)) {
+        paste0(", with a confidence interval of the median wider than ", width, " %,")
+      }
+    )
   )
   known <- intersect(names(words), names(stops))
   if (length(known) == 0 || is.null(width)) return(NULL)

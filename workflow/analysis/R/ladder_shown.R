@@ -110,7 +110,7 @@ figures_of_ladder <- function(results) {
       ladder_collective(results), "ladder",
       plot_ladder(results, timed, "latency_us", "Latency (\u00b5s)", "Point-to-point latency of each level"), paste0(
         "One-way time of a message (\u00b5s) against its size, by the outermost level that separates the two cores; ",
-        "logarithmic axes.", note
+        "logarithmic axes.", if (nzchar(pairs_note(results))) " Medians over the pairs of cores of a level.", note
       ), 9, height
     )),
     if (several) list(figure(
@@ -278,7 +278,7 @@ describe_levels <- function(results, ladder) {
     if (nrow(timed) > 0) paste0(
       "Latency", of_pairs, " fitted to messages of up to 64 B", simulated_note(results$study), ", by the outermost ",
       "level that separates the two cores: ",
-      and_list(paste0(format_us(timed$latency_us), " (", level_word(timed$level), ")")),
+      and_list(paste0(format_us(signif(timed$latency_us, 2)), " (", level_word(timed$level), ")")),
       if (nrow(timed) > 1) paste0(
         "; the slowest level takes ", format_number(utils::tail(timed$latency_us, 1) / timed$latency_us[1], 2),
         " times as long as the fastest"
@@ -286,7 +286,7 @@ describe_levels <- function(results, ladder) {
     ),
     if (nrow(wide) > 0) paste0(
       "Bandwidth of large messages", of_pairs, ": ",
-      and_list(paste0(format_number(wide$bandwidth_gb_s), " GB/s (", level_word(wide$level), ")")), "."
+      and_list(paste0(format_number(wide$bandwidth_gb_s, 2), " GB/s (", level_word(wide$level), ")")), "."
     ),
     if (nrow(timed) + nrow(wide) == 0) "Too few message sizes were measured to fit latency or bandwidth.",
     if (nrow(most) > 0) paste0(

@@ -18,7 +18,8 @@ models_of_study <- function(results, models) {
   )[[message_costs(results)$source]]
   list(
     listed("comparison", NULL, summarise_comparison(predictions, others), paste0(
-      "Mean absolute error (%) of every model on held-out cells", simulated_note(results$study), ", best first. The ",
+      "Mean absolute percentage error (MAPE) of every model on held-out cells", simulated_note(results$study),
+      ", best first. The ",
       "Hockney and LogGP models follow the messages of the algorithm; ", source, ". ", fitted_note
     )),
     listed(
@@ -45,7 +46,8 @@ models_of_applications <- function(results) {
   compared <- compare_scaling_models(results)
   if (nrow(compared) == 0) return(NULL)
   entry <- listed("comparison", NULL, arrange(compared, .data$held_out_mape_pct), paste0(
-    "Mean absolute error (%) of the models of time to solution", simulated_note(results$study), " on the runs with ",
+    "Mean absolute percentage error (MAPE) of the models of time to solution", simulated_note(results$study),
+    " on the runs with ",
     "more than one process; the models are fitted to the runs on one process only."
   ))
   entry$section <- section_name(compared$collective[1], "models")

@@ -124,7 +124,7 @@ figures_pipelining <- function(results) {
 
 launches_note <- function(rows) {
   if (all(rows$launches == 1)) return("")
-  " Points are medians over launches, bars their range."
+  paste0(" Points are medians over ", count_range(rows$launches, "launch", "launches"), ", bars their range.")
 }
 
 #' Bandwidth against message size; rows: MPI libraries, columns: kinds of calls (RED-SEA, Figures 10 to 12)

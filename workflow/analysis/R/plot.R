@@ -288,7 +288,7 @@ plot_model_errors <- function(results, collective, errors) {
     scale_shape_manual(
       values = setNames(c(3, 3, 4, 8, 15, 16, 18, 2, 17, 6), names(model_words)), labels = model_words
     ) +
-    scale_x_log10("Mean absolute error (%)", breaks = error_breaks, labels = format_number) +
+    scale_x_log10("Mean absolute percentage error (%)", breaks = error_breaks, labels = format_number) +
     # Two rows of nine models are wider than the figure.
     guides(colour = guide_legend(nrow = rows_of_legend), shape = guide_legend(nrow = rows_of_legend)) +
     labs(

@@ -120,8 +120,10 @@ interval_note <- function(rows) {
     "the 95 % intervals of the medians", if (any(several < 6)) " (of fewer than six launches, their range)"
   )
   paste0(
-    if (length(several) == 0) " Points are single launches;" else " Points are medians over launches, bars ",
-    if (length(several) > 0) paste0(bars, ";"), " lines only guide the eye.",
+    if (length(several) == 0) " Points are single launches;" else paste0(
+      " Points are medians over ", count_range(rows$launches, "launch", "launches"), ", bars ", bars, ";"
+    ),
+    " lines only guide the eye.",
     if (n_distinct(rows[["source"]]) > 1) paste(
       " Line type: the author of a cell, or the one of its authors with the most measurements."
     )

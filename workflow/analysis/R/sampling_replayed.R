@@ -95,8 +95,8 @@ summarise_sampling <- function(results, collective, seeds = 1:20) {
 #' @noRd
 plot_sampling <- function(results, sampling) {
   sampling$cost <- ifelse(
-    sampling$startup_s == 0, "time in the benchmark's loops",
-    paste("loops and", sampling$startup_s, "s for each launch")
+    sampling$startup_s == 0, "time of the calls",
+    paste("time of the calls and", sampling$startup_s, "s to start each launch")
   )
   # Of the cells of the replays: the whole grid.
   cells <- with_slowdown(

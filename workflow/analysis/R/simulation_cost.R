@@ -98,14 +98,16 @@ describe_simulation_cost <- function(results) {
   if (nrow(most) == 0) return(character())
   costliest <- pmap(most[c("costliest", "collective", "max_seconds")], function(costliest, collective, max_seconds) {
     paste0(
-      format_number(max_seconds), " s (", collective_word(collective), ", ",
+      format_number(max_seconds, 2), " s (", collective_word(collective), ", ",
       label_algorithm(costliest, results$study, collective), ")"
     )
   })
   paste0(
     "Simulating a cell with ", format_number(most$processes[1], 6), " processes took at most ",
     and_list(unlist(costliest)),
-    if (!anyNA(most$peak_memory_mb)) paste0(", and ", format_number(max(most$peak_memory_mb) / 1000), " GB of memory"),
+    if (!anyNA(most$peak_memory_mb)) {
+      paste0(", and ", format_number(max(most$peak_memory_mb) / 1000, 2), " GB of memory")
+    },
     ".", growth_sentence(results)
   )
 }
@@ -116,7 +118,7 @@ growth_sentence <- function(results) {
   ends <- growth[unique(c(which.min(growth$exponent), which.max(growth$exponent))), ]
   of <- pmap(ends[c("exponent", "collective", "algorithm")], function(exponent, collective, algorithm) {
     paste0(
-      format_number(exponent), " (", collective_word(collective), ", ",
+      format_number(exponent, 2), " (", collective_word(collective), ", ",
       label_algorithm(algorithm, results$study, collective), ")"
     )
   })

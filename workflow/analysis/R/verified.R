@@ -101,8 +101,9 @@ index_tuning <- function(folder) {
     figure(
       "sampling", "Regret against the share of measurement time",
       "Regret over the whole grid (geometric mean) of the model's choice from a sample, against the share of the",
-      "grid's measurement time that the sample takes. Rules also keep the default where a gain is within its noise.",
-      "Line and band: mean and standard deviation over random samples.",
+      "grid's measurement time that the sample takes. Unlike the tuned rules, this choice does not keep the default",
+      "where a gain is within its noise. Line and band: mean and standard deviation over",
+      read_tuning(folder, "tables/sampling.csv")$seeds[1], "random samples.",
       "Dashed: the library's default. Dotted: a regret of 2.5 %."
     ),
     table(
@@ -223,7 +224,7 @@ describe_sampling <- function(folder) {
   last <- rows |> group_by(.data$startup_s) |> slice_tail(n = 1) |> ungroup()
   paste0(
     collective_title(last$collective), ifelse(
-      last$startup_s == 0, ", if only the time in the benchmark's loops counts",
+      last$startup_s == 0, ", if only the time of the calls counts",
       paste0(", if each launch costs ", last$startup_s, " s to start")
     ),
     ": the model's choices from a sample that takes ", format_pct(last$share_of_time_pct), " of the measurement time ",

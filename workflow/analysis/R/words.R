@@ -315,7 +315,8 @@ caption_winners <- function(results, collective) {
 caption_loglinear <- function(results, collective) {
   caption_in(
     results, collective, "fit of the natural logarithm of latency (\u00b5s) as a linear function of the number of ",
-    "processes and of the natural logarithm of message size (B); MAPE: mean absolute error on the fitted cells (%).",
+    "processes and of the natural logarithm of message size (B); MAPE: mean absolute percentage error on the fitted ",
+    "cells.",
     empty_note(results, collective)
   )
 }
@@ -333,8 +334,9 @@ caption_fits <- function(results, collective) {
 
 caption_errors <- function(results, collective) {
   caption_in(
-    results, collective, "mean absolute error (%) of models on cells that they were not fitted to. Interpolation: ",
-    "every second number of processes", if (has_sizes(results, collective)) " and every fourth message size",
+    results, collective, "mean absolute percentage error (MAPE) of models on cells that they were not fitted to. ",
+    "Interpolation: every second number of processes",
+    if (has_sizes(results, collective)) " and every fourth message size",
     " was left out of the fit. Extrapolation: the ",
     "models are fitted to at most ", format_count(results$study$analysis$fit_up_to), " processes and evaluated on ",
     "more. ",
@@ -353,8 +355,8 @@ caption_costs <- function(results, collective) {
   caption_in(
     results, collective, "costs of the hop model (\u00b5s per unit of each term) for each message size. A message ",
     "counts for the outermost level that it crosses. Terms of a level: hops: messages on the path from the root, mean ",
-    "over the ranks; messages: all; crowd: most messages that cross the same link at once, summed over the steps; ",
-    "sync: messages of the busiest rank in the barrier between two calls.", empty_note(results, collective)
+    "over the ranks; messages: their number; crowd: most messages that cross the same link at once, summed over the ",
+    "steps; sync: messages of the busiest rank in the barrier between two calls.", empty_note(results, collective)
   )
 }
 

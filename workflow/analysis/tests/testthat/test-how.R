@@ -84,6 +84,12 @@ test_that("iterations, launches and the barrier are stated", {
       "the maximum number of launches in 2 grid cells."
     )
   ))
+  cells$stop <- "limit"
+  cells$launches <- 5
+  expect_match(describe_how(study, cells), all = FALSE, paste(
+    "^Launching stopped at the maximum number of launches, with a confidence interval of the median wider than 5 %,",
+    "in 3 grid cells\\.$"
+  ))
   unbound <- "the ranks were not bound to cores: the mapping did not determine these, and ranks may have shared one."
   cells$bound <- c("FALSE", "FALSE", NA)
   expect_match(describe_how(study, cells), paste("^In 2 of 3 grid cells,", unbound), all = FALSE)
@@ -125,6 +131,7 @@ test_that("sweeps in which calls start in another way are not said to be all of 
   expect_match(describe_barriers(c("aligned", "default")), "^In some of the sweeps, the barrier .* is aligned,")
   expect_match(describe_barriers("window"), "^The ranks start each call at an instant of synchronised clocks")
   expect_match(describe_barriers(c("default", "window")), "^In some of the sweeps, the ranks start")
+  expect_match(describe_spreads(c(2, 4, 8)), "drawn from a range of 2, 4 or 8 \u00b5s")
   expect_match(describe_spreads(50), "^Each rank enters a call at its own instant, drawn from a range of 50 \u00b5s")
   expect_match(describe_spreads(c(0, 50)), "^In some of the calls, each rank enters")
   study <- list(simulated = FALSE, provenance = list(iterations = 1, barriers = "window", spreads_us = 50))

@@ -41,7 +41,7 @@ test_that("captions say what the bars are", {
   rows <- tibble::tibble(launches = c(1, 1))
   expect_match(interval_note(rows), "single launches")
   rows$launches <- c(1, 5)
-  expect_match(interval_note(rows), "medians over launches, bars their range;", fixed = TRUE)
+  expect_match(interval_note(rows), "medians over 1 to 5 launches, bars their range;", fixed = TRUE)
   rows$launches <- c(6, 9)
   expect_match(interval_note(rows), "bars the 95 % intervals of the medians;", fixed = TRUE)
   rows$launches <- c(3, 9)
@@ -273,9 +273,9 @@ test_that("captions tell of authors and intervals only in figures that draw them
     unname(purrr::map_lgl(found[drawn], function(figure) dplyr::n_distinct(figure$plot$data$source) > 1))
   )
   expect_equal(
-    unname(grepl("medians over launches", told)),
+    unname(grepl("medians over", told)),
     unname(purrr::map_lgl(found[drawn], function(figure) any(figure$plot$data$launches > 1)))
   )
   expect_match(told[["bcast-processes-node"]], "Points are single launches; lines only guide the eye.", fixed = TRUE)
-  expect_match(told[["bcast-processes-core"]], "Points are medians over launches")
+  expect_match(told[["bcast-processes-core"]], "Points are medians over [12]")
 })
