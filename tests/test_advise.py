@@ -74,7 +74,7 @@ def test_sizes():
 def test_a_measured_cell(folder):
     known, text = answered(folder)
     assert known and "use: chain" in text and "10 us, [9.5, 10.5] us over 3 launches" in text
-    assert "the default takes 20.0 % longer (12 us)" in text and "measured, at 8 processes" in text
+    assert "the default takes 20 % longer (12 us)" in text and "measured, at 8 processes" in text
     assert "not verified" in text and "rules file: none; add `analysis: {tuning: {}}`" in text
     (folder / "tuning" / "mpich-core-n2.json").write_text("{}")
     assert f"rules file: {folder}/tuning/mpich-core-n2.json" in answered(folder)[1]

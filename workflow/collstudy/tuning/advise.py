@@ -201,7 +201,8 @@ def _expectation(
         expected = f"{float(row['expected_us']):.4g} us, {row['basis']}" if row["expected_us"] else "not known"
         lines.append(f"  expected latency: {expected}{spread}")
     if row["algorithm"] != "default":
-        longer = f"{abs(float(row['gain_pct'])):.1f} % {'longer' if float(row['gain_pct']) >= 0 else 'less'}"
+        gain = float(row["gain_pct"])
+        longer = f"{abs(gain):,.{0 if abs(gain) >= 10 else 1}f} % {'longer' if gain >= 0 else 'less'}"
         lines.append(f"  the default takes {longer} ({float(row['default_us']):.4g} us)")
         lines += _verified(folder, question, size)
     others = len(samples) - (variant in samples)

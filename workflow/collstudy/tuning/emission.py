@@ -236,11 +236,11 @@ def lost(folder: Path, simulated: bool) -> list[str]:
         return []
     row = rows[0]
     return [
-        "One file for all placements would lose performance. In the cells (number of processes and message size) that several "
-        f"placements share (at most {row['shapes']}), and of the algorithms that all of these have, the one",
-        "that is best for them together is slower than the fastest one of each placement, by "
-        f"{float(row['geometric_mean_pct']):.1f} % (geometric mean over {row['cells']} cells; 90th percentile "
-        f"{float(row['p90_pct']):.1f} %, maximum {float(row['max_pct']):.0f} %).",
+        "One file for all placements would lose performance: in cells (number of processes and message size) that several placements "
+        f"have (at most {row['shapes']}), the algorithm",
+        "that is best for all of them together is slower than the fastest one of each, by "
+        f"{float(row['geometric_mean_pct']):.1f} % (geometric mean over {int(row['cells']):,} cells; 90th percentile "
+        f"{float(row['p90_pct']):,.1f} %, maximum {float(row['max_pct']):,.0f} %).",
         *([] if simulated else ["The minimum over noisy latencies is biased low, so this is an upper bound."]),
         "",
     ]
