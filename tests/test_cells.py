@@ -13,7 +13,7 @@ from collstudy.launch import openmpi
 from collstudy.plan.estimates import estimate_launch_s
 from collstudy.study.cells import machine_identity
 from collstudy.study.machines import Level, Machine, read_machine
-from collstudy.study.placement import place
+from collstudy.study.placement import place, whole_cycle
 from collstudy.study.sweeps import expand_integers
 from conftest import ROOT, TINY, Checkout
 from made_cells import cells_of
@@ -277,3 +277,19 @@ def test_groups_count_as_nodes() -> None:
 
 def test_paths_are_relative(checkout: Checkout) -> None:
     assert all(cell.path_text.startswith("cells/") for cell in cells_of(checkout))
+
+
+def test_nodes_alternate_over_all_groups(checkout: Checkout) -> None:
+    """As with mpirun --map-by node. Before, the nodes of the first group were filled first: four ranks on four nodes used two."""
+    assert [core.node for core in place(MACHINE, ["node"], 4, 6, None)] == [0, 1, 2, 3, 0, 1]
+    assert [core.node for core in place(MACHINE, ["node"], 3, 6, None)] == [0, 1, 2, 0, 1, 2]
+    assert [core.node for core in place(MACHINE, ["group"], 4, 4, None)] == [0, 2, 0, 2]
+    # Cells that were measured on other cores are measured again; with one core per node nothing changes.
+    assert whole_cycle(MACHINE.levels, ["node"]) == ("node", "group")
+    assert whole_cycle((Level("group", 2), Level("node", 2), Level("core", 1)), ["node"]) == ("node",)
+    groups = "like: thin\nlevels: [{name: group, count: 2, added_latency_us: 1}, {name: node, count: 1}]\n"
+    checkout.write("config/machines/grouped.yaml", f"kind: simulated\nlabel: Grouped\n{groups}")
+    text = TINY.replace("[core]", "[node]")
+    assert {cell.cycle for cell in cells_of(checkout, text)} == {("node", "socket")}
+    text = text.replace("machine: thin", "machine: grouped")
+    assert {cell.cycle for cell in cells_of(checkout, text)} == {("node", "group", "socket")}

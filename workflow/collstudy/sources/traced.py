@@ -19,7 +19,7 @@ from collstudy.study.catalogue import Catalogue, own_settings
 from collstudy.study.cells import Versions, library_text, machine_identity, variable
 from collstudy.study.description import Application, ReplayPlan, Study, Traced
 from collstudy.study.machines import Machine
-from collstudy.study.placement import place
+from collstudy.study.placement import place, whole_cycle
 from collstudy.study.traces import REPLAY_IDENTITY, TRACE_IDENTITY, Replay, Trace
 from collstudy.study.words import parameter_text
 from collstudy.study.work import Work, content_digest
@@ -290,7 +290,7 @@ def _replays(trace: Trace, plan: ReplayPlan, choice: Decided | None, context: Co
             if choice and entry["label"] == DECIDED:
                 rules = choice.rules
                 environment = {k: v for k, v in environment.items() if k not in map(variable, choice.collectives)}
-            cycle = tuple(catalogue.mappings[mapping]["cycle"])
+            cycle = whole_cycle(machine.levels, catalogue.mappings[mapping]["cycle"])
             identity = {
                 "identity_version": REPLAY_IDENTITY, "trace": trace.digest, "machine": machine_identity(machine, {}),
                 "simulator": simulator_version(), "library_version": versions.library, "ranks": plan.ranks,

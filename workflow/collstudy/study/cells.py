@@ -13,7 +13,7 @@ from collstudy.study.catalogue import Catalogue, own_settings
 from collstudy.study.description import Study
 from collstudy.study.machines import Machine
 from collstudy.study.names import APPLICATIONS, POINT_TO_POINT, WINDOWS
-from collstudy.study.placement import Core, nodes_of_pairs, place
+from collstudy.study.placement import Core, nodes_of_pairs, place, whole_cycle
 from collstudy.study.selection import Default, Library, Rate, Selection, Switch
 from collstudy.study.sweeps import Choice, Spread, Sweep, spreads_of, swept
 from collstudy.study.work import Work
@@ -292,12 +292,16 @@ class Versions:
     components: Callable[[], frozenset[str]] = frozenset
 
 
-def _orders(sweep: Sweep, catalogue: Catalogue) -> list[tuple[str, tuple[str, ...], dict[str, Any] | None]]:
+def _orders(
+    sweep: Sweep, machine: Machine, catalogue: Catalogue
+) -> list[tuple[str, tuple[str, ...], dict[str, Any] | None]]:
     """Return (mapping, cycle, order of hosts) for a sweep. For a ladder the cycle is the level at which the ranks of a pair differ."""
     if sweep.levels:
         return [(mapping, (level,), None) for mapping, level in zip(sweep.mappings, sweep.levels, strict=True)]
     entries = {mapping: catalogue.mappings[mapping] for mapping in sweep.mappings}
-    return [(mapping, tuple(entry["cycle"]), entry.get("hosts")) for mapping, entry in entries.items()]
+    return [
+        (mapping, whole_cycle(machine.levels, entry["cycle"]), entry.get("hosts")) for mapping, entry in entries.items()
+    ]
 
 
 def _expand_sweep(
@@ -326,7 +330,7 @@ def _expand_sweep(
             else:
                 chosen = selected_by(catalogue, sweep.collective, choice, mpi, versions.library, sweep.barrier)
             pattern = catalogue.pattern(sweep.collective, choice.name, mpi)
-            for mapping, cycle, hosts in _orders(sweep, catalogue):
+            for mapping, cycle, hosts in _orders(sweep, machine, catalogue):
                 for nodes in sweep.nodes:
                     for count in sweep.processes:
                         if sweep.levels:

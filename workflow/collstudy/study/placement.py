@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,10 +31,22 @@ class Core:
 def cores_in_order(levels: tuple[Level, ...], cycle: list[str]) -> list[Core]:
     """Return all cores in the order in which ranks are assigned to them.
 
-    The levels in *cycle* vary fastest, in that order; the others follow from the innermost to the outermost
+    The levels in *cycle* (`whole_cycle`) vary fastest, in that order; the others follow from the innermost to the outermost
     (`mpirun --map-by`: core = [], socket = [socket], node = [node, socket]).
     """
-    return list(_ordered(tuple((level.name, level.count) for level in levels), tuple(cycle)))
+    return list(_ordered(tuple((level.name, level.count) for level in levels), whole_cycle(levels, cycle)))
+
+
+def whole_cycle(levels: Iterable[Level], cycle: Sequence[str]) -> tuple[str, ...]:
+    """Return a mapping's cycle on a machine with these levels: nodes alternate over all groups, which launchers do not know.
+
+    With one core per node they do so without the group in the cycle, as in the identity of cells measured before.
+    """
+    counts = {level.name: level.count for level in levels}
+    cores = math.prod(count for name, count in counts.items() if name not in ("group", "node"))
+    if "group" not in counts or "group" in cycle or "node" not in cycle or cores == 1:
+        return tuple(cycle)
+    return tuple(name for level in cycle for name in ((level, "group") if level == "node" else (level,)))
 
 
 @functools.lru_cache(maxsize=16)
