@@ -91,10 +91,12 @@ def test_cores_are_numbered_as_by_open_mpi(tmp_path, processors_48, server):
 
 
 def test_the_processors_of_another_node_are_asked_for_there(tmp_path, monkeypatch):
-    """In an allocation of salloc, commands run on the login node."""
-    executable(tmp_path / "srun", '#!/bin/sh\n[ "$1 $2 $3 $4" = "-N1 -n1 -w node7" ] && printf "0\\n2\\n"\n')
+    """In an allocation of salloc, commands run on the login node; or in a step of srun, in which another one would wait."""
+    asked = '"$* $SLURM_OVERLAP" = "-N1 -n1 -w node7 --cpu-bind=none $COLLCORES 1"'
+    executable(tmp_path / "srun", f'#!/bin/sh\n[ {asked} ] && printf "0\\n2\\n"\n')
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     mpi = Mpi("mpich", "1", tmp_path)
+    monkeypatch.setenv("COLLCORES", str(mpi.build / "place" / "collcores"))
     assert processors_of_cores(mpi, "node7") == [0, 2]
     with pytest.raises(StudyError, match="collcores: exit status 1; no list of the cores of node8"):
         processors_of_cores(mpi, "node8")

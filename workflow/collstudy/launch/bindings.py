@@ -12,6 +12,7 @@ system's numbers of processors as those of cores.
 from __future__ import annotations
 
 import functools
+import os
 import platform
 import re
 from collections.abc import Sequence
@@ -91,9 +92,11 @@ def processors_of_nodes(
 @functools.cache
 def processors_of_cores(mpi: Mpi, host: str) -> list[int]:
     """Return a processor of each core of a host, in hwloc's order of cores (workflow/native/place/cores.h)."""
-    there = [] if short(host) == short(platform.node()) else ["srun", "-N1", "-n1", "-w", host]
+    # A site may bind tasks of srun to a core each.
+    there = [] if short(host) == short(platform.node()) else ["srun", "-N1", "-n1", "-w", host, "--cpu-bind=none"]
     command = [*there, mpi.build / "place" / "collcores"]
-    done = ask(command, 60)
+    # This may be a step of srun itself, for whose end another one would wait.
+    done = ask(command, 60, os.environ | {"SLURM_OVERLAP": "1"})
     if done.returncode != 0:
         raise StudyError(
             f"{' '.join(map(str, command))}: exit status {done.returncode}; no list of the cores of {host}: {done.stderr.strip()}"
