@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from collstudy.base.commands import ask
 from collstudy.base.errors import StudyError
 from collstudy.launch import execute, runner, slurm_env
 from collstudy.launch.execute import Allocation
@@ -18,7 +19,7 @@ from collstudy.launch.launches import Launches
 from collstudy.plan.blocks import Block
 from collstudy.study.config import Configuration
 from collstudy.study.placement import Core
-from conftest import ROOT
+from conftest import ROOT, executable
 
 RECORDED = (Path(__file__).parent / "data" / "slurm" / "scontrol-show-job-22.05.txt").read_text()
 
@@ -101,6 +102,14 @@ def test_the_environment_is_rebuilt_and_what_was_stale_is_gone():
     }
 
 
+@pytest.mark.parametrize(("step", "overlap"), [("0", "1"), ("4294967290", None), (None, None)])
+def test_launches_in_a_step_of_srun_do_not_wait_for_its_end(step, overlap):
+    """As in `srun --pty bash`; the shell of salloc is a step of another kind."""
+    environment = {"SLURM_STEP_ID": step} if step else {}
+    built = slurm_env.launcher_environment(environment, slurm_env.parse_job(RECORDED))
+    assert built.get("SLURM_OVERLAP") == overlap and "SLURM_STEP_ID" not in built
+
+
 def test_outside_of_a_job_there_is_none():
     assert slurm_env.current_job({"PATH": "/bin"}, "login") is None
 
@@ -119,6 +128,62 @@ def test_the_shell_of_salloc_is_in_its_job(monkeypatch):
     environment = {"SLURM_JOB_ID": "3", "SLURM_SUBMIT_HOST": "login.cluster"}
     assert slurm_env.current_job(environment, "login") is not None
     assert slurm_env.current_job(environment, "other") is None
+
+
+def test_a_job_that_slurm_has_forgotten_is_none(monkeypatch):
+    """As in a shell that was started in a job of yesterday."""
+    answer = subprocess.CompletedProcess([], 1, "", "slurm_load_jobs error: Invalid job id specified\n")
+    monkeypatch.setattr(slurm_env.subprocess, "run", lambda *_, **__: answer)
+    assert slurm_env.current_job({"SLURM_JOB_ID": "3"}, "thin001") is None
+    answer.stderr = "slurm_load_jobs error: Unable to contact slurm controller (connect failure)\n"
+    with pytest.raises(StudyError, match="scontrol show job 3: .*Unable to contact slurm controller"):
+        slurm_env.current_job({"SLURM_JOB_ID": "3"}, "thin001")
+
+
+def answering(answers: dict[str, str]):
+    """Return a function that answers `scontrol ... show KIND ...` by the kind."""
+
+    def run(command, **_):
+        return subprocess.CompletedProcess(command, 0, answers[command[command.index("show") + 1]], "")
+
+    return run
+
+
+def test_the_nodes_of_a_job_may_call_themselves_otherwise(monkeypatch):
+    """Slurm has own names for nodes (NodeHostName in slurm.conf), which launchers use; ranks report those of the hosts."""
+    node = "NodeName=thin00{0} Arch=x86_64 CoresPerSocket=12 NodeAddr=10.0.0.{0} NodeHostName=ip-10-0-0-{0} Version=22.05\n"
+    answers = {"job": RECORDED, "node": node.format(1) + node.format(2)}
+    monkeypatch.setattr(slurm_env.subprocess, "run", answering(answers))
+    monkeypatch.setattr(execute, "describe_nodes", lambda *_: {})
+    monkeypatch.setattr(execute.platform, "node", lambda: "ip-10-0-0-1")
+    monkeypatch.setenv("SLURM_JOB_ID", "3")
+    place = execute.allocation(Configuration(ROOT / "config").machine("orfeo-thin-slurm"), 1)
+    assert (place.hosts, place.reported) == (["thin001"], ["ip-10-0-0-1"])
+    monkeypatch.setattr(execute.platform, "node", lambda: "ip-10-0-0-3")
+    with pytest.raises(StudyError, match="ip-10-0-0-3 is not in a Slurm job"):
+        execute.allocation(Configuration(ROOT / "config").machine("orfeo-thin-slurm"), 1)
+
+
+def test_the_task_of_an_array_is_one_of_several_records(monkeypatch):
+    """The last task of an array has the number of the array, for which scontrol shows all tasks."""
+    other = (
+        RECORDED.replace("JobId=3 ", "JobId=4 ").replace("thin", "fat").replace("JobState=RUNNING", "JobState=FAILED")
+    )
+    monkeypatch.setattr(slurm_env.subprocess, "run", answering({"job": other + RECORDED, "node": ""}))
+    job = slurm_env.current_job({"SLURM_JOB_ID": "3"}, "thin001")
+    assert job is not None and job.nodes == job.hostnames == ("thin001", "thin002") and len(job.cpus) == 2
+    running = RECORDED.replace("EndTime=2026", "EndTime=2126")
+    monkeypatch.setattr(slurm_env.subprocess, "run", answering({"job": other + running}))
+    assert slurm_env.why_ending("3", {}) == ""
+
+
+def test_text_that_is_not_utf_8_is_read(monkeypatch, tmp_path):
+    """As the comment of a job."""
+    executable(tmp_path / "scontrol", f"#!/bin/sh\nprintf '%s' '{RECORDED.strip()}'; printf ' Comment=M\\374ller\\n'\n")
+    path = {"PATH": f"{tmp_path}:/usr/bin:/bin", "SLURM_JOB_ID": "3"}
+    monkeypatch.setenv("PATH", path["PATH"])
+    assert slurm_env.current_job(path, "thin001") is not None
+    assert ask(["printf", r"M\374ller"]).stdout == "M\ufffdller"
 
 
 def test_cells_of_this_computer_do_not_run_on_the_nodes_of_a_job(monkeypatch):

@@ -15,8 +15,10 @@ def ask(
 ) -> subprocess.CompletedProcess[str]:  # fmt: skip
     """Run a command and capture its output. A missing command or a timeout returns exit status 127 and no output."""
     try:
+        # Names of other users' jobs, for example, need not be UTF-8.
         return subprocess.run(
-            command, capture_output=True, text=True, timeout=timeout_s, env=environment, cwd=folder, check=False, stdin=subprocess.DEVNULL
+            command, capture_output=True, text=True, errors="replace", timeout=timeout_s, env=environment, cwd=folder, check=False,
+            stdin=subprocess.DEVNULL,
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired):
         return subprocess.CompletedProcess(command, 127, "", "")

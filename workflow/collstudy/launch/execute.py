@@ -68,6 +68,7 @@ class Crashed(LaunchFailed):
 @dataclass(frozen=True)
 class Allocation:
     """The hosts of a block, the environment for launchers there, facts about the hosts, and the end of the Slurm job, if it has one.
+    `hostnames`: what the hosts call themselves, if launchers know them by other names.
 
     On this computer launchers get none of the variables of a Slurm job, with which they would start the ranks on its nodes. The command
     of a user's program has another environment (`users`): on this computer it gets all variables. Both have those of the machine's file.
@@ -78,6 +79,12 @@ class Allocation:
     users: dict[str, str]
     facts: dict[str, Any]
     end: datetime.datetime | None = None
+    hostnames: Sequence[str] = ()
+
+    @property
+    def reported(self) -> list[str]:
+        """Return the names of the hosts in the reports of ranks and launchers."""
+        return list(self.hostnames or self.hosts)
 
 
 def slurm_job(machine: Machine) -> Job:
@@ -112,7 +119,7 @@ def allocation(machine: Machine, nodes: int) -> Allocation:
     # Slurm may count threads as processors: the ranks of a program fill the cores of a node, like those of the cells, before the next.
     cores = compress_counts(tuple(min(count, machine.cores_per_node) for count in job.cpus))
     users = environment | {"SLURM_TASKS_PER_NODE": cores}
-    return Allocation(hosts, environment, users, {"slurm": slurm, "nodes": described}, job.end)
+    return Allocation(hosts, environment, users, {"slurm": slurm, "nodes": described}, job.end, job.hostnames[:nodes])
 
 
 class Ended(NamedTuple):

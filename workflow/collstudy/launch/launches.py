@@ -71,8 +71,8 @@ class Launches:
                     f"verification: only {written} of {cell.processes} ranks wrote their message counts (is the disk full?)"
                 )
             if cell.shares_start:
-                return openmpi.judge_turns(cells, printed, folder, placement, hosts, machine.bound)
-            return [launcher.judge(cell, printed, folder, placement, hosts, machine.bound)]
+                return openmpi.judge_turns(cells, printed, folder, placement, self.place.reported, machine.bound)
+            return [launcher.judge(cell, printed, folder, placement, self.place.reported, machine.bound)]
 
     def measure(
         self, cells: list[Cell], scratch: Path, numbers: list[int], order: dict[str, Any]
@@ -129,7 +129,7 @@ class Launches:
 
     def _shared(self, nodes: int, scratch: Path) -> Path:
         """Return a folder that all ranks can write to: *scratch*, or the results folder if ranks of a Slurm job run on other nodes."""
-        hosts = {short(host) for host in self.place.hosts[:nodes]}
+        hosts = {short(host) for host in self.place.reported[:nodes]}
         return self.results if self.machine.kind == "slurm" and hosts != {short(platform.node())} else scratch
 
     def _environment(self, cell: Cell, scratch: Path) -> dict[str, str]:

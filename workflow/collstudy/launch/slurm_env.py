@@ -12,14 +12,16 @@ import datetime
 import itertools
 import re
 import subprocess
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from collstudy.base.commands import SITES_SLURM, ask
 from collstudy.base.errors import StudyError
 
 #: Variables of a job, job step or other MPI process, which must not reach the launcher.
 FOREIGN = re.compile(r"(SLURM|SRUN|SBATCH|SALLOC|PMI|PMI2|PMIX|PRTE|OMPI|OPAL|ORTE)_")
+#: The smallest number of a step that Slurm itself starts.
+SPECIAL_STEPS = 0xFFFFFFF0
 #: One `Key=value` of scontrol's output.
 FIELD = re.compile(r"(?:^|(?<=\s))([A-Z][\w:/]*)=(.*?)(?=\s+[A-Z][\w:/]*=|\s*$)", re.DOTALL)
 #: Exceptions: variables that a user or a site sets on purpose.
@@ -31,7 +33,10 @@ KEPT = re.compile(
 
 @dataclass(frozen=True)
 class Job:
-    """A running job; `cpus` is the number of allocated processors on each of its `nodes`, `batch` is False for salloc and srun."""
+    """A running job; `cpus` is the number of allocated processors on each of its `nodes`, `batch` is False for salloc and srun.
+
+    `hostnames`: what the nodes call themselves, if that is known; Slurm may have other names for them.
+    """
 
     id: str
     state: str
@@ -40,6 +45,7 @@ class Job:
     partition: str
     end: datetime.datetime | None
     batch: bool = True
+    hostnames: tuple[str, ...] = ()
 
 
 def short(host: str) -> str:
@@ -134,6 +140,19 @@ def parse_job(text: str) -> Job:
     )
 
 
+def record_of(number: str, text: str) -> str:
+    """Return the record of a job from scontrol's output, which may have all tasks of its array, or all parts of a heterogeneous job."""
+    records = re.split(r"^(?=JobId=)", text, flags=re.MULTILINE)
+    return next((record for record in records if re.match(rf"JobId={number}\b", record)), text)
+
+
+def host_names(nodes: Sequence[str], environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return what the nodes with these names in Slurm call themselves."""
+    printed = ask(["scontrol", "-o", "show", "node", ",".join(nodes)], environment=environment).stdout
+    found = dict(re.findall(r"^NodeName=(\S+) .*?\bNodeHostName=(\S+)", printed, re.MULTILINE))
+    return tuple(found.get(node, node) for node in nodes)
+
+
 def current_job(environment: Mapping[str, str], host: str) -> Job | None:
     """Ask Slurm for the job of this process; return None outside a job.
 
@@ -148,6 +167,7 @@ def current_job(environment: Mapping[str, str], host: str) -> Job | None:
             ["scontrol", "-d", "-o", "show", "job", number],
             capture_output=True,
             text=True,
+            errors="replace",
             timeout=60,
             env={**environment, "SLURM_TIME_FORMAT": "standard"},
             check=False,
@@ -159,9 +179,13 @@ def current_job(environment: Mapping[str, str], host: str) -> Job | None:
     except subprocess.TimeoutExpired:
         raise StudyError(f"scontrol show job {number} did not answer within 60 s") from None
     if done.returncode != 0:
-        raise StudyError(f"scontrol show job {number}: {done.stderr.strip() or done.stdout.strip()}")
-    job = parse_job(done.stdout)
-    hosts = job.nodes if job.batch else (*job.nodes, environment.get("SLURM_SUBMIT_HOST", ""))
+        said = done.stderr.strip() or done.stdout.strip()
+        if "Invalid job id" in said:
+            return None  # Slurm has forgotten it
+        raise StudyError(f"scontrol show job {number}: {said}")
+    job = parse_job(record_of(number, done.stdout))
+    job = replace(job, hostnames=host_names(job.nodes, environment) if job.nodes else ())
+    hosts = [*job.nodes, *job.hostnames, *([] if job.batch else [environment.get("SLURM_SUBMIT_HOST", "")])]
     if job.state not in ("RUNNING", "COMPLETING") or short(host) not in map(short, hosts):
         return None
     return job
@@ -171,7 +195,7 @@ def why_ending(number: str, environment: Mapping[str, str]) -> str:
     """Return why Slurm is ending the job *number* (time limit, scancel, node failure); "" if it is not."""
     settings = {**environment, "SLURM_TIME_FORMAT": "standard"}
     try:
-        job = parse_job(ask(["scontrol", "-o", "show", "job", number], 20, settings).stdout)
+        job = parse_job(record_of(number, ask(["scontrol", "-o", "show", "job", number], 20, settings).stdout))
     except StudyError:
         return ""
     if job.state != "RUNNING":
@@ -214,13 +238,20 @@ def launcher_environment(environment: Mapping[str, str], job: Job) -> dict[str, 
     """
     # A plain list, which every version of Slurm and Open MPI can read.
     nodes, counts = ",".join(job.nodes), compress_counts(job.cpus)
-    return clean_environment(environment) | {
-        "SLURM_JOB_ID": job.id,
-        "SLURM_JOBID": job.id,
-        "SLURM_JOB_NODELIST": nodes,
-        "SLURM_NODELIST": nodes,
-        "SLURM_JOB_NUM_NODES": str(len(job.nodes)),
-        "SLURM_NNODES": str(len(job.nodes)),
-        "SLURM_JOB_CPUS_PER_NODE": counts,
-        "SLURM_TASKS_PER_NODE": counts,
-    }
+    # In a step of srun, such as `srun --pty bash`, launches would wait until it ends. Steps of batch scripts and salloc have high numbers.
+    step = environment.get("SLURM_STEP_ID", "")
+    overlap = {"SLURM_OVERLAP": "1"} if step.isdecimal() and int(step) < SPECIAL_STEPS else {}
+    return (
+        clean_environment(environment)
+        | overlap
+        | {
+            "SLURM_JOB_ID": job.id,
+            "SLURM_JOBID": job.id,
+            "SLURM_JOB_NODELIST": nodes,
+            "SLURM_NODELIST": nodes,
+            "SLURM_JOB_NUM_NODES": str(len(job.nodes)),
+            "SLURM_NNODES": str(len(job.nodes)),
+            "SLURM_JOB_CPUS_PER_NODE": counts,
+            "SLURM_TASKS_PER_NODE": counts,
+        }
+    )
