@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
 from pathlib import Path
 
 import pytest
 from collstudy.base.errors import StudyError
 from collstudy.launch import output
-from collstudy.launch.execute import LaunchFailed
+from collstudy.launch.execute import LaunchFailed, execute
 from collstudy.launch.launches import in_turn
 from collstudy.launch.openmpi import SHARED_ARGUMENTS, library
 from collstudy.launch.ran import ran_in_turns
@@ -187,3 +189,22 @@ def test_calls_with_a_spread_of_arrivals_are_in_windows(tmp_path: Path, option: 
     done = must(finish(command, env=mpi_environment(), cwd=tmp_path))
     (sample,) = output.parse(done.stdout, [8])
     assert sample["iterations"] + sample["late"] == 500
+
+
+def test_the_time_limit_is_that_of_one_turn(tmp_path: Path) -> None:
+    """A cell that hung had ended a launch only after the limits of all its cells; Slurm ended the job before, in each run."""
+    turn = 'i=0; while [ $i -lt {0} ]; do echo "# Turn $i"; sleep 0.7; i=$((i + 1)); done; {1}'
+
+    def count(printed: str) -> int:
+        return len(output.turns(printed))
+
+    def run(script: str) -> str:
+        return execute(["sh", "-c", script], 1, io.StringIO(), dict(os.environ), tmp_path, parts=count).printed
+
+    assert count(run(turn.format(4, "true"))) == 4
+    with pytest.raises(LaunchFailed, match="time limit: not finished after 1 s") as failed:
+        run(turn.format(2, "sleep 60"))
+    assert in_turn(failed.value, [7, 8]) == {8}
+    # Without turns, it is that of the launch.
+    with pytest.raises(LaunchFailed, match="time limit"):
+        execute(["sh", "-c", "echo 1; sleep 60"], 1, io.StringIO(), dict(os.environ), tmp_path)

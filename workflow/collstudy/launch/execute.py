@@ -135,10 +135,13 @@ class Ended(NamedTuple):
 
 
 class Started(NamedTuple):
-    """A running command: its process group, and a function that waits for its end up to a number of seconds (None: still running)."""
+    """A running command: its process group, and functions that wait for its end up to a number of seconds (None: still running) and that
+    return what it has printed until now, if that is known.
+    """
 
     group: int
     wait: Callable[[float], Ended | None]
+    printed: Callable[[], str] = str
 
 
 #: Function that starts a command in a folder and a new process group, with standard output and standard error merged.
@@ -152,10 +155,11 @@ def spawn(words: Sequence[str], environment: dict[str, str], folder: Path) -> St
         start_new_session=True, env=environment, cwd=folder,
     )  # fmt: skip
     ended: list[Ended] = []
+    lines: list[str] = []
     finished = threading.Event()
 
     def watch() -> None:
-        ended.append(_wait(process))
+        ended.append(_wait(process, lines))
         finished.set()
 
     # A thread is needed: only a blocking wait returns the memory usage, and polling would perturb the measurement.
@@ -165,7 +169,7 @@ def spawn(words: Sequence[str], environment: dict[str, str], folder: Path) -> St
         # Not Thread.join(): after it was interrupted by a signal, it no longer waits.
         return ended[0] if finished.wait(limit_s) else None
 
-    return Started(process.pid, wait)
+    return Started(process.pid, wait, lambda: "".join(lines))
 
 
 def execute(
@@ -175,10 +179,12 @@ def execute(
     environment: dict[str, str],
     folder: Path,
     start: Start = spawn,
+    parts: Callable[[str], int] = lambda printed: 0,
 ) -> Ended:
     """Run *command* in *folder*; write its output (standard output and standard error merged) to *log* as well.
 
-    The process group is terminated at the time limit or if this process is interrupted.
+    The process group is terminated at the time limit or if this process is interrupted. The limit is that of one of the *parts* that have
+    begun according to the output: it begins again if there are more of them.
     Raises Crashed if the command ends with an error, and LaunchFailed at the time limit or if the command cannot be started.
     """
     words = [str(word) for word in command]
@@ -190,7 +196,8 @@ def execute(
         raise LaunchFailed(f"{error.filename}: {error.strerror}") from None
     ended, killed = None, None
     try:
-        ended = started.wait(limit_s)
+        while (ended := started.wait(limit_s)) is None and (now := parts(started.printed())) > begun:
+            begun = now
     finally:
         if ended is None:
             killed = _terminate(started)
@@ -207,12 +214,14 @@ def execute(
     return ended
 
 
-def _wait(process: subprocess.Popen[str]) -> Ended:
+def _wait(process: subprocess.Popen[str], lines: list[str]) -> Ended:
+    """Add the lines that a process prints to *lines* until it ends."""
     with process.stdout:
-        printed = process.stdout.read()
+        for line in process.stdout:
+            lines.append(line)
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
-    return Ended(printed, status, usage.ru_maxrss * 1024 / 1e6)  # KiB to MB
+    return Ended("".join(lines), status, usage.ru_maxrss * 1024 / 1e6)  # KiB to MB
 
 
 def _terminate(started: Started) -> Ended | None:

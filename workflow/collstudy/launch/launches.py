@@ -63,7 +63,7 @@ class Launches:
                 # Arrival times are not spread here: that does not affect selection, and clock synchronisation needs extra communicators.
                 command += ["-i", "1", "-x", "0", *turns_of([replace(one, spread_us=None) for one in cells])]
             environment = launcher.environment(machine, cell, {}, self.place.environment, folder)
-            printed = execute(command, machine.launch_time_limit_s, self.log, environment, folder).printed
+            printed = self._execute(cells, command, environment, folder).printed
             written = sum(path.stat().st_size > 0 for path in folder.glob("messages.*.prof"))
             if launcher.watched(cell) and written < cell.processes:
                 # Without this check, a full disk would look like another algorithm.
@@ -90,9 +90,7 @@ class Launches:
             command += ["-m", ":".join(map(str, cell.sizes))]
         started, clock = now(), time.monotonic()
         environment = self._environment(cell, scratch)
-        start = self.starter.start if cell.deterministic else spawn
-        limit_s = self.machine.launch_time_limit_s * len(cells)
-        ended = execute(command, limit_s, self.log, environment, scratch, start)
+        ended = self._execute(cells, command, environment, scratch)
         # The duration is divided equally among the cells that share a launch.
         seconds = (time.monotonic() - clock) / len(cells)
         parts = output.turns(ended.printed) if cell.shares_start else [ended.printed]
@@ -107,6 +105,15 @@ class Launches:
             except IndexError:
                 found.append(LaunchFailed("output: the part of this cell is missing"))
         return found
+
+    def _execute(
+        self, cells: list[Cell], command: list[str | Path], environment: dict[str, str], folder: Path
+    ) -> Ended:
+        """Execute the command of a cell, or of cells in turn: one that hangs is ended after the time limit of a single cell."""
+        start = self.starter.start if cells[0].deterministic else spawn
+        limit_s = self.machine.launch_time_limit_s
+        parts = (lambda printed: len(output.turns(printed))) if cells[0].shares_start else (lambda printed: 0)
+        return execute(command, limit_s, self.log, environment, folder, start, parts)
 
     def run(self, run: Run, scratch: Path, number: int, order: dict[str, Any]) -> dict[str, Any]:
         """Run a user's program once."""

@@ -106,7 +106,7 @@ class BlockRunner:
         if self.place.end is None or None in failures:
             return False
         rest_s = (self.place.end - datetime.datetime.now()).total_seconds()
-        limit = sum(limit_s(task.work, self.block.machine) for task in tasks)
+        limit = max(limit_s(task.work, self.block.machine) for task in tasks)
         if rest_s > limit:
             return False
         for task, failure in zip(tasks, failures, strict=True):
