@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import os
 import shutil
 from pathlib import Path
@@ -11,10 +12,12 @@ import pytest
 from collstudy.base.errors import StudyError
 from collstudy.launch import openmpi
 from collstudy.launch.openmpi import AS_NODE, UNBOUND
+from collstudy.launch.toolchain import Mpi, chosen
 from collstudy.study.cells import Cell
+from collstudy.study.machines import Level, Machine
 from collstudy.study.patterns import PATTERNS
-from collstudy.study.placement import Core
-from collstudy.study.selection import Default, Switch
+from collstudy.study.placement import Core, place
+from collstudy.study.selection import Default, Library, Switch
 from conftest import Checkout, executable, finish
 from made_cells import cells_of
 
@@ -166,3 +169,46 @@ def test_emulated_nodes_without_root() -> None:
     program = ["sh", "-c", "hostname; sleep 1"]
     done = finish([*user, mpi.mpirun, "-n", "2", *arguments, *program], env=environment, timeout=60)
     assert sorted(done.stdout.split()) == ["nodea", "nodeb"], done.stderr
+
+
+@pytest.mark.parametrize(
+    ("levels", "slots"),
+    [
+        ("node 1 socket 2 core 2", ["0:0", "0:1", "1:0", "1:1"]),
+        # Open MPI 4.1 rejects core 2 of socket 0; that of the node is the same in 4.1 and 5.0.
+        ("node 1 core 4", ["0", "1", "2", "3"]),
+        ("node 1 numa 2 core 2", ["0", "1", "2", "3"]),
+    ],
+)
+def test_rank_files_of_machines_with_and_without_sockets(
+    cell: Cell, tmp_path: Path, levels: str, slots: list[str]
+) -> None:
+    words = levels.split()
+    found = tuple(Level(name, int(count)) for name, count in zip(words[::2], words[1::2], strict=True))
+    machine = Machine("m", "slurm", "m", "openmpi", found)
+    placement = place(machine, [], 1, 4, None)
+    openmpi.placement_arguments(machine, cell, Mpi("openmpi", "4.1.6", tmp_path), placement, tmp_path, ["n1"])
+    (file,) = tmp_path.glob("ranks-*.txt")
+    assert file.read_text() == "".join(f"rank {rank}=n1 slot={slot}\n" for rank, slot in enumerate(slots))
+
+
+def test_components_that_variables_enable_are_part_of_the_identity(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As HPC-X enables coll/hcoll, which then runs the default's collectives."""
+    monkeypatch.setenv("OMPI_MCA_coll_hcoll_enable", "1")
+    monkeypatch.setenv("OMPI_MCA_pml", "ucx")
+    assert chosen("openmpi") == {"OMPI_MCA_coll_hcoll_enable": "1"}
+    # Intel MPI has a file of tuned choices, and hcoll, too.
+    monkeypatch.setenv("I_MPI_TUNING_BIN", "/theirs.dat")
+    monkeypatch.setenv("I_MPI_COLL_EXTERNAL", "1")
+    monkeypatch.setenv("I_MPI_FABRICS", "ofi")
+    assert chosen("impi") == {"I_MPI_COLL_EXTERNAL": "1", "I_MPI_TUNING_BIN": "/theirs.dat"}
+
+
+def test_all_nodes_know_the_groups(cell: Cell, tmp_path: Path) -> None:
+    """A launcher may not forward the environment: ranks that do not know the groups would run another algorithm."""
+    found = (Level("group", 2), Level("node", 1), Level("core", 2))
+    machine = Machine("m", "slurm", "m", "openmpi", found, groups="a=n1;b=n2")
+    cell = dataclasses.replace(cell, selection=Library({"COLL_BCAST": "group"}, "1"), processes=2)
+    words = openmpi.launcher(machine, cell, place(machine, ["node"], 2, 2, None), tmp_path, ["n1", "n2"], [])
+    exported = {word for option, word in itertools.pairwise(words) if option == "-x"}
+    assert exported >= {"COLL_BCAST", "COLL_GROUPS", "LD_PRELOAD"}

@@ -24,12 +24,10 @@ from collstudy.launch.ran import is_algorithm, ran_in_turns, rows_of
 from collstudy.launch.rulesfile import rules_arguments, rules_file
 from collstudy.launch.toolchain import (
     Mpi,
-    collectives_library,
     embedded,
     installed,
     mpi_environment,
     ompi_info_says,
-    preloaded,
     recording,
     with_library,
 )
@@ -143,10 +141,13 @@ def placement_arguments(
         return [*emulating(folder), "--hostfile", str(file), "--map-by", "seq:OVERSUBSCRIBE", *UNBOUND]
     if machine.oversubscribe:
         return [*OVERSUBSCRIBED]
+    # A machine's file may leave out the sockets: then cores are numbered over the whole node.
+    with_sockets = any(level.name == "socket" for level in machine.levels)
     lines = []
     for rank, core in enumerate(placement):
         socket, inside = divmod(core.core_of_node, cores_per_socket(machine))
-        lines.append(f"rank {rank}={hosts[core.node]} slot={socket}:{inside}\n")
+        slot = f"{socket}:{inside}" if with_sockets else core.core_of_node
+        lines.append(f"rank {rank}={hosts[core.node]} slot={slot}\n")
     path = folder / f"ranks-{cell.digest[:16]}.txt"
     write_atomically(path, "".join(lines).encode())
     if mpi.version.startswith("4."):
@@ -188,8 +189,7 @@ def launcher(
     command += placement_arguments(machine, cell, mpi, placement, folder, hosts)
     if machine.kind == "slurm":
         # Some launchers do not forward the environment to other nodes.
-        names = [*cell.selection.library]
-        names += preloaded(collectives_library(mpi.build), {}) if names else []
+        names = [*with_library(machine, mpi, cell.selection.library, {})]
         names += (name for name in machine.environment if not name.startswith("OMPI_MCA_"))
         command += [part for name in names for part in ("-x", name)]
     return [*command, *arguments]

@@ -48,8 +48,8 @@ LIBRARIES = {"openmpi": "Open MPI", "mpich": "MPICH", "impi": "Intel MPI"}
 
 #: Patterns of the environment variables that select components and algorithms, by MPI library.
 SELECTS = {
-    "openmpi": r"OMPI_MCA_coll(_(tuned|han)_.*(algorithm|rules).*|_\w+_priority)?",
-    "impi": r"I_MPI_ADJUST_.*",
+    "openmpi": r"OMPI_MCA_coll(_(tuned|han)_.*(algorithm|rules).*|_\w+_(priority|enable))?",
+    "impi": r"I_MPI_(ADJUST|COLL|TUNING)(_.*)?",
     "mpich": r"MPIR_CVAR_.*_(ALGORITHM|COLL_SELECTION_TUNING_JSON_FILE)",
 }
 
