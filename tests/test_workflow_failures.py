@@ -396,6 +396,20 @@ def test_a_slurm_machine_without_a_job_is_an_error_before_anything_runs(checkout
         must(study(checkout.folder, "run", "tiny", "--", other))
 
 
+def test_in_an_allocation_nothing_runs_beside_a_block(checkout: Checkout) -> None:
+    """Snakemake may run on a node that is measured: blocks of simulations and the analysis would take its cores."""
+    checkout.write("config/machines/theirs.yaml", "kind: slurm\nlabel: Theirs\nlike: thin\nmpi: openmpi\nslurm: {}\n")
+    checkout.write("config/studies/real.yaml", TINY.replace("machine: thin", "machine: theirs"))
+
+    def threads(name: str) -> list[str]:
+        words = ["--quiet", "host", "--config", f"studies={name}", "--cores", "7"]
+        done = must(checkout.snakemake("-n", *words, "--", f"results/{name}/measurements.csv"))
+        (block,) = re.findall(r"rule measure_block:\n((?:    .*\n)+)", done.stdout + done.stderr)
+        return re.findall(r"threads: (\d+)", block)
+
+    assert threads("real") == ["7"] and threads("tiny") == []
+
+
 @pytest.mark.long
 def test_a_preempted_job_is_submitted_again(checkout: Checkout) -> None:
     """Snakemake's plugin would wait for ever for Slurm to resume a job that was submitted with --no-requeue."""

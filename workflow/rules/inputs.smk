@@ -120,10 +120,22 @@ def get_before(wildcards):
 
 
 @functools.cache
+def content_of(block):
+    """Return a block; cached, because Snakemake requests each resource separately."""
+    return read_block(STAGE.find(f"blocks/{block}.json"))
+
+
+@functools.cache
 def resources_of(block, attempt):
-    """Return the Slurm resources of a block; cached, because Snakemake requests each one separately."""
-    content = read_block(STAGE.find(f"blocks/{block}.json"))
-    return slurm_resources(content, Store(RESULTS), attempt)
+    """Return the Slurm resources of a block."""
+    return slurm_resources(content_of(block), Store(RESULTS), attempt)
+
+
+def get_threads(wildcards):
+    """Return the cores of a block's job: all, if it measures Slurm nodes and is no job of its own, but runs in an allocation of the user,
+    because other jobs of this run would disturb it.
+    """
+    return workflow.cores if workflow.local_exec and content_of(wildcards.block).machine.kind == "slurm" else 1
 
 
 def get_resource(name):

@@ -120,6 +120,7 @@ rule measure_block:
         "logs/measure/{block}.{attempt}.log",
     envmodules:
         *MODULES,
+    threads: get_threads
     # Used with Slurm only; determined from the machine's YAML and the work that is missing at submission (blocks.py, slurm_resources).
     resources:
         nodes=get_resource("nodes"),
