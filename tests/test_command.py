@@ -31,6 +31,10 @@ def folder(tmp_path: Path) -> Path:
         ("srun -N 2 --ntasks=8 ./solver", 8, 2),
         ("srun --nodes=3 -n 8 ./solver", 8, 3),
         ("srun --ntasks-per-node=4 -n 8 ./solver", 8, 2),
+        ("srun -N2 -n8 ./solver -N 3", 8, 2),
+        # Programs on PATH may have the name of a partition or an account.
+        ("srun -p test -A env -N 2 -n 8 ./solver", 8, 2),
+        ("srun -n 8 env A=1 ./solver -N 3", 8, None),
         ("./solver -n 8", None, None),
     ],
 )

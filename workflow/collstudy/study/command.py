@@ -29,9 +29,7 @@ def nodes_in(words: list[str], ranks: int, folder: Path) -> int | None:
     """Return the number of nodes on which a launcher's command, run in *folder*, puts its ranks; None if it does not say."""
     words = _from_launcher(words)
     slurm = bool(words) and Path(words[0]).name == "srun"
-    # The program has options of its own.
-    own = itertools.takewhile(lambda word: not shutil.which(folder / word) and not shutil.which(word), words[1:])
-    for option, value in _options(list(own)):
+    for option, value in _options(_before_program(words, folder)):
         resource = re.match(r"ppr:(\d+):node\b", value)
         if slurm and option in NODES and value.isdecimal():
             return int(value)
@@ -45,8 +43,23 @@ def _from_launcher(words: list[str]) -> list[str]:
     return list(itertools.dropwhile(lambda word: Path(word).name not in LAUNCHERS, words))
 
 
+def _before_program(words: list[str], folder: Path) -> list[str]:
+    """Return the words before the program, which has options of its own. The value of an option is none: a partition may be called
+    `test`.
+    """
+    for at, (before, word) in enumerate(itertools.pairwise(words), 1):
+        found = shutil.which(folder / word) or shutil.which(word)
+        if found and ("/" in word or not before.startswith("-")):
+            return words[:at]
+    return words
+
+
 def _options(words: list[str]) -> Iterator[tuple[str, str]]:
-    """Yield each word with the next one, and the parts of `--option=value`."""
+    """Yield each word with the next one, and the parts of `--option=value` and of srun's `-N2`."""
+    slurm = bool(words) and Path(words[0]).name == "srun"
     for word, following in itertools.zip_longest(words, words[1:], fillvalue=""):
         option, equals, value = word.partition("=")
-        yield (option, value) if equals and word.startswith("--") else (word, following)
+        if slurm and (joined := re.fullmatch(r"(-[nN])(\d+)", word)):
+            yield joined[1], joined[2]
+        else:
+            yield (option, value) if equals and word.startswith("--") else (word, following)
