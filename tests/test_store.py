@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import errno
+import json
 import os
 import signal
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from collstudy.base import files
+from collstudy.base.errors import StudyError
 from collstudy.base.files import write_atomically
 from collstudy.base.statistics import interval_width_pct, median_interval
+from collstudy.sources.verifying import Pair, VerifyingSource
 from collstudy.store.records import Record
 from collstudy.store.store import Store
 from collstudy.study.cells import Cell
@@ -97,3 +104,41 @@ def test_median_interval() -> None:
     assert median_interval(list(range(1, 11))) == (2, 9)
     assert median_interval(list(range(1, 21))) == (6, 15)
     assert interval_width_pct([1.0, 1.0, 1.1]) == pytest.approx(10.0)
+
+
+@pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK])
+def test_a_file_system_without_locks_is_one_message(
+    cell: Cell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """As Lustre that is mounted without the option flock."""
+
+    def flock(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(files.fcntl, "flock", flock)
+    store = Store(tmp_path)
+    said = r"\.lock: .*: its file system has no locks between processes \(flock\)"
+    with pytest.raises(StudyError, match=said), store.lock(cell):
+        pass
+    with contextlib.suppress(StudyError), store.block_lock("one"):
+        pass
+    assert not store.block_runs("one")
+
+
+def test_a_damaged_cell_that_verified_a_tuning_file_has_failed(cell: Cell, tmp_path: Path) -> None:
+    """Damaged between its block and the rule `keep_tuning`, it was a traceback in this run and all later ones."""
+    store = Store(tmp_path)
+    tuned = dataclasses.replace(cell, algorithm="tuned")
+    for one in (cell, tuned):
+        store.write(one, Record((launch(one, 1),)), None)
+    path = store.file(tuned)
+    document = json.loads(path.read_text())
+    document["launches"][0]["samples"][0]["latency_us"] = 1.5
+    path.write_text(json.dumps(document))
+    source = object.__new__(VerifyingSource)
+    source.context = SimpleNamespace(store=store)
+    pair = Pair(None, cell.collective, 1, cell.processes, True, cell, tuned, cell.processes)
+    source.pairs = lambda: [pair]
+    assert list(source.verified(pair)) == []
+    (failure,) = source.failures()
+    assert failure["algorithm"] == "tuned" and "the digest differs" in failure["reason"]

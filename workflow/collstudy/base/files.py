@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import errno
 import fcntl
 import io
 import json
@@ -14,6 +15,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from collstudy.base.errors import StudyError
+
+#: What a file system without locks answers.
+WITHOUT_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
 
 
 def write_atomically(path: Path, content: bytes, sole_writer: bool = False) -> None:
@@ -64,7 +68,7 @@ def set_aside(path: Path) -> Path:
 @contextlib.contextmanager
 def locked(path: Path, waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
     """Hold an exclusive lock on *path*; the operating system releases it when the process ends, for whatever reason. If another
-    process holds it, call *waiting* first.
+    process holds it, call *waiting* first. Raise StudyError if the file system has no locks.
     """
     with _lock_file(path) as stream:
         try:
@@ -72,6 +76,13 @@ def locked(path: Path, waiting: Callable[[], None] = lambda: None) -> Iterator[N
         except BlockingIOError:
             waiting()
             fcntl.flock(stream, fcntl.LOCK_EX)
+        except OSError as error:
+            if error.errno not in WITHOUT_LOCKS:
+                raise
+            raise StudyError(
+                f"{path}: {error.strerror}: its file system has no locks between processes (flock), as Lustre mounted without the option "
+                "flock; use a checkout and a results folder on another one"
+            ) from None
         yield
 
 

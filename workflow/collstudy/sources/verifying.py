@@ -15,6 +15,7 @@ from collstudy.launch.rulesfile import is_parameter
 from collstudy.sources.source import Context
 from collstudy.sources.swept import SweptSource
 from collstudy.store.described import read_study
+from collstudy.store.records import Damaged, Record
 from collstudy.study.cells import Cell
 from collstudy.study.description import Policy, Study
 from collstudy.study.selection import Library, Rules
@@ -215,13 +216,20 @@ class VerifyingSource(SweptSource):
 
     def verified(self, pair: Pair) -> Iterable[Verified]:
         """Yield the comparison of a pair by size; nothing if one of the two has no launches."""
-        records = [self.context.store.read(cell) for cell in (pair.default, pair.tuned)]
+        records = [self._record(cell) for cell in (pair.default, pair.tuned)]
         if not all(record.launches for record in records):
             return
         for index, size in enumerate(pair.default.size_list):
             values = [[launch["samples"][index]["latency_us"] for launch in record.launches] for record in records]
             rule = self.rule_of(pair, size)
             yield Verified(pair, size, rule, *values)
+
+    def _record(self, cell: Cell) -> Record:
+        """Return what is stored of a cell. A damaged file counts as a failure, which the next run repeats."""
+        try:
+            return self.context.store.read(cell)
+        except Damaged as damage:
+            return Record(failure={"reason": str(damage)})
 
     def rule_of(self, pair: Pair, size: int | None) -> Rule:
         """Return the rule that applies in the tuned cell of a pair."""
@@ -232,7 +240,7 @@ class VerifyingSource(SweptSource):
         found = []
         for pair in self.pairs():
             for cell in (pair.default, pair.tuned):
-                if failure := self.context.store.read(cell).failure:
+                if failure := self._record(cell).failure:
                     values = (cell.collective, cell.algorithm, cell.mapping, pair.nodes, cell.processes)
                     found.append(dict(zip(FAILED_COLUMNS, (*values, failure["reason"]), strict=True)))
         return found

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from collstudy.base.errors import StudyError
 from collstudy.base.statistics import interval_width_pct
 from collstudy.study.description import Policy
 from collstudy.study.work import Work
 
 
-class Damaged(Exception):
+class Damaged(StudyError):
     """A stored file was changed after it was written, or its content belongs to another cell than its name."""
 
 

@@ -269,10 +269,10 @@ class Store:
         try:
             with open(self.results / ".locks" / f"{name}.lock") as stream:
                 fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
-            return False
         except BlockingIOError:
             return True
+        except OSError:
+            return False
         return False
 
     def lock(self, work: Work) -> contextlib.AbstractContextManager[None]:
