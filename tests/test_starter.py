@@ -186,3 +186,14 @@ def simulations(folder: Path) -> list[str]:
         except OSError:
             continue
     return found
+
+
+def test_a_starter_that_was_killed_is_replaced(starter: Starter, tmp_path: Path) -> None:
+    """A simulation could not be handed to it: the block had ended with exit status 0, and its cells were not measured."""
+    command, environment = prepared(a_cell("barrier", "tree", 4), tmp_path, "-f", "-i", "1", "-x", "0")
+    execute(command, 60, io.StringIO(), environment, tmp_path, starter.start)
+    starter._process.kill()
+    starter._process.wait()
+    with pytest.raises(LaunchFailed, match="crash: the program that starts simulations has ended"):
+        execute(command, 60, io.StringIO(), environment, tmp_path, starter.start)
+    assert execute(command, 60, io.StringIO(), environment, tmp_path, starter.start).status == 0

@@ -187,12 +187,14 @@ def test_a_program_that_reads_its_input_finds_none(program: Path, tmp_path: Path
         (["no-such-folder/mpirun", "-n", "1", "PROGRAM"], None, "no-such-folder/mpirun: not found"),
         (["A=1", "MPIRUN", "-n", "1", "PROGRAM"], None, "A=1: not found; variables need env: env A=1 "),
         (["no-such-wrapper", "MPIRUN", "-n", "1", "PROGRAM"], None, "no-such-wrapper: No such file or directory"),
+        (["WITHOUT", "MPIRUN", "-n", "1", "PROGRAM"], None, "without-interpreter: Exec format error"),
     ],
 )
 def test_what_cannot_be_followed_is_one_sentence(
     program: Path, tmp_path: Path, words: list[str], text: str | None, message: str
 ) -> None:
-    known = {"PROGRAM": str(program), "MPIRUN": str(library().mpirun)}
+    script = executable(tmp_path / "without-interpreter", '"$@"\n')
+    known = {"PROGRAM": str(program), "MPIRUN": str(library().mpirun), "WITHOUT": str(script)}
     done, rows = what_ran(tmp_path, *(known.get(word, word) for word in words), text=text, status=2)
     assert not rows
     assert done.stderr.count("\n") == 1 and message in done.stderr

@@ -192,9 +192,9 @@ def execute(
     log.flush()
     try:
         started = start(words, environment, folder)
-    except (FileNotFoundError, PermissionError) as error:
-        raise LaunchFailed(f"{error.filename}: {error.strerror}") from None
-    ended, killed = None, None
+    except OSError as error:  # no such file, not executable, not a program, too many processes
+        raise LaunchFailed(f"{error.filename or words[0]}: {error.strerror}") from None
+    ended, killed, begun = None, None, 0
     try:
         while (ended := started.wait(limit_s)) is None and (now := parts(started.printed())) > begun:
             begun = now

@@ -9,6 +9,7 @@ import select
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from collstudy.launch.execute import Ended, LaunchFailed, Started, spawn
 from collstudy.launch.toolchain import SIMULATED, built_for
@@ -84,7 +85,10 @@ class Starter:
         set_ = [f"{name}={value}" for name, value in variables.items()]
         texts = [str(folder), str(output), str(len(set_)), *set_, str(len(arguments)), *arguments]
         assert self._process.stdin and self._process.stdout
-        self._process.stdin.write("".join(f"{text}\0" for text in texts).encode(errors="surrogateescape"))
+        try:
+            self._process.stdin.write("".join(f"{text}\0" for text in texts).encode(errors="surrogateescape"))
+        except BrokenPipeError:
+            self._give_up()
         return Started(int(self._answer("started")[0]), lambda limit: self._wait(output, limit))
 
     def _answer(self, kind: str) -> list[str]:
@@ -92,9 +96,12 @@ class Starter:
         assert self._process and self._process.stdout
         said, *numbers = self._process.stdout.readline().decode().split() or [""]
         if said != kind:
-            self.close()
-            raise LaunchFailed("crash: the program that starts simulations has ended")
+            self._give_up()
         return numbers
+
+    def _give_up(self) -> NoReturn:
+        self.close()
+        raise LaunchFailed("crash: the program that starts simulations has ended")
 
     def _wait(self, output: Path, limit_s: float) -> Ended | None:
         assert self._process and self._process.stdout
