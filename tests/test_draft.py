@@ -10,6 +10,7 @@ from collstudy.base.errors import StudyError
 from collstudy.cli.main import main
 from collstudy.project.studies import Project
 from collstudy.study import machines
+from collstudy.study.document import shown
 from collstudy.study.machines import Level
 from collstudy.study.sweeps import Choice, expand_ranks
 from conftest import ROOT
@@ -28,6 +29,44 @@ def test_new_writes_a_study_that_can_be_read_and_its_text(folder, capsys):
     assert str(folder / "mine.yaml") in capsys.readouterr().out
     assert Project().configuration.study("mine").sweeps[0].collective == "bcast"
     assert "results/mine/tables/index.csv" in (folder / "mine.qmd").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("program: {command: \"mpirun -n 2 'x\", folder: /tmp}\nanalysis: {tuning: {}}", "program.command: No closing quotation: mpirun"),
+        ("applications: [{name: x, label: x, command: \"ls 'x\", ranks: 2}]", "applications.0.command: No closing quotation: ls 'x"),
+        ("applications: [{name: x, label: x, command: ' ', ranks: 2}]", "applications.0.command has no word"),
+    ],
+)  # fmt: skip
+def test_commands_that_are_no_words(folder, capsys, text, said):
+    """Also for commands that read all studies, such as `advise`."""
+    (folder / "odd.yaml").write_text(f"title: t\nquestion: q\nmachine: this-machine\n{text}\n", encoding="utf-8")
+    assert main(["check", "odd"]) == 2
+    error = capsys.readouterr().err
+    assert "odd.yaml, line 4: " in error and said in error
+
+
+def test_messages_about_imports_name_the_study_in_use(folder, capsys):
+    """The folder is that of COLLSTUDY_CONFIG."""
+    data = "import: {files: [{path: /nowhere/a.csv, collective: bcast}]}"
+    (folder / "theirs.yaml").write_text(f"title: t\nquestion: q\nmachine: orfeo-thin\n{data}\n", encoding="utf-8")
+    assert main(["collect", "theirs"]) == 2
+    error = capsys.readouterr().err
+    assert f"error: {shown(folder / 'theirs.yaml')}: import.files: no file matches /nowhere/a.csv" in error, error
+
+
+def test_verdict_and_measure_without_results(folder, tmp_path, capsys, monkeypatch):
+    """The folder of the results is that of config.yaml; a block that is none is one message."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "results" / "tiny").mkdir(parents=True)
+    columns = "cell,collective,algorithm,mapping,processes,status,reason"
+    (tmp_path / "results" / "tiny" / "cells.csv").write_text(f"{columns}\nc,bcast,chain,core,4,failed,crash\n")
+    shutil.copy(folder / "this-machine.yaml", folder / "tiny.yaml")
+    assert main(["verdict", "tiny"]) == 1
+    assert "failed: tiny: bcast chain mapping core processes 4: crash" in capsys.readouterr().err
+    assert main(["measure", "none.json", "--log", "log"]) == 2
+    assert capsys.readouterr().err.startswith("error: none.json: not the file of a block: ")
 
 
 def test_new_leaves_what_is_there(folder, capsys):

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from collstudy.base.errors import UNWRITABLE
+from collstudy.base.errors import UNWRITABLE, StudyError
 from collstudy.base.files import write_atomically
 from collstudy.cli.commands import add
 from collstudy.launch.runner import run_block
@@ -52,13 +52,19 @@ def add_latency(parser: argparse.ArgumentParser) -> None:
 
 def measure(arguments: argparse.Namespace) -> int:
     """Run one block. Failed cells do not fail the block: they are stored and named at the end of the run."""
+    # The configuration is not read in a run: it may have changed since the block was planned.
+    results = arguments.results or Project().results
     try:
-        run_block(read_block(arguments.block), arguments.results, arguments.log)
+        block = read_block(arguments.block)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise StudyError(f"{arguments.block}: not the file of a block: {error}") from None
+    try:
+        run_block(block, results, arguments.log)
     except OSError as error:
         if error.errno not in UNWRITABLE:
             raise
         print(
-            f"error: {arguments.block.stem}: {error.strerror}: {error.filename or arguments.results}\n"
+            f"error: {arguments.block.stem}: {error.strerror}: {error.filename or results}\n"
             "Earlier measurements are stored and complete. Free disk space (or correct the permissions) and run again: only "
             "missing cells are measured.",
             file=sys.stderr,

@@ -30,7 +30,7 @@ def add_commands(commands: Any) -> None:
         ("verdict", verdict, "list failed cells"),
     ):
         add(commands, name, run, help_).add_argument(
-            "studies", nargs="+" if name == "verdict" else "*", help="names (default: those of config/config.yaml)"
+            "studies", nargs="*", help="names (default: those of config/config.yaml)"
         )
     watching = add(commands, "status", status, "show the progress of studies")
     watching.add_argument("studies", nargs="*", help="names (default: those of config/config.yaml)")
@@ -112,10 +112,10 @@ def verify(arguments: argparse.Namespace) -> int:
 def verdict(arguments: argparse.Namespace) -> int:
     """Name every failed cell, and of each study one that could not be verified; exit status 1 when a cell failed."""
     project, bad = Project(results=arguments.results), 0
-    for name in arguments.studies:
-        rows = read_csv(arguments.results / name / "cells.csv")
+    for name in arguments.studies or project.default_studies:
+        rows = read_csv(project.folder(name) / "cells.csv")
         unproved = [
-            f"{_where(row)} ({arguments.results}/cells/{row['collective']}/*-{row['cell']}.json)"
+            f"{_where(row)} ({project.results}/cells/{row['collective']}/*-{row['cell']}.json)"
             for row in rows
             if row["status"] == "unproved"
         ]

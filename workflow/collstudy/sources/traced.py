@@ -59,7 +59,7 @@ class TracedSource(Source):
             if study.machine.kind == "local" and program_of(application) is None:
                 reason = f"the program of {application.command!r} is not installed"
                 if not application.optional:
-                    raise StudyError(f"config/studies/{study.name}.yaml: applications.{application.name}: {reason}")
+                    raise StudyError(f"{study.file}: applications.{application.name}: {reason}")
                 left_out.append({"name": application.name, "label": application.label, "reason": reason})
                 continue
             for number in range(1, self.replay.traces + 1 if self.replay else 2):
@@ -69,7 +69,7 @@ class TracedSource(Source):
                     found += _replays(trace, self.replay, self.choice, self.context)
         if not found:
             raise StudyError(
-                f"config/studies/{study.name}.yaml: no application can run: "
+                f"{study.file}: no application can run: "
                 + "; ".join(f"{entry['name']}: {entry['reason']}" for entry in left_out)
             )
         return found, left_out

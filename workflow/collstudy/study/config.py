@@ -118,7 +118,7 @@ class Configuration:
         policy = _policy(raw.get("launches", {}), where / "launches")
         study = Study(
             name, raw["title"], raw["question"], machine, self._source(name, raw, machine, policy, sweeps, where), analysis,
-            raw.get("chapter") or _chapter(raw, sweeps), self._companions(name, raw, where),
+            raw.get("chapter") or _chapter(raw, sweeps), self._companions(name, raw, where), shown(path),
         )  # fmt: skip
         checks.check_analysis(analysis, self.catalogue.algorithms, where / "analysis")
         if "leave_out" in analysis and "import" not in raw:
@@ -209,6 +209,7 @@ class Configuration:
         names = [application.name for application in applications]
         for index, application in enumerate(applications):
             at = where / "applications" / index
+            _words_of(application.command, at / "command")
             if application.name in names[:index]:
                 raise StudyError(f"{at / 'name'}: {application.name!r} is used twice; names must be unique")
             if application.ranks > machine.nodes * machine.cores_per_node and not machine.oversubscribe:
@@ -342,6 +343,17 @@ def _sampling(raw: dict[str, Any], sweeps: tuple[Sweep, ...], where: Place) -> S
     return Sampling(**raw["sampling"])
 
 
+def _words_of(command: str, where: Place) -> list[str]:
+    """Split a command into words. Raises StudyError for unbalanced quotes, and without a word."""
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise StudyError(f"{where}: {error}: {command}") from None
+    if not words:
+        raise StudyError(f"{where} has no word")
+    return words
+
+
 def _tuned(raw: dict[str, Any], name: str, machine: Machine, policy: Policy, sampling: Sampling, where: Place) -> Tuned:
     """Return the program of a study, with the number of ranks taken from its command."""
     entry = raw["program"]
@@ -351,7 +363,7 @@ def _tuned(raw: dict[str, Any], name: str, machine: Machine, policy: Policy, sam
         )
     if "tuning" not in raw.get("analysis", {}):
         raise StudyError(f"{where / 'program'}: a study of a program needs analysis: {{tuning: {{}}}}")
-    words = shlex.split(entry["command"])
+    words = _words_of(entry["command"], where / "program" / "command")
     if ":" in words:
         raise StudyError(f"{where / 'program' / 'command'}: several programs in one launch (:) are not supported")
     ranks = ranks_in(words)

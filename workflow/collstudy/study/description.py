@@ -142,7 +142,7 @@ class Traced:
 
 @dataclass(frozen=True)
 class Study:
-    """A study of one research question; see config/README.md, Studies."""
+    """A study of one research question; see config/README.md, Studies. *file* is the path of its YAML, for messages."""
 
     name: str
     title: str
@@ -152,6 +152,7 @@ class Study:
     analysis: dict[str, Any]
     chapter: str = ""
     companions: tuple[str, ...] = ()
+    file: str = ""
 
     @property
     def sweeps(self) -> tuple[Sweep, ...]:

@@ -168,6 +168,8 @@ def _violation(error: jsonschema.ValidationError) -> str:
     if error.validator == "type":
         kinds = [error.validator_value] if isinstance(error.validator_value, str) else error.validator_value
         return f"{_short(error.instance)} is not {' or '.join(TYPES.get(kind, kind) for kind in kinds)}"
+    if error.validator == "const":
+        return f"{_short(error.instance)} is not {_short(error.validator_value)}"
     if error.validator == "uniqueItems":
         return f"{_short(error.instance)} has an entry twice"
     return _short_text(error.message)
@@ -190,7 +192,18 @@ def _short_text(text: str) -> str:
 
 
 def _short(value: Any) -> str:
-    return _short_text(repr(value))
+    return _short_text(_as_yaml(value))
+
+
+def _as_yaml(value: Any) -> str:
+    """Return a value as it may be written in YAML."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key}: {_as_yaml(of)}" for key, of in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_as_yaml, value)) + "]"
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    return repr(value)
 
 
 def parse(text: str, schema: str, name: str) -> tuple[dict[str, Any], dict[tuple, int]]:

@@ -40,7 +40,7 @@ def convert(
     """
     own = entry.get("format") in OWN
     collective = raw["collective"] if own else entry["collective"]
-    where = f"{path}: imported by config/studies/{study.name}.yaml"
+    where = f"{path}: imported by {study.file}"
     key = (collective, raw.get("algorithm"), raw.get("mapping"), raw.get("parameters"), *map(raw.get, USES))
     if key not in names:
         names[key] = _named(raw, entry, collective, study, catalogue, where)

@@ -49,7 +49,7 @@ def used_of(study: Study, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the rows of read_all() that the study uses. Raises StudyError if there are none."""
     used = [row for row in rows if "left_out" not in row]
     if not used:
-        raise StudyError(f"config/studies/{study.name}.yaml: analysis.leave_out excludes all {len(rows)} rows")
+        raise StudyError(f"{study.file}: analysis.leave_out excludes all {len(rows)} rows")
     return used
 
 
@@ -108,7 +108,7 @@ def _read(study: Study, catalogue: Catalogue, cache: Path | None) -> tuple[list[
     missing = missing_files(study)
     if missing:
         raise StudyError(
-            f"config/studies/{study.name}.yaml: import.files: no file matches {', '.join(missing)}; "
+            f"{study.file}: import.files: no file matches {', '.join(missing)}; "
             "set STUDY_REFERENCE_DATA to the folder that holds the data (./study fetch gets some: data/fetch.yaml)"
         )
     problems = Problems()
@@ -141,7 +141,7 @@ def _read(study: Study, catalogue: Catalogue, cache: Path | None) -> tuple[list[
             problems.note("optional patterns that match no file", re.sub(r"^\$\{\w+\}/", "", entry["path"]))
     if not rows:
         given = "; ".join(f"{count} {text}" for text, count in problems.counted().items()) or "the files have none"
-        raise StudyError(f"config/studies/{study.name}.yaml: import: no row can be used: {given}")
+        raise StudyError(f"{study.file}: import: no row can be used: {given}")
     distinct, duplicates = number_launches(rows)
     _check_statistics(distinct, study)
     left_out = _leave_out(distinct, study)
@@ -232,7 +232,7 @@ def _by_row(rule: dict[str, int], index: int) -> int:
 def _check_entry(entry: dict[str, Any], path: Path, study: Study, catalogue: Catalogue) -> None:
     """Raise StudyError if nothing provides a required field."""
     kind, collective = entry.get("format", "csv"), entry.get("collective")
-    where = f"config/studies/{study.name}.yaml: import.files: {entry['path']}"
+    where = f"{study.file}: import.files: {entry['path']}"
     check_fields(entry, where)
     if "where" in entry and kind not in ("csv", "pico"):
         raise StudyError(f"{where}: `where` selects rows of the formats csv and pico, not of {kind}")
@@ -311,7 +311,7 @@ def _check_statistics(rows: list[dict[str, Any]], study: Study) -> None:
     for collective, statistics in found.items():
         if len({name.removesuffix("_median") for name in statistics}) > 1:
             raise StudyError(
-                f"config/studies/{study.name}.yaml: import: {collective} has rows of {' and of '.join(sorted(statistics))}, "
+                f"{study.file}: import: {collective} has rows of {' and of '.join(sorted(statistics))}, "
                 "which cannot be compared; split them into two studies"
             )
 
@@ -328,6 +328,6 @@ def _leave_out(rows: list[dict[str, Any]], study: Study) -> list[dict[str, Any]]
                 count += 1
         if not count:
             what = ", ".join(f"{name}: {value}" for name, value in entry.items() if name != "reason")
-            raise StudyError(f"config/studies/{study.name}.yaml: analysis.leave_out: no row has {what}")
+            raise StudyError(f"{study.file}: analysis.leave_out: no row has {what}")
         given.append({**entry, "rows": count})
     return given
