@@ -50,7 +50,7 @@ def test_an_entry_whose_collective_no_file_has(tmp_path: Path) -> None:
     entry = {"path": f"{tmp_path}/*.out", "format": "omb", "collective": "bcast", "constants": {"processes": 4}}
     source = SimpleNamespace(files=[entry], mpi="Open MPI", mpi_version="4.1.5")
     with pytest.raises(StudyError, match="output of reduce, not of bcast"):
-        read_all(SimpleNamespace(name="theirs", source=source), CONFIGURATION.catalogue)
+        read_all(SimpleNamespace(name="theirs", file="theirs.yaml", source=source), CONFIGURATION.catalogue)
 
 
 @pytest.mark.parametrize("runs", [3, 12])
