@@ -100,3 +100,16 @@ def test_the_processors_of_another_node_are_asked_for_there(tmp_path, monkeypatc
     assert processors_of_cores(mpi, "node7") == [0, 2]
     with pytest.raises(StudyError, match="collcores: exit status 1; no list of the cores of node8"):
         processors_of_cores(mpi, "node8")
+
+
+def test_processors_that_the_kernel_does_not_tell(tmp_path):
+    """As where there are more than a mask of the usual size has."""
+    mpi = mpis().get("openmpi")
+    if mpi is None:
+        pytest.skip("no Open MPI")
+    source, library = tmp_path / "refuse.c", tmp_path / "refuse.so"
+    source.write_text("#include <errno.h>\nint sched_getaffinity(void) { errno = EINVAL; return -1; }\n")
+    must(finish(["gcc", "-shared", "-fPIC", "-fno-builtin", "-o", library, source], timeout=60))
+    done = finish([mpi.build / "place" / "collcores"], timeout=60, env=os.environ | {"LD_PRELOAD": str(library)})
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "collcores: the processors of this process: Invalid argument\n"

@@ -9,6 +9,10 @@ int main(void) {
     static struct cores cores;
 
     find_cores(&cores);
+    if (cores.count == 0) {
+        perror("collcores: the processors of this process");
+        return 1;
+    }
     for (int i = 0; i < cores.count; i++)
         printf("%d\n", cores.core[i].processor);
     return 0;

@@ -105,19 +105,20 @@ static struct core core_of(int processor, const int numa[CPU_SETSIZE]) {
     return core;
 }
 
-/* Finds the cores in their order. */
+/* Finds the cores in their order; none if the kernel does not say on which processors this process may run. */
 static void find_cores(struct cores *found) {
     cpu_set_t own, allowed;
 
     /* The kernel reduces a mask to the processors of the job, whatever this process is bound to. */
     memset(&allowed, 0xff, sizeof allowed);
-    sched_getaffinity(0, sizeof own, &own);
+    found->count = 0;
+    if (sched_getaffinity(0, sizeof own, &own) != 0)
+        return;
     sched_setaffinity(0, sizeof allowed, &allowed);
     sched_getaffinity(0, sizeof allowed, &allowed);
     sched_setaffinity(0, sizeof own, &own);
 
     find_numa_nodes(found->numa);
-    found->count = 0;
     for (int processor = 0; processor < CPU_SETSIZE; processor++) {
         if (!CPU_ISSET(processor, &allowed))
             continue;
