@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 from collstudy.base.errors import StudyError
-from collstudy.launch import bindings, hydra, mpich
+from collstudy.launch import bindings, hydra, mpich, toolchain
 from collstudy.launch.proof import messages
 from collstudy.launch.rulesfile import exported
 from collstudy.launch.toolchain import Mpi, exporting, mpis
+from collstudy.sources import needs
 from collstudy.sources.needs import to_set_up
 from collstudy.sources.swept import inside_of
 from collstudy.study.cells import Cell, Versions, cell_from, expand
@@ -429,6 +430,39 @@ def test_an_mpi_without_headers_is_passed_over(tmp_path: Path) -> None:
     environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     done = must(finish([sys.executable, "-c", code], env=environment))
     assert Path(done.stdout.strip()) == ROOT / ".study" / "openmpi" / "bin"
+
+
+@pytest.mark.parametrize("name", ["openmpi", "mpich"])
+def test_a_library_without_mpirun_is_the_one_of_its_header(
+    checkout: Checkout, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Libraries built for Slurm have no mpirun; a machine whose ranks mpirun would start is refused before anything runs."""
+    installed(name)
+    whole = mpis()[name]
+    executable(tmp_path / "mpicc", f"#!/bin/sh\nexec '{whole.mpicc}' \"$@\"\n")
+    mpi = toolchain.identify(tmp_path)
+    assert mpi == Mpi(name, whole.version, tmp_path)
+    with pytest.raises(StudyError, match=rf"{whole.version} in {tmp_path} has no mpirun"):
+        mpi.mpirun  # noqa: B018
+    sweep = f"{{collective: barrier, algorithms: [default], mpi: [{name}], mappings: [core], processes: [2]}}"
+    text = f"title: t\nquestion: q\nmachine: this-machine\nsweeps:\n  - {sweep}\n"
+    checkout.write("config/studies/local.yaml", text)
+    monkeypatch.setattr(needs, "has_r", lambda: True)
+    source = checkout.project.source("local")
+    assert needs.why_not(source) == ""
+    monkeypatch.setattr(toolchain, "mpis", lambda: {name: replace(whole, bin=tmp_path)})
+    assert "has no mpirun; only machines with `slurm: {launcher: srun}`" in needs.why_not(source)
+
+
+def test_mvapich_is_not_taken_for_mpich(tmp_path: Path) -> None:
+    """Its mpi.h has MPICH's macros as well, and its mpirun answers like MPICH's."""
+    macros = '#define MPICH_VERSION "3.2.1"\n#define MVAPICH2_VERSION "2.3.7"\n'
+    executable(tmp_path / "mpicc", f"#!/bin/sh\ncat <<'END'\n{macros}END\n")
+    executable(tmp_path / "mpirun", "#!/bin/sh\nprintf 'HYDRA build details:\\n    Version:  3.2.1\\n'\n")
+    assert toolchain.declared(tmp_path) == ("mvapich2", "2.3.7")
+    code = "from collstudy.launch.toolchain import mpis; print(*(mpi.bin for mpi in mpis().values()))"
+    done = must(finish([sys.executable, "-c", code], env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}))
+    assert str(tmp_path) not in done.stdout and done.stdout.strip()
 
 
 def startup(mpi: Mpi, variables: dict[str, str]) -> str:

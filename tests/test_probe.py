@@ -113,6 +113,9 @@ def test_the_draft_names_the_library_that_a_run_would_use(monkeypatch: pytest.Mo
     }
     monkeypatch.setattr(probe, "mpis", lambda: found)
     assert "# Intel MPI 2021.18 in /opt/impi/bin; " in probe.draft() and "\nmpi: impi\n" in probe.draft()
+    # It has no mpirun.
+    monkeypatch.setattr(probe, "partitions", lambda printed: [probe.Partition("THIN", True, 2, 2, 12, "", "30:00")])
+    assert "\n  launcher: srun  # Intel MPI has no mpirun here\n" in probe.draft()
 
 
 def test_the_draft_for_a_host_named_by_a_number(checkout: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -140,7 +140,7 @@ def test_cells_of_a_placement_share_a_launch(checkout: Checkout) -> None:
         ),
         (
             ("start: shared", "start: shared\n    mpi: [mpich]"),
-            "start: shared needs a real Open MPI launched by mpirun",
+            "start: shared needs a real Open MPI",
         ),
     ],
 )

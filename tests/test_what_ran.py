@@ -363,7 +363,7 @@ def with_library(
 
 def test_a_library_that_is_not_on_path_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(toolchain, "mpis", dict)
-    with pytest.raises(StudyError, match="no impi: its mpirun and mpicc are not the first ones on PATH"):
+    with pytest.raises(StudyError, match="no impi: its mpicc is not the first one on PATH"):
         installed("impi")
 
 

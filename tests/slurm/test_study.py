@@ -20,7 +20,7 @@ from collstudy.launch.toolchain import Mpi, identify, mpis
 from collstudy.study.names import LIBRARIES
 from collstudy.study.patterns import PATTERNS
 from collstudy.tuning import emission
-from conftest import ROOT, compiled, csv_rows
+from conftest import ROOT, compiled, csv_rows, executable
 from slurm_study import MACHINE, MEASURED, SlurmStudy, cluster, hosts_only, tiny, two  # noqa: F401
 from test_program import WRONG
 from test_tuning_emitted import emitted, pasted
@@ -314,6 +314,30 @@ def test_srun_places_ranks_as_requested(two, cluster, mpi) -> None:
         ]  # fmt: skip
         assert " srun --mpi=" in document["launches"][0]["provenance"]["command"]
         assert document["cell"]["machine"]["environment"] == {"OF_SITE": "a b"}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["openmpi", "mpich"])
+def test_an_mpi_library_without_mpirun(two, cluster, tmp_path, name) -> None:
+    """As clusters build them for Slurm; algorithms of Open MPI share launches."""
+    hosts_only(cluster)
+    study = two(launches=1, mappings="node")
+    use_open_mpi_5(study)
+    for tool in ("mpicc", "ompi_info"):
+        executable(tmp_path / tool, f'#!/bin/sh\nexec {ROOT}/.study/{name}/bin/{tool} "$@"\n')
+    study.environment["PATH"] = f"{Path(sys.executable).parent}:{tmp_path}:{os.environ['PATH']}"
+    machine = MACHINE.replace("exclusive", "launcher: srun, exclusive").replace("mpi: openmpi", f"mpi: {name}")
+    study.checkout.write("config/machines/pair.yaml", machine)
+    start = "[default, binomial], start: shared" if name == "openmpi" else "[default, binomial]"
+    study.checkout.write("config/studies/two.yaml", study.study.replace("[linear, binomial]", start))
+    study.run()
+    assert {(row["status"], row["reason"]) for row in study.cells()} == {("measured", "")}, study.logs()
+    documents = [json.loads(file.read_text()) for file in (study.folder / "results" / "cells").rglob("*.json")]
+    assert {one["cell"]["algorithm"]: one["proof"]["used"] for one in documents} == {"default": None, "binomial": True}
+    for document in documents:
+        assert document["proof"]["placed"] is True
+        assert "mpirun" not in " ".join(document["launches"][0]["provenance"]["software"])
+        assert " srun --mpi=" in document["launches"][0]["provenance"]["command"]
 
 
 def test_more_than_the_allowed_node_hours_is_refused(two) -> None:

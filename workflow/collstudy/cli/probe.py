@@ -14,7 +14,7 @@ from pathlib import Path
 from collstudy.base.commands import ask
 from collstudy.base.errors import StudyError
 from collstudy.launch.execute import processor_state
-from collstudy.launch.toolchain import host, mpis
+from collstudy.launch.toolchain import Mpi, host, mpis
 from collstudy.study.names import check_name
 
 #: lscpu's columns that correspond to levels of a machine file, outermost first -> name of the level.
@@ -113,21 +113,25 @@ def draft() -> str:
     ]  # fmt: skip
     if governor != "performance":
         lines.append(f"# The frequency governor is {governor}: results vary more than with the governor performance.")
-    name = mpi.name if mpi else "openmpi"
-    lines += _slurm_lines(slurm, levels, name) if slurm else _local_lines(levels, name)
+    lines += _slurm_lines(slurm, levels, mpi) if slurm else _local_lines(levels, mpi)
     lines += ["# Environment variables of all launches, such as:", '# environment: {UCX_TLS: "rc,self,sm"}']
     return "\n".join(lines) + "\n"
 
 
-def _local_lines(levels: list[tuple[str, int]], mpi: str) -> list[str]:
+def _local_lines(levels: list[tuple[str, int]], mpi: Mpi | None) -> list[str]:
     return [
         "# Slurm (sinfo) does not answer: a local machine, whose levels are read from the system at each run:",
         *(f"#   {name}: {count}" for name, count in levels),
-        *("kind: local", f"label: {json.dumps(platform.node())}", f"mpi: {mpi}", "launch_time_limit_s: 60"),
+        *(
+            "kind: local",
+            f"label: {json.dumps(platform.node())}",
+            f"mpi: {mpi.name if mpi else 'openmpi'}",
+            "launch_time_limit_s: 60",
+        ),
     ]
 
 
-def _slurm_lines(slurm: list[Partition], levels: list[tuple[str, int]], mpi: str) -> list[str]:
+def _slurm_lines(slurm: list[Partition], levels: list[tuple[str, int]], mpi: Mpi | None) -> list[str]:
     lines = ["# Partitions (sinfo), nodes x sockets x cores, features, time limit:"]
     for p in slurm:
         lines.append(
@@ -135,7 +139,7 @@ def _slurm_lines(slurm: list[Partition], levels: list[tuple[str, int]], mpi: str
         )
     chosen = most_common(slurm)
     here = (dict(levels)["socket"], math.prod(count for name, count in levels if name != "socket"))
-    lines += [f"kind: slurm\nlabel: Partition {chosen.name}", f"mpi: {mpi}", "levels:"]
+    lines += [f"kind: slurm\nlabel: Partition {chosen.name}", f"mpi: {mpi.name if mpi else 'openmpi'}", "levels:"]
     lines.append(f"  - {{name: node, count: {chosen.nodes}}}")
     if (chosen.sockets, chosen.cores) == here:
         lines += [f"  - {{name: {name}, count: {count}}}" for name, count in levels]
@@ -149,7 +153,8 @@ def _slurm_lines(slurm: list[Partition], levels: list[tuple[str, int]], mpi: str
     lines += ["slurm:", f"  partition: {json.dumps(chosen.name)}", "  # TODO: account, where the site wants one."]
     if chosen.features:
         lines.append(f"  # TODO: a feature that all nodes of a study share: {chosen.features}\n  # constraint: ")
-    lines += ["  exclusive: true", "  launcher: mpirun  # or srun", "  setup_minutes: 2"]
+    launcher = "mpirun  # or srun" if mpi is None or mpi.has_mpirun else f"srun  # {mpi.label} has no mpirun here"
+    lines += ["  exclusive: true", f"  launcher: {launcher}", "  setup_minutes: 2"]
     lines += [
         "# Minutes that one job asks for at most; a study that needs more is split.",
         f"block_minutes: {math.floor(min(60, minutes(chosen.time_limit)))}",

@@ -223,7 +223,9 @@ def software_of(block: Block) -> dict[str, str]:
     found = {"python": platform.python_version()}
     for name in sorted({task.work.mpi["name"] for task in block.tasks if not task.work.deterministic}):
         mpi = installed(name)
-        found |= {name: mpi.version, "mpirun" if name == "openmpi" else f"mpirun_{name}": str(mpi.mpirun)}
+        found[name] = mpi.version
+        if mpi.has_mpirun:
+            found["mpirun" if name == "openmpi" else f"mpirun_{name}"] = str(mpi.mpirun)
     lock = spack_lock()
     if lock:
         found["spack_lock_sha256"] = file_digest(lock)

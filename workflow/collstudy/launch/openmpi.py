@@ -115,7 +115,7 @@ def forcing_arguments(
 
 def emulates_nodes(mpi: Mpi) -> bool:
     """Return whether *mpi* can run on emulated nodes: it must be Open MPI 5, and the system must allow a host name for each node."""
-    if mpi.name != "openmpi" or int(mpi.version.split(".")[0]) < 5:
+    if mpi.name != "openmpi" or int(mpi.version.split(".")[0]) < 5 or not mpi.has_mpirun:
         return False
     return ask([AS_NODE, "node", "true"]).returncode == 0
 

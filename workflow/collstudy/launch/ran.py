@@ -117,7 +117,7 @@ def with_benchmarks_launcher(command: str) -> str:
     there = shutil.which(words[position])
     found = library_of(Path(there)) if there else None
     mpi = mpis().get(found[0] if found else "openmpi")
-    if mpi is None or found == (mpi.name, mpi.version):
+    if mpi is None or not mpi.has_mpirun or found == (mpi.name, mpi.version):
         return command
     return shlex.join([*words[:position], str(mpi.mpirun), *words[position + 1 :]])
 

@@ -1,6 +1,7 @@
 """Find installed software and its versions: MPI libraries, the benchmark suite, the simulator.
 
-Order of preference for MPI: Spack view, `mpirun` on PATH, the wheel that set-up installed in `.study/`.
+Order of preference for MPI: Spack view, `mpicc` on PATH, the wheel that set-up installed in `.study/`. Libraries built for Slurm
+have no mpirun.
 For the suite: Spack view, `OMB_HOME`, PATH, otherwise the embedded one, collbench.
 """
 
@@ -26,8 +27,17 @@ SIMULATED = "simulated"
 #: The simulated benchmark with the collectives library linked in.
 SIMULATED_WITH_LIBRARY = "simulated-library"
 
-#: Arguments with which a compiler prints the declarations of mpi.h.
-COMPILES_MPI = ["-E", "-include", "mpi.h", "-x", "c", "/dev/null"]
+#: Arguments with which a compiler prints the macros of mpi.h.
+PRINTS_MACROS = ["-E", "-dM", "-include", "mpi.h", "-x", "c", "/dev/null"]
+
+#: The macros in mpi.h with each MPI library's version. Intel MPI and MVAPICH, which is not supported, define those of MPICH, too.
+MACROS = {
+    "openmpi": ("OMPI_MAJOR_VERSION", "OMPI_MINOR_VERSION", "OMPI_RELEASE_VERSION"),
+    "impi": ("I_MPI_VERSION",),
+    "mvapich2": ("MVAPICH2_VERSION",),
+    "mvapich": ("MVAPICH_VERSION",),
+    "mpich": ("MPICH_VERSION",),
+}
 
 #: Patterns for the version in the output of each MPI library's `mpirun --version`.
 LAUNCHERS_SAY = {
@@ -39,7 +49,7 @@ LAUNCHERS_SAY = {
 
 @dataclass(frozen=True)
 class Mpi:
-    """An installed MPI library: its name (openmpi, mpich, impi), version, and the folder of mpicc and mpirun."""
+    """An installed MPI library: its name (openmpi, mpich, impi), version, and the folder of mpicc and, if it has one, mpirun."""
 
     name: str
     version: str
@@ -51,9 +61,24 @@ class Mpi:
         return LIBRARIES[self.name]
 
     @property
+    def has_mpirun(self) -> bool:
+        """Return whether it has a launcher; libraries built for Slurm have none."""
+        return (self.bin / "mpirun").exists()
+
+    @property
     def mpirun(self) -> Path:
-        """Return the path of the launcher."""
+        """Return the path of the launcher. Raises StudyError if there is none."""
+        if not self.has_mpirun:
+            raise StudyError(self.lacks_mpirun)
         return self.bin / "mpirun"
+
+    @property
+    def lacks_mpirun(self) -> str:
+        """Return the sentence for a library without mpirun."""
+        return (
+            f"{self.label} {self.version} in {self.bin} has no mpirun; only machines with `slurm: {{launcher: srun}}` do "
+            "without one"
+        )
 
     @property
     def mpicc(self) -> Path:
@@ -109,15 +134,16 @@ def version_of(command: list[str | Path], pattern: str, programs: Path | None = 
 
     *programs* is the folder of the MPI library's programs, which Intel's launcher needs.
     """
-    environment = mpi_environment()
-    if programs:
-        environment |= {
-            "I_MPI_ROOT": str(programs.parent),
-            "PATH": f"{programs}{os.pathsep}{environment.get('PATH', '')}",
-        }
-    done = ask(command, 30, environment)
+    done = ask(command, 30, _with_programs(programs) if programs else mpi_environment())
     found = re.search(pattern, done.stdout + done.stderr)
     return found.group(1) if found else None
+
+
+def _with_programs(folder: Path) -> dict[str, str]:
+    """Return the environment for an MPI library's programs in *folder*; Intel's need both variables."""
+    environment = mpi_environment()
+    path = os.pathsep.join([str(folder), environment.get("PATH", os.defpath)])
+    return environment | {"I_MPI_ROOT": str(folder.parent), "PATH": path}
 
 
 def mpi_environment(base: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -158,10 +184,9 @@ def installed(name: str) -> Mpi:
     if name in mpis():
         return mpis()[name]
     if name == "openmpi":
-        raise StudyError("no Open MPI: mpirun and mpicc are not on PATH; ./study setup installs one in .study/openmpi")
+        raise StudyError("no Open MPI: its mpicc is not on PATH; ./study setup installs one in .study/openmpi")
     raise StudyError(
-        f"no {name}: its mpirun and mpicc are not the first ones on PATH; ./study run STUDY installs one in .study/{name} if STUDY "
-        "needs it"
+        f"no {name}: its mpicc is not the first one on PATH; ./study run STUDY installs one in .study/{name} if STUDY needs it"
     )
 
 
@@ -188,17 +213,27 @@ def _views() -> list[Path]:
 
 def spack_lock() -> Path | None:
     """Return the lock file of the Spack environment whose MPI is used, or None. The active environment may be that of R."""
-    locks = (view.parent.parent / "spack.lock" for view in _views() if (view / "bin" / "mpirun").exists())
+    locks = (view.parent.parent / "spack.lock" for view in _views() if (view / "bin" / "mpicc").exists())
     return next((lock for lock in locks if lock.exists()), None)
 
 
 def identify(folder: Path) -> Mpi | None:
-    """Return the MPI library whose mpirun is in *folder*."""
+    """Return the MPI library whose mpicc is in *folder*: that of its mpirun, or of mpi.h if there is no mpirun."""
     mpirun = folder / "mpirun"
-    if not mpirun.exists() or not (folder / "mpicc").exists():
+    if not (folder / "mpicc").exists():
         return None
-    found = library_of(mpirun)
-    return Mpi(*found, folder) if found else None
+    found = library_of(mpirun) if mpirun.exists() else declared(folder)
+    return Mpi(*found, folder) if found and found[0] in LIBRARIES else None
+
+
+def declared(folder: Path) -> tuple[str, str] | None:
+    """Return name and version of the MPI library in the mpi.h that the mpicc in *folder* finds; None without mpi.h."""
+    printed = ask([folder / "mpicc", *PRINTS_MACROS], 30, _with_programs(folder)).stdout
+    values = {name: value.strip('"') for name, value in re.findall(r"^#define (\w+) (\S+)$", printed, re.MULTILINE)}
+    for name, macros in MACROS.items():
+        if set(macros) <= values.keys():
+            return name, ".".join(values[macro] for macro in macros)
+    return None
 
 
 def library_of(launcher: Path) -> tuple[str, str] | None:
@@ -213,9 +248,9 @@ def library_of(launcher: Path) -> tuple[str, str] | None:
 def mpis() -> dict[str, Mpi]:
     """Return all MPI libraries found, by name; for each name the first in the order of preference."""
     folders = [view / "bin" for view in _views()]
-    on_path = shutil.which("mpirun")
     # Packages for running MPI programs may include a compiler wrapper without headers (Debian's openmpi-bin).
-    if on_path and version_of([Path(on_path).parent / "mpicc", *COMPILES_MPI], "(MPI_Init)", Path(on_path).parent):
+    on_path = shutil.which("mpicc")
+    if on_path and (library := declared(Path(on_path).parent)) and library[0] in LIBRARIES:
         folders.append(Path(on_path).parent)
     folders += [SETUP / name / "bin" for name in LIBRARIES]
     found: dict[str, Mpi] = {}

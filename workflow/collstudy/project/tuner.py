@@ -84,7 +84,7 @@ class Tuner:
             found, before = (
                 [rules.as_release_reads(one, self.catalogue, version) for one in many] for many in (found, before)
             )
-        if self.library:
+        if self.library and self.installed and self.installed.has_mpirun:
             for placement in found:
                 file = emission.rules_path(self.folder / "tuning", self.mpi, placement)
                 old = next((one for one in before if one.name == placement.name), None)
@@ -98,7 +98,9 @@ class Tuner:
                 findings += check.check_placement(placement, file.resolve(), self.catalogue, self.library, old)
             findings += self._check_han(found, before)
         else:
-            print("rules files not checked: no installed MPI library can report which algorithm it selects")
+            print(
+                "rules files not checked: no MPI library that has mpirun and reports which algorithm it selects is installed"
+            )
         self.findings = findings
         write_atomically(self.folder / "tuning" / name, findings_csv(findings))
         complain(findings)

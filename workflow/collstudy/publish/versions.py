@@ -28,9 +28,9 @@ def info() -> dict[str, str]:
     r_version = version_of([r, "--version"], r"version (\S+)") if r else ""
     values = {
         "mpicc": mpi.mpicc if mpi else "",
-        "mpirun": mpi.mpirun if mpi else "",
+        "mpirun": mpi.mpirun if mpi and mpi.has_mpirun else "",
         "mpicc_version": f"Open MPI {mpi.version}" if mpi else "",
-        "mpirun_version": f"Open MPI {mpi.version}" if mpi else "",
+        "mpirun_version": f"Open MPI {mpi.version}" if mpi and mpi.has_mpirun else "",
         "smpicc": shutil.which("smpicc") or "",
         "smpirun": shutil.which("smpirun") or "",
         "smpicc_version": f"SimGrid {simgrid}" if simgrid else "",

@@ -13,6 +13,7 @@ from collstudy.base.paths import ROOT, SETUP
 from collstudy.launch import toolchain
 from collstudy.launch.build import built
 from collstudy.launch.openmpi import emulates_nodes
+from collstudy.launch.srun import starts
 from collstudy.sources.source import Source
 from collstudy.study.names import LIBRARIES
 
@@ -73,6 +74,8 @@ def why_not(source: Source) -> str:
     for mpi in libraries:
         if mpi not in toolchain.mpis():
             return f"{mpi} is not installed" + installing
+        if not toolchain.mpis()[mpi].has_mpirun and not starts(machine):
+            return toolchain.mpis()[mpi].lacks_mpirun
     if COMPILER in needs:
         building = f" (./study setup {source.study.name} builds them, or says what that needs)"
         for target in libraries + ([toolchain.SIMULATED] if SIMULATOR in needs else []):

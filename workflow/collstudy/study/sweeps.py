@@ -287,10 +287,8 @@ def _barrier(raw: dict[str, Any], machine: Machine, catalogue: Catalogue, where:
 
 
 def can_share_start(machine: Machine, mpis: tuple[str, ...]) -> bool:
-    """Return whether cells can share a launch: Open MPI's variables switch the algorithm within a launch, and mpirun
-    (unlike srun) reports where ranks are.
-    """
-    return mpis == ("openmpi",) and machine.kind != "simulated" and machine.slurm.get("launcher") != "srun"
+    """Return whether cells can share a launch: Open MPI's variables switch the algorithm within a launch."""
+    return mpis == ("openmpi",) and machine.kind != "simulated"
 
 
 def _start(
@@ -305,7 +303,7 @@ def _start(
     start = raw.get("start", "own")
     if start == "shared":
         if not can_share_start(machine, mpis):
-            raise StudyError(f"{where / 'start'}: shared needs a real Open MPI launched by mpirun")
+            raise StudyError(f"{where / 'start'}: shared needs a real Open MPI")
         if raw["collective"] in (*POINT_TO_POINT, *APPLICATIONS, *NON_BLOCKING) or "barrier" in raw:
             raise StudyError(f"{where / 'start'}: shared needs a blocking collective and the default barrier")
         for choice in choices:
