@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 import yaml
+from collstudy.base.errors import StudyError
 from collstudy.calibration.costs import FORWARD, LONG, SHORT
 from collstudy.study.config import Configuration
 from conftest import ROOT, TINY, Checkout, must
@@ -45,6 +47,23 @@ def test_unknown_study(checkout: Checkout) -> None:
     done = checkout.collstudy("status", "tinny")
     assert done.returncode == 2
     assert "config/studies/tinny.yaml does not exist (did you mean 'tiny'?); known: " in done.stderr
+
+
+def test_the_machines_of_the_checkout_are_known_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "studies").mkdir()
+    (tmp_path / "studies" / "tiny.yaml").write_text(TINY.replace("machine: thin", "machine: tihn"))
+    with pytest.raises(
+        StudyError, match=r"tihn.yaml: no such file \(did you mean 'thin'\?\); known: .*csews, .*thin, "
+    ):
+        Configuration(tmp_path).study("tiny")
+
+
+def test_a_limit_that_is_no_number_is_refused(checkout: Checkout) -> None:
+    """Every number of node-hours would be below nan."""
+    checkout.write("config/studies/tiny.yaml", TINY)
+    for limit in ("nan", "many"):
+        done = checkout.snakemake("-n", "--config", f"max_node_hours={limit}")
+        assert done.returncode != 0 and f"max_node_hours is {limit}, not a number" in done.stdout + done.stderr
 
 
 def test_a_missing_file_of_a_fixed_name_has_no_other_name(checkout: Checkout) -> None:

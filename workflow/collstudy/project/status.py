@@ -67,7 +67,9 @@ def explain(
         try:
             allowed = float(limit)
         except ValueError:
-            raise StudyError(f"max_node_hours is {limit!r}, not a number") from None
+            allowed = math.nan
+        if math.isnan(allowed):
+            raise StudyError(f"max_node_hours is {limit}, not a number")
         if hours > allowed:
             raise StudyError(
                 "\n".join(lines)

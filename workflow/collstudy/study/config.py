@@ -28,7 +28,7 @@ from collstudy.study.description import (
     Traced,
     Tuned,
 )
-from collstudy.study.document import Place, read_document, read_yaml, shown
+from collstudy.study.document import FITTED_SUFFIX, Place, read_document, read_yaml, shown
 from collstudy.study.machines import Machine, read_machine
 from collstudy.study.names import APPLICATIONS, POINT_TO_POINT, check_name
 from collstudy.study.repeated import check_repeated
@@ -78,10 +78,18 @@ class Configuration:
                     found.append(name)
         return found
 
+    def machine_names(self) -> list[str]:
+        """Return the names of all machines, in alphabetical order; a folder elsewhere also has those of the checkout."""
+        paths = [p for folder in (self.folder, ROOT / "config") for p in (folder / "machines").glob("*.yaml")]
+        return sorted({path.stem for path in paths if not path.name.endswith(FITTED_SUFFIX)})
+
     def machine_path(self, name: str) -> Path:
-        """Return the path of a machine's file. Raises StudyError for an invalid name."""
+        """Return the path of a machine's file. Raises StudyError for an invalid name, or if there is no such file."""
         check_name(name, "a machine")
-        return self._file(f"machines/{name}.yaml")
+        path = self._file(f"machines/{name}.yaml")
+        if not path.exists():
+            raise StudyError(f"{shown(path)}: no such file{allowed(self.machine_names(), name)}")
+        return path
 
     def machine(self, name: str, fitting: bool = False) -> Machine:
         """Return a machine; with *fitting*, without the costs that `./study calibrate` fitted."""

@@ -12,13 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from collstudy.base.errors import StudyError, allowed
+from collstudy.base.errors import StudyError
 from collstudy.base.paths import SCHEMAS, SETUP
 
 #: Suffix of the file with a machine's fitted costs.
 FITTED_SUFFIX = ".fitted.yaml"
-#: Schemas of files whose names the user chooses; all others have fixed names.
-NAMED = ("machine", "study")
 #: Cache of parsed and validated texts by digest: every job reads the same files, and parsing them would take longer
 #: than the rest of a short job. Any file in this folder may be deleted.
 PARSED = SETUP / "documents"
@@ -61,7 +59,7 @@ def read_document(path: Path, schema: str) -> tuple[dict[str, Any], Place]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        raise StudyError(f"{shown(path)}: no such file{_siblings(path, schema)}") from None
+        raise StudyError(f"{shown(path)}: no such file") from None
     except UnicodeDecodeError as error:
         raise StudyError(f"{shown(path)}: byte {error.start + 1} is not UTF-8; save the file as UTF-8") from None
     except OSError as error:
@@ -75,14 +73,6 @@ def read_document(path: Path, schema: str) -> tuple[dict[str, Any], Place]:
         _write_cache(text, schema, *known)
     document, lines = known
     return document, Place(path, lines)
-
-
-def _siblings(path: Path, schema: str) -> str:
-    """Return the names that may be meant instead of that of a missing file; "" for a file whose name is fixed."""
-    if schema not in NAMED:
-        return ""
-    siblings = [p.stem for p in path.parent.glob("*.yaml") if not p.name.endswith(FITTED_SUFFIX)]
-    return allowed(siblings, path.stem)
 
 
 @functools.cache

@@ -30,7 +30,7 @@ def draft(folder: Path, name: str, machine: str | None, configuration: Configura
     if special(str(folder)):
         raise StudyError(f"{folder}: {special(str(folder))}; rename the folder")
     questions: list[str] = []
-    imported = [kind for kind in _machines(configuration) if _is_imported(kind, configuration)]
+    imported = [kind for kind in configuration.machine_names() if _is_imported(kind, configuration)]
     known = _known_machine(machine, imported, configuration, questions)
     catalogue = configuration.catalogue
     runs, groups = pico_entries(folder), groups_of(folder, catalogue, questions)
@@ -75,13 +75,6 @@ def draft(folder: Path, name: str, machine: str | None, configuration: Configura
     return "\n".join(head) + "\n" + yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=120), questions
 
 
-def _machines(configuration: Configuration) -> list[str]:
-    # A configuration elsewhere also has the machines of the checkout.
-    folders = (configuration.folder, ROOT / "config")
-    names = {path.stem for folder in folders for path in (folder / "machines").glob("*.yaml")}
-    return sorted(name for name in names if not name.endswith(".fitted"))
-
-
 def _is_imported(machine: str, configuration: Configuration) -> bool:
     return "kind: imported" in configuration.machine_path(machine).read_text(encoding="utf-8")
 
@@ -99,7 +92,7 @@ def _known_machine(
             f"for another machine write config/machines/NAME.yaml: {keys}"
         )
         return None
-    if name not in _machines(configuration):
+    if name not in configuration.machine_names():
         questions.append(f"machine: config/machines/{name}.yaml does not exist yet{nearest(name, imported)}: {keys}")
         return None
     machine = configuration.machine(name)
