@@ -46,6 +46,14 @@ def test_the_cells_of_an_account_are_its_sizes_and_ranks() -> None:
     assert [entry["algorithms"] for entry in entries] == [["default", "two_proc"], ["default"]]
 
 
+@pytest.mark.parametrize("collective", ["allgatherv", "reduce_scatter_block", "scan", "exscan"])
+def test_collectives_with_algorithms_are_measured(collective: str) -> None:
+    """All collectives for which Open MPI's coll/tuned has several algorithms; not those of which it has one."""
+    rows = [account_row("4", "1024", name, size_bytes="1024") for name in (collective, "scatterv")]
+    ((found, _, algorithms, _),) = worth_measuring(rows, CATALOGUE)
+    assert found == collective and set(algorithms) == set(CATALOGUE.algorithms[collective])
+
+
 @pytest.mark.parametrize(
     ("mpi", "collective", "segmented", "fanned"),
     [

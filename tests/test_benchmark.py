@@ -14,7 +14,10 @@ from collstudy.launch.execute import execute
 from conftest import ROOT, finish, must
 
 SOURCES = ROOT / "workflow" / "native" / "bench"
-COLLECTIVES = ["bcast", "reduce", "allreduce", "gather", "scatter", "allgather", "alltoall", "alltoallv", "reduce_scatter"]  # fmt: skip
+COLLECTIVES = [
+    "bcast", "reduce", "allreduce", "gather", "scatter", "allgather", "allgatherv", "alltoall", "alltoallv", "reduce_scatter",
+    "reduce_scatter_block", "scan", "exscan",
+]  # fmt: skip
 NON_BLOCKING = ["ibcast", "iallreduce", "ireduce_scatter"]
 BENCHMARKS = [*COLLECTIVES, *NON_BLOCKING, "barrier", "latency", "bw"]
 
@@ -292,6 +295,19 @@ int MPI_Recv(void *buffer, int count, MPI_Datatype type, int source, int tag, MP
         ((char *)buffer)[count - 1] ^= 1;
     return code;
 }
+/* Lacks the data of the last rank that it should have, as an exclusive scan on all ranks but the first would. */
+int MPI_Scan(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+    return count == 64 ? PMPI_Exscan(send, recv, count, type, op, comm) : PMPI_Scan(send, recv, count, type, op, comm);
+}
+/* Has those of one rank more. */
+int MPI_Exscan(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+    return count == 64 ? PMPI_Scan(send, recv, count, type, op, comm) : PMPI_Exscan(send, recv, count, type, op, comm);
+}
+/* All ranks get the first rank's block. */
+int MPI_Reduce_scatter_block(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+    return count == 64 ? PMPI_Allreduce(send, recv, count, type, op, comm)
+                       : PMPI_Reduce_scatter_block(send, recv, count, type, op, comm);
+}
 /* Fails for messages of 64 bytes. */
 int MPI_Gather(const void *send, int sends, MPI_Datatype st, void *recv, int recvs, MPI_Datatype rt, int root,
                MPI_Comm comm) {
@@ -308,7 +324,7 @@ def broken(tmp_path_factory) -> Path:
     return build(folder, "smpicc", f"LDLIBS={folder / 'broken.c'}")
 
 
-@pytest.mark.parametrize("benchmark", ["bcast", "latency"])
+@pytest.mark.parametrize("benchmark", ["bcast", "latency", "scan", "exscan", "reduce_scatter_block"])
 def test_wrong_data_fail(run, broken, benchmark):
     done = run(benchmark, "-c", "-m", "128", "-i", "2", "-x", "0", folder=broken)
     assert done.returncode != 0

@@ -112,11 +112,11 @@ def test_calls_become_median_quartiles_and_number(tmp_path: Path) -> None:
     ("test", "size"),
     [
         ("MPI_Bcast", 80), ("MPI_Allgather", 80), ("MPI_Gather", 80), ("MPI_Scatter", 80), ("MPI_Alltoall", 80),
-        ("MPI_Reduce_scatter", 320), ("MPI_Reduce_scatter_block", 320), ("MPI_Scan", 80),
+        ("MPI_Reduce_scatter", 320), ("MPI_Reduce_scatter_block", 80), ("MPI_Scan", 80),
     ],
 )  # fmt: skip
 def test_counts_are_elements_of_a_ranks_part(tmp_path: Path, test: str, size: int) -> None:
-    """10 elements of 8 bytes on 4 ranks; this project's size of a reduce-scatter is that of the whole vector."""
+    """10 elements of 8 bytes on 4 ranks. The size of a reduce-scatter is here that of the whole vector, with equal blocks of one."""
     study = collected(tmp_path, settings(4, 8) + table(*calls(test, 10, 5)) + END, test.removeprefix("MPI_").lower())
     assert cells(study) == [(4, size, 1, 5, 1)]
 

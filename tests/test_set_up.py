@@ -379,9 +379,16 @@ def test_omb_is_used_where_it_is_installed(checkout: Checkout, tmp_path: Path) -
         '#!/bin/bash\n[ "$1" = -v ] && { echo "# OSU MPI Broadcast Latency Test v7.4"; exit 0; }\n'
         f'exec "{ours["suite_dir"]}/collbench_bcast" "$@"\n',
     )
-    text = local_study("collective: bcast, algorithms: [default], sizes: {from: 1, to: 8}, iterations: 5, warmup: 1")
+    sweep = "algorithms: [default], sizes: {from: 1, to: 8}, iterations: 5, warmup: 1"
+    text = (
+        local_study(f"collective: bcast, {sweep}")
+        + f"  - {{collective: scan, mappings: [core], processes: [2], {sweep}}}\n"
+    )
     found = measured(checkout, "local", text, {"OMB_HOME": str(tmp_path / "omb")})
-    assert {row["suite"] for row in found} == {"OSU Micro-Benchmarks"}
+    # OMB has no scan.
+    assert {(row["collective"], row["suite"]) for row in found} == {
+        ("bcast", "OSU Micro-Benchmarks"), ("scan", "collbench")
+    }  # fmt: skip
 
 
 def test_omb_on_path_has_its_point_to_point_tests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

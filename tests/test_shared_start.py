@@ -142,6 +142,10 @@ def test_cells_of_a_placement_share_a_launch(checkout: Checkout) -> None:
             ("start: shared", "start: shared\n    mpi: [mpich]"),
             "start: shared needs a real Open MPI",
         ),
+        (
+            (f"bcast\n    algorithms: [default, {OTHERS}, binomial", "allgatherv\n    algorithms: [default"),
+            "and a collective other than allgatherv",
+        ),
     ],
 )
 def test_what_cannot_share_a_start_is_refused(checkout: Checkout, change: tuple[str, str], reason: str) -> None:

@@ -159,7 +159,7 @@ def test_open_mpis_numbers_of_collectives():
 
 
 @pytest.mark.parametrize(("collective", "number", "algorithm"), [
-    ("allgatherv", 1, "ring"), ("reduce_scatter", 12, "recursive_halving")
+    ("allgatherv", 1, "ring"), ("reduce_scatter", 12, "recursive_halving"),
 ])  # fmt: skip
 def test_a_file_of_every_collective_that_open_mpi_tunes(collective, number, algorithm):
     (found,) = placements(decisions({4: {8: algorithm}}, collective))

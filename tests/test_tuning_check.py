@@ -122,8 +122,10 @@ def test_one_process_asks_for_more_ranks_than_could_be_started(tmp_path):
 
 @needs_answers
 @pytest.mark.parametrize(
-    "collective", ["bcast", "reduce", "allreduce", "allgather", "alltoall", "gather", "scatter", "barrier"]
-)
+    "collective",
+    ["bcast", "reduce", "allreduce", "allgather", "allgatherv", "alltoall", "alltoallv", "gather", "scatter", "barrier",
+     "reduce_scatter", "reduce_scatter_block", "scan", "exscan"],
+)  # fmt: skip
 def test_every_algorithm_of_the_library_is_an_answer_of_its_own(collective):
     mpi = mpis()["openmpi"]
     numbers = openmpi.algorithm_numbers(mpi.ompi_info, collective)
@@ -134,6 +136,25 @@ def test_every_algorithm_of_the_library_is_an_answer_of_its_own(collective):
         if number:
             told[name] = asking.ask(mpi, forced, collective, [(8, 64)]).get((8, 64))
     assert len(set(told.values())) == len(told) and all(told.values()), told
+
+
+@needs_answers
+@pytest.mark.parametrize(
+    ("collective", "small", "large"),
+    [("allgatherv", "bruck", "ring"), ("reduce_scatter_block", "linear", "butterfly"), ("scan", "linear", "linear"),
+     ("exscan", "recursive_doubling", "recursive_doubling")],
+)  # fmt: skip
+def test_open_mpi_follows_a_file_for(collective, small, large, tmp_path):
+    """Sizes are those of one rank's block or, in scans, of the vector; Open MPI has one rule of a scan for all sizes."""
+    mpi = mpis()["openmpi"]
+    rules = tuple(dict.fromkeys([Rule(0, small), Rule(64 if small != large else 0, large)]))
+    placement, own = Placement("core", 1, {collective: {4: rules}}), library_of(mpi, CATALOGUE, NUMBERS)
+    own.write(placement, tmp_path / "a.rules")
+    findings = check.check_placement(placement, tmp_path / "a.rules", CATALOGUE, own)
+    complain(findings)
+    # By one process that asks, and by four that call; where there are two rules, one at the wrong size would have been noticed.
+    assert {one.asked for one in findings} == {True, False}
+    assert len(rules) == 1 or all(one.tells_apart for one in findings if one.asked)
 
 
 @needs_answers

@@ -1,6 +1,8 @@
 collective_words <- c(
   bcast = "broadcast", barrier = "barrier", reduce = "reduce", allreduce = "allreduce", gather = "gather",
-  scatter = "scatter", allgather = "allgather", alltoall = "all-to-all", alltoallv = "all-to-all (v)",
+  scatter = "scatter", allgather = "allgather", allgatherv = "allgather (v)", alltoall = "all-to-all",
+  alltoallv = "all-to-all (v)", reduce_scatter_block = "reduce-scatter (block)", scan = "scan",
+  exscan = "exclusive scan",
   ibcast = "non-blocking broadcast", iallreduce = "non-blocking allreduce",
   reduce_scatter = "reduce-scatter",
   ireduce_scatter = "non-blocking reduce-scatter"

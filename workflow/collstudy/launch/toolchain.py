@@ -21,7 +21,7 @@ from collstudy.base.errors import StudyError
 from collstudy.base.paths import ROOT, SETUP
 from collstudy.study.cells import Cell, Versions
 from collstudy.study.machines import Machine
-from collstudy.study.names import APPLICATIONS, LIBRARIES, MPIS, SELECTS
+from collstudy.study.names import APPLICATIONS, LIBRARIES, MPIS, NOT_IN_OMB, SELECTS
 
 SIMULATED = "simulated"
 #: The simulated benchmark with the collectives library linked in.
@@ -368,7 +368,7 @@ def versions() -> Versions:
         found = suite(SIMULATED if name.startswith("smpi-") else name)
         if found:
             known_suite[name] = {"name": found.name, "version": found.version}
-    own = {"pairs": {"name": "collbench", "version": source_version("bench")}}
+    own = {name: {"name": "collbench", "version": source_version("bench")} for name in NOT_IN_OMB}
     own |= {name: {"name": name, "version": source_version(f"apps/{name}")} for name in APPLICATIONS}
     return Versions(known_suite, known_mpi, source_version("coll"), host(), own, coll_components)
 

@@ -12,14 +12,15 @@ from typing import Any
 from collstudy.launch.hydra import host_file
 from collstudy.study.catalogue import Catalogue
 from collstudy.study.machines import Machine
-from collstudy.study.names import IMPORTED_ONLY, ROOTED, SIZED
+from collstudy.study.names import ROOTED, SIZED
 from collstudy.study.openmpi_numbers import parameters_of
 
 #: Collectives with less than this percentage of the total possible gain are omitted, as are classes of sizes that together have less
 #: than this percentage of their collective's gain.
 LITTLE_PCT = 1
 #: The most bytes of a buffer of the benchmark (its option -M), and the collectives whose buffers have a block for each rank.
-BUFFER_BYTES, IN_BLOCKS = 512 << 20, ("allgather", "alltoall", "alltoallv", "gather", "scatter")
+BUFFER_BYTES = 512 << 20
+IN_BLOCKS = ("allgather", "allgatherv", "alltoall", "alltoallv", "gather", "reduce_scatter_block", "scatter")
 #: Segment sizes (bytes) to try, of messages of at least two segments, and fan-outs besides the default's; both for algorithms that take
 #: them, with more than two ranks.
 SEGMENTS, FANOUTS = (8192, 65536), (2, 8)
@@ -59,12 +60,7 @@ def worth_measuring(
         algorithms = ["default", *(key for key, entry in entries.items() if _can_be_chosen(key, entry, mpi))]
         mine = [row for row in by_collective[collective] if collective == "barrier" or int(row["size_bytes"]) > 0]
         mine = [row for row in mine if not is_too_long(row)]
-        if (
-            len(algorithms) > 1
-            and mine
-            and collective not in IMPORTED_ONLY
-            and gains[collective] >= LITTLE_PCT / 100 * sum(gains.values())
-        ):
+        if len(algorithms) > 1 and mine and gains[collective] >= LITTLE_PCT / 100 * sum(gains.values()):
             found.append((collective, gains[collective], algorithms, _most_of(mine)))
     return found
 
@@ -212,7 +208,7 @@ def _parameters(entry: dict[str, Any], collective: str, mpi: str) -> list[str]:
 def is_too_long(row: dict[str, str]) -> bool:
     """Return whether a class of sizes is of messages that a benchmark exists for but cannot send."""
     collective = row["operation"]
-    if collective not in SIZED or collective in IMPORTED_ONLY:
+    if collective not in SIZED:
         return False
     return typical(row) * (int(row["ranks"]) if collective in IN_BLOCKS else 1) > BUFFER_BYTES
 

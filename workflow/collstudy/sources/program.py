@@ -242,7 +242,7 @@ class ProgramSource(SampledSource):
         for collective, _, algorithms, rows in worth_measuring(used, catalogue, mpi):
             for entry in sweeps_of(collective, algorithms, rows, catalogue, mpi):
                 entry |= {"mpi": [mpi], "nodes": [nodes]}
-                if can_share_start(machine, (mpi,)):
+                if can_share_start(machine, (mpi,), collective):
                     entry["start"] = "shared"
                 (ranks,) = entry["processes"]
                 own = placed[ranks]

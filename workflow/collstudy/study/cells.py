@@ -12,7 +12,7 @@ from collstudy.study import selection
 from collstudy.study.catalogue import Catalogue, own_settings
 from collstudy.study.description import Study
 from collstudy.study.machines import Machine
-from collstudy.study.names import APPLICATIONS, POINT_TO_POINT, WINDOWS
+from collstudy.study.names import APPLICATIONS, NOT_IN_OMB, POINT_TO_POINT, WINDOWS
 from collstudy.study.placement import Core, nodes_of_pairs, place, whole_cycle
 from collstudy.study.selection import Default, Library, Rate, Selection, Switch
 from collstudy.study.sweeps import Choice, Spread, Sweep, spreads_of, swept
@@ -107,8 +107,8 @@ class Cell(Work):
 
     @property
     def by_collbench(self) -> bool:
-        """Return whether the cell needs the embedded benchmark (collbench), because OMB lacks the required option."""
-        return self.collective == "pairs" or self.windows or self.shares_start or self.spread_us is not None
+        """Return whether the cell needs the embedded benchmark (collbench), because OMB lacks it or the required option."""
+        return self.collective in NOT_IN_OMB or self.windows or self.shares_start or self.spread_us is not None
 
     @property
     def size_list(self) -> list[int | None]:

@@ -12,7 +12,7 @@ from collstudy.study.allocations import Allocations, read_allocations
 from collstudy.study.catalogue import Catalogue
 from collstudy.study.document import Place
 from collstudy.study.machines import Machine
-from collstudy.study.names import APPLICATIONS, IMPORTED_ONLY, MPIS, NON_BLOCKING, POINT_TO_POINT, SIZED
+from collstudy.study.names import APPLICATIONS, MPIS, NON_BLOCKING, POINT_TO_POINT, SIZED
 from collstudy.study.openmpi_numbers import parameters_of
 from collstudy.study.words import parameter_text
 
@@ -157,8 +157,6 @@ def read_sweeps(raw: dict[str, Any], machine: Machine, catalogue: Catalogue, whe
 def _read_sweep(raw: dict[str, Any], machine: Machine, catalogue: Catalogue, where: Place) -> Sweep:
     collective = raw["collective"]
     check_known(collective, catalogue.algorithms, f"{where / 'collective'}: unknown collective {collective!r}")
-    if collective in IMPORTED_ONLY:
-        raise StudyError(f"{where / 'collective'}: {collective} can only be imported; no benchmark measures it")
     if raw.get("levels") == "all-pairs":
         raw = _all_pairs(raw, machine, where)
         collective = raw["collective"]
@@ -286,9 +284,11 @@ def _barrier(raw: dict[str, Any], machine: Machine, catalogue: Catalogue, where:
     return name
 
 
-def can_share_start(machine: Machine, mpis: tuple[str, ...]) -> bool:
-    """Return whether cells can share a launch: Open MPI's variables switch the algorithm within a launch."""
-    return mpis == ("openmpi",) and machine.kind != "simulated"
+def can_share_start(machine: Machine, mpis: tuple[str, ...], collective: str) -> bool:
+    """Return whether cells can share a launch: Open MPI's variables switch the algorithm within a launch, but that of allgatherv is
+    declared as constant (coll_tuned_allgatherv_decision.c, 4.1 to 6.0).
+    """
+    return mpis == ("openmpi",) and machine.kind != "simulated" and collective != "allgatherv"
 
 
 def _start(
@@ -302,8 +302,8 @@ def _start(
     """Return `own` (each cell has its own launches) or `shared` (one launch measures all such cells of a placement in turn)."""
     start = raw.get("start", "own")
     if start == "shared":
-        if not can_share_start(machine, mpis):
-            raise StudyError(f"{where / 'start'}: shared needs a real Open MPI")
+        if not can_share_start(machine, mpis, raw["collective"]):
+            raise StudyError(f"{where / 'start'}: shared needs a real Open MPI and a collective other than allgatherv")
         if raw["collective"] in (*POINT_TO_POINT, *APPLICATIONS, *NON_BLOCKING) or "barrier" in raw:
             raise StudyError(f"{where / 'start'}: shared needs a blocking collective and the default barrier")
         for choice in choices:

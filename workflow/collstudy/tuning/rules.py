@@ -31,7 +31,7 @@ COLLTYPES = (
 COLLECTIVE_IDS = {name: number for number, name in enumerate(COLLTYPES) if name in NUMBERS}
 #: For these, Open MPI's rules count the bytes of the whole communicator, while the benchmark counts those of one rank. For allgatherv
 #: (a rank's bytes, on average) and reduce_scatter (the whole vector) both count alike.
-TOTAL_BYTES = ("allgather", "alltoall", "gather", "scatter")
+TOTAL_BYTES = ("allgather", "alltoall", "gather", "reduce_scatter_block", "scatter")
 #: For these Open MPI compares the bytes of one element times the ranks with the sizes of the rules (coll_tuned_decision_dynamic.c).
 OF_ELEMENTS = ("exscan", "scan")
 #: For these no rank knows all sizes, so Open MPI uses the rule of size 0 (coll_tuned_decision_dynamic.c).

@@ -45,6 +45,9 @@ enum counts {
     COUNTS_SHARED /* one message, divided among the ranks */
 };
 
+/* The ranks whose blocks a rank receives the sum of. */
+enum summed { ALL_RANKS, PREFIX /* those below it */, PREFIX_AND_OWN /* those up to itself */ };
+
 /* A collective: how it is called and how its data move. A block is one message of the current size. */
 struct collective {
     int (*call)(const struct buffers *buffers, int bytes, const struct world *world); /* returns an MPI error code */
@@ -57,7 +60,8 @@ struct collective {
     bool root_receives; /* only the root gets data */
     bool personal;      /* sends a different block to each rank (otherwise the same block to all) */
     bool collects;      /* receives a block from each rank */
-    bool sums;          /* receives the sum of all blocks */
+    bool sums;          /* receives the sum of blocks */
+    enum summed summed; /* of which ranks */
     bool parts;         /* receives only its own part of the sum, given by the counts */
 };
 

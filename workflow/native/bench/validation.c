@@ -13,10 +13,13 @@ static char message_byte(const struct message *message, size_t offset) {
 }
 
 /* For sums, one rank in turn contributes to each byte and the others add 0: no number of ranks overflows a byte. */
+static size_t contributor(const struct message *message, size_t offset) {
+    return (offset + message->iteration) % message->ranks;
+}
+
 static char summand_byte(const struct message *message, size_t offset) {
-    struct message anonymous = {0, 0, message->iteration, message->ranks};
-    bool turn = (offset + message->iteration) % message->ranks == message->source;
-    return turn ? message_byte(&anonymous, offset) : 0;
+    struct message anonymous = {ROOT, message->destination, message->iteration, message->ranks};
+    return contributor(message, offset) == message->source ? message_byte(&anonymous, offset) : 0;
 }
 
 static bool sums(void) {
@@ -33,6 +36,14 @@ static long count_wrong(const char *buffer, size_t size, size_t first, const str
     long wrong = 0;
     for (size_t offset = 0; offset < size; offset++)
         wrong += buffer[offset] != message_byte(message, first + offset);
+    return wrong;
+}
+
+/* Counts the wrong bytes in a sum of the blocks of the first `summed` ranks; nothing is defined if there are none. */
+static long count_wrong_prefix(const char *buffer, size_t size, size_t summed, const struct message *message) {
+    long wrong = 0;
+    for (size_t offset = 0; summed > 0 && offset < size; offset++)
+        wrong += buffer[offset] != (contributor(message, offset) < summed ? message_byte(message, offset) : 0);
     return wrong;
 }
 
@@ -63,6 +74,9 @@ long count_wrong_bytes(const struct buffers *buffers, size_t size, int iteration
     if (collective->parts)
         return count_wrong(buffers->recv, world->counts[world->rank], world->displacements[world->rank],
                            &(struct message){ROOT, 0, iteration, world->ranks});
+    if (collective->summed != ALL_RANKS)
+        return count_wrong_prefix(buffers->recv, size, world->rank + (collective->summed == PREFIX_AND_OWN),
+                                  &(struct message){ROOT, 0, iteration, world->ranks});
     long wrong = 0;
     int blocks = collective->collects ? world->ranks : 1;
     for (int block = 0; block < blocks; block++) {

@@ -16,12 +16,14 @@
 static void fail_unknown(const char *collective) {
     fprintf(stderr,
             "unknown collective '%s'; known: bcast barrier reduce allreduce gather scatter allgather "
-            "alltoall alltoallv ibcast iallreduce reduce_scatter ireduce_scatter\n",
+            "allgatherv alltoall alltoallv ibcast iallreduce reduce_scatter ireduce_scatter reduce_scatter_block scan "
+            "exscan\n",
             collective);
     MPI_Abort(MPI_COMM_WORLD, 2);
 }
 
-static void call_alltoallv(int bytes, char *send, char *receive, MPI_Comm comm) {
+/* Collectives with counts: all ranks have the same. */
+static void call_with_counts(const char *collective, int bytes, char *send, char *receive, MPI_Comm comm) {
     int processes;
     CHECK(MPI_Comm_size(comm, &processes));
     int *counts = malloc(2 * (size_t)processes * sizeof *counts), *displacements = counts + processes;
@@ -29,9 +31,10 @@ static void call_alltoallv(int bytes, char *send, char *receive, MPI_Comm comm) 
         counts[i] = bytes;
         displacements[i] = (int)((unsigned)i * (unsigned)bytes);
     }
-    CHECK(counts == NULL
-              ? MPI_ERR_NO_MEM
-              : MPI_Alltoallv(send, counts, displacements, MPI_CHAR, receive, counts, displacements, MPI_CHAR, comm));
+    CHECK(counts == NULL ? MPI_ERR_NO_MEM
+          : strcmp(collective, "alltoallv") == 0
+              ? MPI_Alltoallv(send, counts, displacements, MPI_CHAR, receive, counts, displacements, MPI_CHAR, comm)
+              : MPI_Allgatherv(send, bytes, MPI_CHAR, receive, counts, displacements, MPI_CHAR, comm));
     free(counts);
 }
 
@@ -80,10 +83,16 @@ static void call(const char *collective, int bytes, char *send, char *receive, M
         CHECK(MPI_Allgather(send, bytes, MPI_CHAR, receive, bytes, MPI_CHAR, comm));
     } else if (strcmp(collective, "alltoall") == 0) {
         CHECK(MPI_Alltoall(send, bytes, MPI_CHAR, receive, bytes, MPI_CHAR, comm));
-    } else if (strcmp(collective, "alltoallv") == 0) {
-        call_alltoallv(bytes, send, receive, comm);
+    } else if (strcmp(collective, "alltoallv") == 0 || strcmp(collective, "allgatherv") == 0) {
+        call_with_counts(collective, bytes, send, receive, comm);
     } else if (strcmp(collective, "reduce_scatter") == 0) {
         call_reduce_scatter(bytes, send, receive, true, comm);
+    } else if (strcmp(collective, "reduce_scatter_block") == 0) {
+        CHECK(MPI_Reduce_scatter_block(send, receive, bytes, MPI_SIGNED_CHAR, MPI_SUM, comm));
+    } else if (strcmp(collective, "scan") == 0) {
+        CHECK(MPI_Scan(send, receive, bytes, MPI_SIGNED_CHAR, MPI_SUM, comm));
+    } else if (strcmp(collective, "exscan") == 0) {
+        CHECK(MPI_Exscan(send, receive, bytes, MPI_SIGNED_CHAR, MPI_SUM, comm));
     } else if (collective[0] == 'i') {
         call_non_blocking(collective, bytes, send, receive, comm);
     } else {

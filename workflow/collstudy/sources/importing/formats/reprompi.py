@@ -37,8 +37,6 @@ _TIMES = ("runtime_sec", "loc_tend_sec", "median_sec", "mean_sec")
 _TYPE_BYTES = {"MPI_BYTE": "1", "MPI_CHAR": "1"}
 #: Why calls of window synchronisation with an error code are not used.
 _OUTSIDE = "error code says that they began or ended outside of their window"
-#: Collectives whose size is that of the vector of all ranks.
-_WHOLE = ("reduce_scatter", "reduce_scatter_block")
 
 
 def is_output(text: str) -> bool:
@@ -90,7 +88,7 @@ def _output(
         part = int(row["size"]) * _unit(path, number, row, settings)
         name = row["test"].split("_", 1)[1].lower()
         algorithm = name if name != collective else ran.get((collective, part), "default")
-        size = part * int(settings["nprocs"]) if collective in _WHOLE else part
+        size = part * int(settings["nprocs"]) if collective == "reduce_scatter" else part
         # The calls of a barrier, which ignores the sizes, are those of one cell.
         cells.setdefault((algorithm, size if collective in SIZED else None), []).append((number, row))
     if cells and not any(line.startswith("# Execution time") for line in lines):
