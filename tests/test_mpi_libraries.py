@@ -454,12 +454,24 @@ def test_a_library_without_mpirun_is_the_one_of_its_header(
     assert "has no mpirun; only machines with `slurm: {launcher: srun}`" in needs.why_not(source)
 
 
-def test_mvapich_is_not_taken_for_mpich(tmp_path: Path) -> None:
-    """Its mpi.h has MPICH's macros as well, and its mpirun answers like MPICH's."""
-    macros = '#define MPICH_VERSION "3.2.1"\n#define MVAPICH2_VERSION "2.3.7"\n'
+@pytest.mark.parametrize(
+    ("macros", "library"),
+    [
+        # Its mpi.h has MPICH's macros as well, and its mpirun answers like MPICH's.
+        ('#define MPICH_VERSION "3.2.1"\n#define MVAPICH2_VERSION "2.3.7"\n', ("mvapich2", "2.3.7")),
+        # The alternatives of Debian's mpicc and mpirun can be set to different libraries.
+        (
+            "#define OMPI_MAJOR_VERSION 4\n#define OMPI_MINOR_VERSION 1\n#define OMPI_RELEASE_VERSION 4\n",
+            ("openmpi", "4.1.4"),
+        ),
+    ],
+)
+def test_an_mpicc_of_another_library_than_mpirun_is_passed_over(
+    tmp_path: Path, macros: str, library: tuple[str, str]
+) -> None:
     executable(tmp_path / "mpicc", f"#!/bin/sh\ncat <<'END'\n{macros}END\n")
     executable(tmp_path / "mpirun", "#!/bin/sh\nprintf 'HYDRA build details:\\n    Version:  3.2.1\\n'\n")
-    assert toolchain.declared(tmp_path) == ("mvapich2", "2.3.7")
+    assert toolchain.declared(tmp_path) == library
     code = "from collstudy.launch.toolchain import mpis; print(*(mpi.bin for mpi in mpis().values()))"
     done = must(finish([sys.executable, "-c", code], env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}))
     assert str(tmp_path) not in done.stdout and done.stdout.strip()

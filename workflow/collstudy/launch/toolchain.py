@@ -248,10 +248,10 @@ def library_of(launcher: Path) -> tuple[str, str] | None:
 def mpis() -> dict[str, Mpi]:
     """Return all MPI libraries found, by name; for each name the first in the order of preference."""
     folders = [view / "bin" for view in _views()]
-    # Packages for running MPI programs may include a compiler wrapper without headers (Debian's openmpi-bin).
+    # Debian's openmpi-bin has a compiler wrapper without headers, and its alternatives may give mpicc and mpirun of two libraries.
     on_path = shutil.which("mpicc")
-    if on_path and (library := declared(Path(on_path).parent)) and library[0] in LIBRARIES:
-        folders.append(Path(on_path).parent)
+    if on_path and (mpi := identify(Path(on_path).parent)) and mpi.name in (declared(mpi.bin) or ()):
+        folders.append(mpi.bin)
     folders += [SETUP / name / "bin" for name in LIBRARIES]
     found: dict[str, Mpi] = {}
     for mpi in filter(None, map(identify, folders)):
