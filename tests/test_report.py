@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import itertools
 import json
 import os
@@ -174,7 +175,7 @@ def test_search_finds_the_chapters(made):
     assert any("coll/sm ran" in entry["text"] and entry["url"].startswith("sec-appendix") for entry in entries)
     # The end of a long section is found as well.
     said = " ".join(entry["text"] for entry in entries)
-    labels = re.findall(r"<strong>(Figure|Table)\u00a0([\d.]+:)</strong>", "".join(pages.values()))
+    labels = re.findall(r"<strong>(Figure|Table)\u00a0([\d.]+:)</strong>", html.unescape("".join(pages.values())))
     assert labels and [" ".join(label) for label in labels if " ".join(label) not in said] == []
     # The front page is found by section, with either renderer.
     assert "index.html#sec-answer" in {entry["url"] for entry in entries}
