@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from collstudy.launch.toolchain import mpis
 from conftest import quick
-from test_coll_library import ALGORITHMS, Run, agrees, build, launch, mpicc, place, simulated, start
+from test_coll_library import ALGORITHMS, ROWS, Run, agrees, build, launch, mpicc, place, simulated, start
 
 __all__ = ["launch", "mpicc", "simulated"]  # fixtures
 
@@ -107,6 +107,7 @@ HUGE = [
     "node_group",
     "pipelined:segments=8",
     "libnbc_chain:segments=8",
+    "ompi_split_binary_tree",
 ]
 
 
@@ -116,6 +117,24 @@ def test_broadcasts_of_more_bytes_than_an_int_counts(
     launch: Run, programs: Path, tmp_path: Path, algorithm: str
 ) -> None:
     agrees(launch(3, {"COLL_BCAST": algorithm} | place(tmp_path, "uneven", 3), programs, "huge"))
+
+
+#: The rows of all algorithms of collectives with a block for each rank.
+BLOCKS = [
+    {name: row[name] for name in ("COLL_GATHER", "COLL_SCATTER", "COLL_ALLGATHER", "COLL_ALLTOALL")}
+    for row in ROWS[: max(len(ALGORITHMS[name].split()) for name in ("GATHER", "SCATTER", "ALLGATHER", "ALLTOALL"))]
+]
+
+
+@pytest.mark.parametrize("row", range(len(BLOCKS)))
+def test_blocks_may_alternate_in_memory(launch: Run, programs: Path, tmp_path: Path, row: int) -> None:
+    """The type that places one block leaves no room for a second one behind it: two columns of a matrix, as in its transposition."""
+    agrees(launch(5, BLOCKS[row] | place(tmp_path, "uneven", 5), programs, "columns"))
+
+
+def test_a_program_whose_start_is_not_seen_ends(launch: Run, programs: Path) -> None:
+    """A program in Fortran may call MPI_Init by bindings that do not call the C function, and MPI_Finalize in C."""
+    agrees(launch(2, CHOSEN, programs, "unseen"))
 
 
 #: Rows of algorithms: with a tree, with all ranks at once, with levels, with non-blocking collectives.
@@ -164,9 +183,11 @@ WRONG = [
     ("COLL_CREATE=no", None, ["COLL_CREATE", "0 or 1"]),
     ("COLL_BASE=openmpi", None, ["COLL_BASE", "mpi", "ompi"]),
     ("COLL_RULES=/nowhere", None, ["COLL_RULES", "cannot read"]),
+    ("COLL_RULES=/", None, ["COLL_RULES", "cannot read '/'", "directory"]),
     ("COLL_RULES=FILE", "bcast * * * ompi_chain:fanout=0\n", ["COLL_RULES", "from 1 to 32", "line 1"]),
     ("COLL_RULES=FILE", "bcast 2 -1 * node\n", ["COLL_RULES", "a rule is", "line 1"]),
     ("COLL_HOSTS=/nowhere", None, ["COLL_HOSTS", "cannot read '/nowhere'"]),
+    ("COLL_HOSTS=/", None, ["COLL_HOSTS", "cannot read '/'"]),
     ("COLL_HOSTS=until:", None, ["COLL_HOSTS", "until:<text>"]),
     ("COLL_HOSTS=FILE", "a\n", ["COLL_HOSTS", "1 ranks", "MPI_COMM_WORLD has 2"]),
     ("COLL_HOSTS=FILE", "a\nb\nc\n", ["COLL_HOSTS", "3 ranks", "MPI_COMM_WORLD has 2"]),

@@ -119,19 +119,44 @@ static int put_in_order(struct call *call, const struct hierarchy *hierarchy, co
     return MPI_SUCCESS;
 }
 
-static struct block own_block(struct call *call) {
-    struct block block = {call->send, call->count, call->count, call->type, call->type};
+/* The root describes blocks as in its receive buffer. The type of another rank describes one block only: if several
+ * would overlap or have gaps, it is packed. The caller frees *packed. */
+static int own_block(struct call *call, struct block *block, char **packed) {
+    struct extent extent;
+    *block = (struct block){call->send, call->count, call->count, call->type, call->type};
     if (call->rank == call->root) {
-        block.count = call->block_count;
-        block.type = call->block_type;
+        block->count = call->block_count;
+        block->type = call->block_type;
+        TRY(coll_extent(call->block_type, &extent));
+        if (call->send == MPI_IN_PLACE)
+            block->own = coll_at(call->recv, (MPI_Aint)call->root * call->block_count, extent.extent);
+        return MPI_SUCCESS;
     }
-    return block;
+    TRY(coll_extent(call->type, &extent));
+    if (coll_is_dense(&extent))
+        return MPI_SUCCESS;
+    int bytes = (int)call->bytes;
+    *packed = malloc(call->bytes);
+    if (*packed == NULL)
+        return MPI_ERR_NO_MEM;
+    *block = (struct block){*packed, bytes, bytes, MPI_PACKED, MPI_PACKED};
+    return coll_convert(call->send, call->count, call->type, *packed, bytes, MPI_PACKED);
+}
+
+static int gather_blocks(struct call *call, const struct hierarchy *hierarchy, const struct block *block) {
+    const char *all;
+    char *raw;
+    int rc = gather_up(hierarchy, block, &raw, &all);
+    if (rc == MPI_SUCCESS && call->rank == call->root)
+        rc = put_in_order(call, hierarchy, all);
+    free(raw);
+    return rc;
 }
 
 static int gather(struct call *call, enum hierarchy_kind kind) {
     struct hierarchy *hierarchy;
-    const char *all;
-    char *raw;
+    struct block block;
+    char *packed = NULL;
     size_t bytes = call->bytes * (size_t)call->size;
     bool wrong = call->rank == call->root && (call->block_count < 0 || call->block_type == MPI_DATATYPE_NULL);
     if (wrong || bytes > INT_MAX || coll_above_limit(call, bytes))
@@ -139,16 +164,10 @@ static int gather(struct call *call, enum hierarchy_kind kind) {
     TRY(coll_hierarchy_get(call->cache, kind, call->root, &hierarchy));
     if (!hierarchy->ordered)
         TRY(find_order(call, hierarchy));
-    struct block block = own_block(call);
-    if (call->send == MPI_IN_PLACE) {
-        struct extent extent;
-        TRY(coll_extent(call->block_type, &extent));
-        block.own = coll_at(call->recv, (MPI_Aint)call->root * call->block_count, extent.extent);
-    }
-    int rc = gather_up(hierarchy, &block, &raw, &all);
-    if (rc == MPI_SUCCESS && call->rank == call->root)
-        rc = put_in_order(call, hierarchy, all);
-    free(raw);
+    int rc = own_block(call, &block, &packed);
+    if (rc == MPI_SUCCESS)
+        rc = gather_blocks(call, hierarchy, &block);
+    free(packed);
     return rc;
 }
 

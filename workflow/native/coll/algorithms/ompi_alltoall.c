@@ -189,20 +189,27 @@ static int bruck(const struct bruck *b, const struct exchanged *x) {
     return MPI_SUCCESS;
 }
 
+/* Of at most as many blocks as a rank receives: if the caller places the elements of different blocks alternately,
+ * further blocks would overlap these. */
 int ompi_alltoall_bruck(struct call *call) {
     struct exchanged x;
-    char *raw;
+    char *raw[3] = {NULL, NULL, NULL};
     if (call->in_place)
         return COLL_USE_DEFAULT;
     TRY(sides_of(&x, call));
-    int count = x.in.counts[0], size = call->size, half = (size + 1) / 2;
+    int count = x.in.counts[0];
+    size_t all = (size_t)call->size * (size_t)count, half = (size_t)(call->size + 1) / 2 * (size_t)count;
     struct bruck b = {.call = x.in.call, .step = count * x.in.extent.extent};
     b.call.count = count;
-    TRY(coll_buffer(&x.in.extent, (size_t)(size + 2 * half) * (size_t)count, &raw, &b.blocks));
-    b.give = coll_at(b.blocks, size, b.step);
-    b.take = coll_at(b.give, half, b.step);
-    int rc = bruck(&b, &x);
-    free(raw);
+    int rc = coll_buffer(&x.in.extent, all, &raw[0], &b.blocks);
+    if (rc == MPI_SUCCESS)
+        rc = coll_buffer(&x.in.extent, half, &raw[1], &b.give);
+    if (rc == MPI_SUCCESS)
+        rc = coll_buffer(&x.in.extent, half, &raw[2], &b.take);
+    if (rc == MPI_SUCCESS)
+        rc = bruck(&b, &x);
+    for (int i = 0; i < 3; i++)
+        free(raw[i]);
     return rc;
 }
 

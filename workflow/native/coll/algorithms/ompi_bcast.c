@@ -126,7 +126,7 @@ static int exchange_halves(struct call *call, const struct half halves[2]) {
 int ompi_bcast_split_binary(struct call *call) {
     struct extent extent;
     struct tree tree;
-    int left = (call->count + 1) / 2, right = call->count / 2;
+    int right = call->count / 2, left = call->count - right;
     TRY(coll_extent(call->type, &extent));
     if (right == 0 || call->params.segment_bytes > (long)right * extent.size)
         return ompi_bcast_pipeline(call);

@@ -71,7 +71,7 @@ static int collect(const struct rank_blocks *blocks, const struct tree *tree, ch
 
 static int collect_and_send(const struct rank_blocks *blocks, const struct tree *tree, char *into) {
     const struct call *call = &blocks->call;
-    TRY(coll_copy(call->send, into, call->count, call->type));
+    TRY(rank_blocks_take_own(blocks, into));
     TRY(collect(blocks, tree, into));
     return coll_send(call, into, rank_blocks_below(call, call->rank) * call->count, tree->parent);
 }

@@ -68,9 +68,9 @@ static int pass_on(const struct rank_blocks *blocks, const struct tree *tree, co
 }
 
 static int receive_and_pass_on(const struct rank_blocks *blocks, const struct tree *tree, char *buffer) {
-    const struct call *call = &blocks->call;
+    const struct call *call = &blocks->call, *user = blocks->user;
     TRY(coll_recv(call, buffer, rank_blocks_below(call, call->rank) * call->count, tree->parent, MPI_STATUS_IGNORE));
-    TRY(coll_copy(buffer, call->recv, call->count, call->type));
+    TRY(coll_convert(buffer, call->count, call->type, user->recv, user->count, user->type));
     return pass_on(blocks, tree, buffer);
 }
 

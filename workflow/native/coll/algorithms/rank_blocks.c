@@ -5,15 +5,21 @@
 
 int rank_blocks_of(struct rank_blocks *blocks, const struct call *call) {
     struct extent extent;
+    bool has_all = call->rank == call->root || call->kind == COLL_ALLGATHER;
     blocks->call = *call;
     blocks->user = call;
-    if (call->rank == call->root || call->kind == COLL_ALLGATHER) {
+    if (has_all) {
         if (call->block_count < 0 || call->block_type == MPI_DATATYPE_NULL)
             return COLL_USE_DEFAULT;
         blocks->call.count = call->block_count;
         blocks->call.type = call->block_type;
     }
     TRY(coll_extent(blocks->call.type, &extent));
+    if (!has_all && !coll_is_dense(&extent)) {
+        blocks->call.count = (int)call->bytes;
+        blocks->call.type = MPI_PACKED;
+        TRY(coll_extent(MPI_PACKED, &extent));
+    }
     blocks->step = blocks->call.count * extent.extent;
     return MPI_SUCCESS;
 }

@@ -13,7 +13,8 @@ struct rank_blocks {
 
 /*
  * Blocks as this rank holds them: as the buffer of all blocks describes them (COLL_USE_DEFAULT if that is invalid),
- * without such a buffer as this rank's own block.
+ * without such a buffer as this rank's own block. The type of that describes one block only; if several would overlap
+ * or have gaps, they are held as packed bytes.
  */
 int rank_blocks_of(struct rank_blocks *blocks, const struct call *call);
 /* Returns whether a message of n blocks has a count that fits an int, on every rank the same. */

@@ -36,6 +36,8 @@ static bool read_lines(const char *name, bool (*take)(char *text)) {
             text[n - 1] = '\0';
         good = *text == '\0' || take(text) || coll_wrong(" ('%s', line %d)", name, number);
     }
+    if (good && ferror(file)) /* such as a folder, which can be opened */
+        good = coll_wrong("cannot read '%s': %s", name, strerror(errno));
     free(line);
     (void)fclose(file);
     return good;

@@ -47,12 +47,16 @@ static int copy_packed(const void *from, int count, MPI_Datatype type, void *to,
     return rc;
 }
 
+bool coll_is_dense(const struct extent *extent) {
+    return extent->size == extent->extent && extent->true_lb == 0 && extent->size == extent->true_extent;
+}
+
 int coll_convert(const void *from, int count, MPI_Datatype type, void *to, int to_count, MPI_Datatype to_type) {
     struct extent extent;
     if (count == 0 || (from == to && type == to_type))
         return MPI_SUCCESS;
     TRY(coll_extent(type, &extent));
-    if (type != to_type || extent.size != extent.extent || extent.true_lb != 0 || extent.size != extent.true_extent)
+    if (type != to_type || !coll_is_dense(&extent))
         return copy_packed(from, count, type, to, to_count, to_type);
     memcpy(to, from, (size_t)count * (size_t)extent.size);
     return MPI_SUCCESS;
@@ -85,8 +89,9 @@ int coll_operations_init(void) {
     return PMPI_Comm_set_errhandler(own_message()->self, MPI_ERRORS_RETURN);
 }
 
+/* Nothing is there if the library does not know that MPI was initialised: by a function that it does not replace. */
 int coll_operations_free(void) {
-    return PMPI_Comm_free(&own_message()->self);
+    return own_message()->self == MPI_COMM_NULL ? MPI_SUCCESS : PMPI_Comm_free(&own_message()->self);
 }
 
 static bool is_own_operation(MPI_Op op) {

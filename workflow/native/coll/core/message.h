@@ -12,6 +12,8 @@ struct extent {
 int coll_extent(MPI_Datatype type, struct extent *extent);
 /* Allocates memory for `count` elements: *address is that of element 0, *raw is to be freed. */
 int coll_buffer(const struct extent *extent, size_t count, char **raw, char **address);
+/* Returns whether elements, one after the other, have neither gaps nor overlap. */
+bool coll_is_dense(const struct extent *extent);
 int coll_copy(const void *from, void *to, int count, MPI_Datatype type);
 /* Copies elements to others of the same signature. */
 int coll_convert(const void *from, int count, MPI_Datatype type, void *to, int to_count, MPI_Datatype to_type);

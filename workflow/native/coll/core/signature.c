@@ -16,11 +16,16 @@ struct signature {
 
 /* Returns whether a type is one of MPI's pairs. *of: the type of both elements, MPI_DATATYPE_NULL if they differ. */
 static bool is_pair(MPI_Datatype type, MPI_Datatype *of) {
+    const MPI_Datatype equal[][2] = {{MPI_2INT, MPI_INT},
+                                     {MPI_2INTEGER, MPI_INTEGER},
+                                     {MPI_2REAL, MPI_REAL},
+                                     {MPI_2DOUBLE_PRECISION, MPI_DOUBLE_PRECISION}};
     *of = MPI_DATATYPE_NULL;
-    if (type == MPI_2INT) {
-        *of = MPI_INT;
-        return true;
-    }
+    for (size_t i = 0; i < sizeof equal / sizeof *equal; i++)
+        if (type == equal[i][0]) {
+            *of = equal[i][1];
+            return true;
+        }
     return type == MPI_FLOAT_INT || type == MPI_DOUBLE_INT || type == MPI_LONG_INT || type == MPI_SHORT_INT ||
            type == MPI_LONG_DOUBLE_INT;
 }

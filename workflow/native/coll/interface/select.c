@@ -220,11 +220,10 @@ static bool read_rules(const char *name) {
         if (!good)
             coll_wrong(" (line %d)", number);
     }
+    if (good && ferror(file)) /* such as a folder, which can be opened */
+        good = coll_wrong("cannot read '%s': %s", name, strerror(errno));
     free(line);
-    if (fclose(file) != 0 && good) {
-        coll_wrong("cannot read '%s'", name);
-        good = false;
-    }
+    (void)fclose(file);
     return good;
 }
 

@@ -7,11 +7,14 @@
  *   test_programs leave           MPI_Finalize with communicators that were used and not freed
  *   test_programs large           MPI_Bcast_c; exits with 77 where the MPI library has none
  *   test_programs huge            broadcasts of more bytes than an int can count
+ *   test_programs columns         collectives of blocks that alternate in memory: columns of matrices
+ *   test_programs unseen          MPI is initialised by a function that the library does not replace
  *   test_programs undefined       reductions by operations that MPI does not define for the type: errors on all ranks
  *                                 or on none
  */
 #include <mpi.h>
 
+#include <limits.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -146,6 +149,24 @@ static void broadcast(MPI_Datatype basic, size_t bytes, int n, int root, int tur
         CHECK(MPI_Type_free(&layout.type));
 }
 
+/* Odd ranks describe n elements by one of MPI's pair types, the others by the type of its two elements. */
+static void broadcast_pairs(MPI_Datatype pair, MPI_Datatype of, int n, int root) {
+    int bytes = 0;
+    CHECK(MPI_Type_size(of, &bytes));
+    if (bytes <= 0) /* an MPI library without Fortran's types */
+        return;
+    char *buffer = calloc((size_t)n + 1, (size_t)bytes);
+    for (int i = 0; i < n * bytes && rank == root; i++)
+        buffer[i] = (char)(i % 101 + root);
+    CHECK(MPI_Bcast(buffer, rank % 2 != 0 ? n / 2 : n, rank % 2 != 0 ? pair : of, root, MPI_COMM_WORLD));
+    for (int i = 0; i < n * bytes; i++)
+        if (buffer[i] != (char)(i % 101 + root)) {
+            wrong("another byte of a pair than the root sent", i, root);
+            break;
+        }
+    free(buffer);
+}
+
 static void test_types(int n) {
     MPI_Datatype mixed = make_mixed();
     for (int turn = 0; turn < LAYOUTS + 1; turn++)
@@ -154,6 +175,12 @@ static void test_types(int n) {
             broadcast(mixed, sizeof(struct mixed), n, root, turn);
             broadcast(MPI_INT, sizeof(int), 4, root, turn);
         }
+    for (int root = 0; root < size; root++) {
+        broadcast_pairs(MPI_2INT, MPI_INT, n, root);
+        broadcast_pairs(MPI_2INTEGER, MPI_INTEGER, n, root);
+        broadcast_pairs(MPI_2REAL, MPI_REAL, n, root);
+        broadcast_pairs(MPI_2DOUBLE_PRECISION, MPI_DOUBLE_PRECISION, n, root);
+    }
     CHECK(MPI_Type_free(&mixed));
 }
 
@@ -252,7 +279,8 @@ static int test_large(void) {
 #endif
 }
 
-/* Broadcasts whose count fits an int but whose bytes do not, with a basic and a derived type. */
+/* Broadcasts whose count fits an int but whose bytes do not, with a basic and a derived type; and one of the largest
+ * count. */
 static void test_huge(void) {
     enum { BLOCK = 1 << 20, BLOCKS = 257 };
     const int n = BLOCK * BLOCKS;
@@ -270,8 +298,97 @@ static void test_huge(void) {
                 break;
             }
     }
+    for (int i = 0; i < n; i++)
+        buffer[i] = rank == 1 ? 3.0 * i : -1;
+    CHECK(MPI_Bcast(buffer, INT_MAX, MPI_BYTE, 1, MPI_COMM_WORLD));
+    for (int i = 0; i < INT_MAX / (int)sizeof *buffer; i++)
+        if (buffer[i] != 3.0 * i) {
+            wrong("another byte than the root sent", i, 1);
+            break;
+        }
     CHECK(MPI_Type_free(&block));
     free(buffer);
+}
+
+/* ---- columns of matrices ---- */
+
+enum { ROWS = 6, COLUMNS = 4, ENTRIES = ROWS * COLUMNS };
+
+/* Makes a type of one column of a matrix that is stored row by row; the next column begins one entry later. */
+static MPI_Datatype make_column(int rows, int columns) {
+    MPI_Datatype entries, column;
+    CHECK(MPI_Type_vector(rows, 1, columns, MPI_INT, &entries));
+    CHECK(MPI_Type_create_resized(entries, 0, sizeof(int), &column));
+    CHECK(MPI_Type_free(&entries));
+    CHECK(MPI_Type_commit(&column));
+    return column;
+}
+
+/* Entry i of the block from one rank to another. */
+static int entry(int from, int to, int i) {
+    return (from * size + to) * ENTRIES + i;
+}
+
+/* Places of entry i: of a block that is sent or received as the columns of a matrix, and of the block of a rank that is
+ * a column of a matrix with one for each rank. */
+static int transposed(int i) {
+    return i % ROWS * COLUMNS + i / ROWS;
+}
+
+static int alternate(int block, int i) {
+    return i * size + block;
+}
+
+static void expect(int got, int wanted, const char *what) {
+    if (got != wanted)
+        wrong(what, got, wanted);
+}
+
+/* From the columns of one matrix on each rank to one column for each rank on the root. */
+static void gather_columns(int root, MPI_Datatype own, MPI_Datatype each) {
+    int sent[ENTRIES], *got = calloc((size_t)size * ENTRIES, sizeof *got);
+    for (int i = 0; i < ENTRIES; i++)
+        sent[transposed(i)] = entry(rank, root, i);
+    CHECK(MPI_Gather(sent, COLUMNS, own, got, 1, each, root, MPI_COMM_WORLD));
+    for (int k = 0; k < size * ENTRIES && rank == root; k++)
+        expect(got[alternate(k / ENTRIES, k % ENTRIES)], entry(k / ENTRIES, root, k % ENTRIES), "MPI_Gather");
+    CHECK(MPI_Allgather(sent, COLUMNS, own, got, 1, each, MPI_COMM_WORLD));
+    for (int k = 0; k < size * ENTRIES; k++)
+        expect(got[alternate(k / ENTRIES, k % ENTRIES)], entry(k / ENTRIES, root, k % ENTRIES), "MPI_Allgather");
+    free(got);
+}
+
+static void scatter_columns(int root, MPI_Datatype own, MPI_Datatype each) {
+    int got[ENTRIES] = {0}, *sent = malloc((size_t)size * ENTRIES * sizeof *sent);
+    for (int k = 0; k < size * ENTRIES; k++)
+        sent[alternate(k / ENTRIES, k % ENTRIES)] = entry(root, k / ENTRIES, k % ENTRIES);
+    CHECK(MPI_Scatter(sent, 1, each, got, COLUMNS, own, root, MPI_COMM_WORLD));
+    for (int i = 0; i < ENTRIES; i++)
+        expect(got[transposed(i)], entry(root, rank, i), "MPI_Scatter");
+    free(sent);
+}
+
+/* From the rows of a matrix to the columns of another one, as in a transposition. */
+static void exchange_columns(MPI_Datatype each) {
+    int *sent = malloc((size_t)size * ENTRIES * sizeof *sent), *got = calloc((size_t)size * ENTRIES, sizeof *got);
+    for (int k = 0; k < size * ENTRIES; k++)
+        sent[k] = entry(rank, k / ENTRIES, k % ENTRIES);
+    CHECK(MPI_Alltoall(sent, ENTRIES, MPI_INT, got, 1, each, MPI_COMM_WORLD));
+    for (int k = 0; k < size * ENTRIES; k++)
+        expect(got[alternate(k / ENTRIES, k % ENTRIES)], entry(k / ENTRIES, rank, k % ENTRIES), "MPI_Alltoall");
+    free(sent);
+    free(got);
+}
+
+static void test_columns(void) {
+    MPI_Datatype own = make_column(ROWS, COLUMNS), each = make_column(ENTRIES, size);
+    for (int root = 0; root < size; root++) {
+        gather_columns(root, own, each);
+        scatter_columns(root, own, each);
+    }
+    exchange_columns(each);
+    CHECK(MPI_Type_free(&own));
+    CHECK(MPI_Type_free(&each));
 }
 
 /* ---- operations that are not defined ---- */
@@ -302,7 +419,7 @@ static void test_undefined(void) {
 int main(int argc, char *argv[]) {
     const char *what = argc > 1 ? argv[1] : "";
     int number = argc > 2 ? atoi(argv[2]) : 100, done = 1;
-    CHECK(MPI_Init(&argc, &argv));
+    CHECK(strcmp(what, "unseen") == 0 ? PMPI_Init(&argc, &argv) : MPI_Init(&argc, &argv));
     CHECK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
     CHECK(MPI_Comm_size(MPI_COMM_WORLD, &size));
     if (strcmp(what, "types") == 0)
@@ -315,6 +432,10 @@ int main(int argc, char *argv[]) {
         done = test_large();
     else if (strcmp(what, "huge") == 0)
         test_huge();
+    else if (strcmp(what, "columns") == 0)
+        test_columns();
+    else if (strcmp(what, "unseen") == 0)
+        use(MPI_COMM_WORLD);
     else if (strcmp(what, "undefined") == 0)
         test_undefined();
     else
