@@ -86,6 +86,20 @@ static void test_wrong_arguments(MPI_Comm world) {
     SAME_ERROR(MPI_Reduce_scatter_block, in, out, 1, MPI_INT, MPI_SUM, MPI_COMM_NULL);
 }
 
+/* MPI_IN_PLACE as the buffer for the result. */
+static void test_wrong_in_place(MPI_Comm world) {
+    int in[64] = {0}, counts[8] = {1, 1, 1, 1, 1, 1, 1, 1}, displs[8] = {0};
+    SAME_ERROR(MPI_Allreduce, in, MPI_IN_PLACE, 1, MPI_INT, MPI_SUM, world);
+    SAME_ERROR(MPI_Allgather, in, 1, MPI_INT, MPI_IN_PLACE, 1, MPI_INT, world);
+    SAME_ERROR(MPI_Alltoall, in, 1, MPI_INT, MPI_IN_PLACE, 1, MPI_INT, world);
+    SAME_ERROR(MPI_Alltoallv, in, counts, displs, MPI_INT, MPI_IN_PLACE, counts, displs, MPI_INT, world);
+    SAME_ERROR(MPI_Reduce_scatter, in, MPI_IN_PLACE, counts, MPI_INT, MPI_SUM, world);
+    SAME_ERROR(MPI_Reduce_scatter_block, in, MPI_IN_PLACE, 1, MPI_INT, MPI_SUM, world);
+#ifdef OPEN_MPI /* other libraries crash */
+    SAME_ERROR(MPI_Bcast, MPI_IN_PLACE, 1, MPI_INT, 0, world);
+#endif
+}
+
 /* Arguments that are wrong at the root only: it must return the error even if the other ranks do not call. */
 static void test_wrong_at_root(MPI_Comm world, int me) {
     int in = 1, out[8] = {0};
@@ -93,6 +107,23 @@ static void test_wrong_at_root(MPI_Comm world, int me) {
         return;
     SAME_ERROR(MPI_Gather, &in, 1, MPI_INT, out, -1, MPI_INT, 0, world);
     SAME_ERROR(MPI_Gather, &in, 1, MPI_INT, out, 1, MPI_DATATYPE_NULL, 0, world);
+    SAME_ERROR(MPI_Gather, &in, 1, MPI_INT, MPI_IN_PLACE, 1, MPI_INT, 0, world);
+    SAME_ERROR(MPI_Reduce, &in, MPI_IN_PLACE, 1, MPI_INT, MPI_SUM, 0, world);
+    SAME_ERROR(MPI_Scatter, MPI_IN_PLACE, 1, MPI_INT, &in, 1, MPI_INT, 0, world);
+}
+
+/* MPI_IN_PLACE on another rank than the root, as if all ranks gave it. */
+static void test_in_place_elsewhere(MPI_Comm world, int me) {
+#ifdef OPEN_MPI /* other libraries crash */
+    int out[8] = {0};
+    if (me == 0)
+        return;
+    SAME_ERROR(MPI_Gather, MPI_IN_PLACE, 1, MPI_INT, out, 1, MPI_INT, 0, world);
+    SAME_ERROR(MPI_Reduce, MPI_IN_PLACE, out, 1, MPI_INT, MPI_SUM, 0, world);
+    SAME_ERROR(MPI_Scatter, out, 1, MPI_INT, MPI_IN_PLACE, 1, MPI_INT, 0, world);
+#else
+    (void)world, (void)me;
+#endif
 }
 
 static void test_errors(void) {
@@ -100,7 +131,9 @@ static void test_errors(void) {
     CHECK(MPI_Comm_rank(MPI_COMM_WORLD, &me));
     CHECK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
     test_wrong_arguments(MPI_COMM_WORLD);
+    test_wrong_in_place(MPI_COMM_WORLD);
     test_wrong_at_root(MPI_COMM_WORLD, me);
+    test_in_place_elsewhere(MPI_COMM_WORLD, me);
     CHECK(MPI_Barrier(MPI_COMM_WORLD));
     int rc = MPI_Bcast(value, me == 0 ? 4 : 1, MPI_INT, 0, MPI_COMM_WORLD);
     failures += me != 0 && class_of(rc) != MPI_ERR_TRUNCATE;
