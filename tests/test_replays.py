@@ -33,7 +33,7 @@ LINKS = {"fat_tree": {"arity": 2, "stages": 3, "link_gb_s": 1, "link_us": 1, "ro
 def replayed(
     folder: Path, ranks: int, calls: list[dict[str, Any]], *, copies: int = 1, tree: bool = False
 ) -> dict[str, Any]:
-    """Return what is stored of a replay of a trace in which each of *ranks* ranks makes *calls*."""
+    """Return what is stored of a replay of a trace in which each of *ranks* ranks makes *calls*, or those with its number."""
     machine = Machine("m", "simulated", "m", "smpi-openmpi", TREE if tree else NODES, simulation=LINKS if tree else {})
     trace = Trace(Application("made", "Made", "made", ranks), machine, {"mpi": {}})
     environment = chosen_algorithms(CATALOGUE, {})
@@ -46,7 +46,8 @@ def replayed(
         writer.writeheader()
         for rank in range(ranks):
             for call in calls:
-                writer.writerow(dict.fromkeys(tracefile.COLUMNS, 0) | {"list": "", "rank": rank} | call)
+                if call.get("rank", rank) == rank:
+                    writer.writerow(dict.fromkeys(tracefile.COLUMNS, 0) | {"list": "", "rank": rank} | call)
     about = {"failure": "", "trace": {"communicators": [list(range(ranks))], "seconds": 1}, "provenance": {}}
     store.keep(trace, traced, about)
     return replay(one, store, stage, sys.stdout, spawn)
@@ -57,6 +58,30 @@ def test_a_collective_without_data_is_replayed(operation: str, tmp_path: Path) -
     """SimGrid's own reductions divide by the number of elements."""
     about = replayed(tmp_path, 8, [{"operation": operation}, {"operation": "barrier"}])
     assert about["failure"] == "" and about["calls"] == 16
+
+
+@pytest.mark.parametrize("operation", ["gatherv", "scatterv", "allgatherv", "alltoallv", "reduce_scatter"])
+def test_blocks_of_different_sizes_on_a_communicator_of_one_rank(operation: str, tmp_path: Path) -> None:
+    """MPI_COMM_SELF is not in the list of communicators."""
+    call = {"operation": operation, "communicator": -1, "sent_bytes": 8, "received_bytes": 8, "list": "8;8"}
+    about = replayed(tmp_path, 2, [call], copies=2)
+    assert about["failure"] == "" and about["calls"] == 4
+
+
+@pytest.mark.parametrize("operation", ["bsend", "ibsend", "isend"])
+def test_messages_that_their_sender_does_not_wait_for_arrive(operation: str, tmp_path: Path) -> None:
+    """MPI_Bsend and the wait for MPI_Ibsend return at once, and a program may free the request of MPI_Isend: a sender may end first."""
+    calls = []
+    for rank in (0, 1):
+        sends = {"operation": operation, "request": int(operation != "bsend"), "to": 1 - rank, "sent_bytes": 1 << 20}
+        waits = [{"operation": "wait", "list": "1;-1;-1"}] if operation == "ibsend" else []
+        receives = {"operation": "recv", "from": 1 - rank, "received_bytes": 1 << 20, "compute_us": 1e6 * rank}
+        calls += [{"rank": rank} | call for call in (sends, *waits, receives)]
+    assert replayed(tmp_path, 2, calls)["failure"] == ""
+
+
+def test_a_buffered_message_to_no_process(tmp_path: Path) -> None:
+    assert replayed(tmp_path, 2, [{"operation": "bsend", "to": -2, "sent_bytes": 8}])["failure"] == ""
 
 
 def test_the_bytes_of_an_all_to_all_grow_with_the_ranks(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def test_recording_is_free_of_undefined_behaviour(program: Path, tmp_path: Path)
     must(finish([*make, flags], env=mpi_environment()))
     preload = tmp_path / "trace" / "libcolltrace.so"
     must(trace(tmp_path / "ranks", 4, program, preload=preload))
-    for name in ("freed", "shared", "between", "failing", "orders"):
+    for name in ("freed", "shared", "between", "failing", "orders", "cancelled"):
         must(trace(tmp_path / name, 2, program, name, preload=preload))
 
 
@@ -129,6 +129,18 @@ def test_requests_that_share_a_handle_end_once_each(program: Path, tmp_path: Pat
     waits = [call[-1] for call in calls_of(program, "shared", tmp_path) if call[0] == "wait"]
     numbers = [number for wait in waits for number in wait.split(";")[::3]]
     assert len(waits) == 2 and sorted(numbers) == ["1", "2", "3"]
+
+
+def test_a_cancelled_receive_has_no_source(program: Path, tmp_path: Path) -> None:
+    """A replay would wait for its message; a receive from MPI_PROC_NULL ends at once."""
+    waits = [call[-1] for call in calls_of(program, "cancelled", tmp_path) if call[0] == "wait"]
+    assert waits == ["1;-2;-1", "2;-2;-1"]
+
+
+def test_a_matched_message_may_have_more_bytes_than_an_int_counts(program: Path, tmp_path: Path) -> None:
+    trace(tmp_path / "ranks", 2, program, "matched")
+    _, rows = rows_of(tmp_path / "ranks", 2, tmp_path)
+    assert [row["received_bytes"] for row in rows if row["operation"] == "recv"] == [str(3 << 30)]
 
 
 def test_messages_of_an_intercommunicator_are_not_recorded(program: Path, tmp_path: Path) -> None:

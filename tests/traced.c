@@ -2,7 +2,8 @@
  * killed; `ordered`: has an operation that does not commute, and ends. On two ranks, what the name says: `freed` (a
  * communicator, before a receive on it ends), `shared` (handles of requests that are complete at once), `between`
  * (messages of an intercommunicator), `failing` (calls that return an error), `orders` (of calls on communicators
- * differ between ranks), `session` (without MPI_Init). */
+ * differ between ranks), `cancelled` (receives), `matched` (a message of 3 GiB, which nobody receives), `session`
+ * (without MPI_Init). */
 #include <mpi.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -98,12 +99,42 @@ static void fail(int rank) {
     MPI_Recv_init(data, BYTES, MPI_BYTE, 0, 0, MPI_COMM_NULL, &request);
 }
 
+static void cancel_receives(int rank) {
+    char in[2][BYTES];
+    MPI_Request requests[2];
+    MPI_Irecv(in[0], BYTES, MPI_BYTE, 1 - rank, 3, MPI_COMM_WORLD, &requests[0]);
+    MPI_Irecv(in[1], BYTES, MPI_BYTE, MPI_ANY_SOURCE, 4, MPI_COMM_WORLD, &requests[1]);
+    for (int i = 0; i < 2; i++)
+        MPI_Cancel(&requests[i]);
+    MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+}
+
+static void match_large_message(int rank) {
+    enum { PART = 1 << 20, PARTS = 3 << 10 };
+    char *part = calloc(1, PART);
+    MPI_Datatype bytes, message;
+    MPI_Message matched;
+    MPI_Type_contiguous(PART, MPI_BYTE, &bytes);
+    MPI_Type_create_hvector(PARTS, 1, 0, bytes, &message);
+    MPI_Type_commit(&message);
+    if (rank == 0)
+        MPI_Send(part, 1, message, 1, 3, MPI_COMM_WORLD);
+    MPI_Mprobe(0, 3, MPI_COMM_WORLD, &matched, MPI_STATUS_IGNORE);
+    MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
 static const struct {
     const char *name;
     void (*run)(int rank);
 } cases[] = {
-    {"freed", receive_after_free},        {"shared", share_handles}, {"between", send_between}, {"failing", fail},
+    {"freed", receive_after_free},
+    {"shared", share_handles},
+    {"between", send_between},
+    {"failing", fail},
     {"orders", call_in_different_orders},
+    {"cancelled", cancel_receives},
+    {"matched", match_large_message},
 };
 
 #if MPI_VERSION >= 4 || OMPI_MAJOR_VERSION >= 5

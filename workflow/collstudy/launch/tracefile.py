@@ -8,10 +8,11 @@ rank, operation; start_us, end_us (since the ranks left MPI_Init together), cpu_
 MPI_COMM_SELF), root (rank in the communicator); to, from (ranks in MPI_COMM_WORLD; for MPI_ANY_SOURCE the actual
 source), send_tag, receive_tag; sent_bytes, received_bytes (in the call's buffers, all blocks together); request (number of the
 request that the call starts); list (bytes of each block, if blocks differ; for all-to-all sent blocks, then received ones;
-for wait and test the completed requests: number, source, tag of each; for communicator its members); datatypes (of a
-collective's data on this rank, at most six: `double`; of a type that the program made `derived (8 B)`, with the bytes of its data,
-or `derived with gaps (8 B)`), reduction (operation: `sum`, `user`, `user (not commutative)`), site (where the program calls a
-collective: index in trace.json's `sites`; empty: unknown). Tables of earlier versions lack the last column, or the last three.
+for wait and test the completed requests: number, source, tag of each, where the source of a receive that the program cancelled is
+-2; for communicator its members); datatypes (of a collective's data on this rank, at most six: `double`; of a type that the
+program made `derived (8 B)`, with the bytes of its data, or `derived with gaps (8 B)`), reduction (operation: `sum`, `user`,
+`user (not commutative)`), site (where the program calls a collective: index in trace.json's `sites`; empty: unknown). Tables of
+earlier versions lack the last column, or the last three.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ static int bounded(int64_t bytes) {
 
 /* Sets the block sizes to those of the traced ranks in the list, repeated for all ranks of `comm`. */
 static void blocks(Replay *replay, const Action *action, int64_t offset, int side, MPI_Comm comm) {
-    int size, members = replay->members[action->communicator];
+    int size, members = action->communicator < 0 ? 1 : replay->members[action->communicator];
     MPI_Comm_size(comm, &size);
     for (int i = 0; i < size; i++) {
         replay->counts[side][i] = bounded(action->list[offset + i % members]);
@@ -49,12 +49,10 @@ void point_to_point(Replay *replay, const Action *a) {
     case OP_ssend:
         MPI_Ssend(replay->out, sent, MPI_BYTE, to, send_tag, comm);
         break;
-    case OP_bsend: { /* MPI_Bsend returns at once; no rank waits for the message */
-        MPI_Request mine;
-        MPI_Isend(replay->out, sent, MPI_BYTE, to, send_tag, comm, &mine);
-        MPI_Request_free(&mine);
+    case OP_bsend:
+    case OP_ibsend: /* MPI_Bsend, and the wait for MPI_Ibsend, return at once; no rank waits for the message */
+        MPI_Isend(replay->out, sent, MPI_BYTE, to, send_tag, comm, &replay->buffered[replay->buffered_count++]);
         break;
-    }
     case OP_recv:
         MPI_Recv(replay->in, received, MPI_BYTE, from, receive_tag, comm, MPI_STATUS_IGNORE);
         break;
@@ -64,7 +62,6 @@ void point_to_point(Replay *replay, const Action *a) {
         break;
     case OP_isend:
     case OP_irsend:
-    case OP_ibsend:
         MPI_Isend(replay->out, sent, MPI_BYTE, to, send_tag, comm, request);
         break;
     case OP_issend:

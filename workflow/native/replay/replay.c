@@ -128,7 +128,7 @@ static void make_communicators(Replay *replay) {
 
 /* Allocates the buffers and requests that the actions need. */
 static void make_room(Replay *replay) {
-    int64_t out = 1, in = 1, requests = 0;
+    int64_t out = 1, in = 1, requests = 0, buffered = 0;
     const Action *end = (const Action *)(const void *)replay->actions.end;
     for (const Action *a = (const Action *)(const void *)replay->actions.first; a < end; a = next(a)) {
         int64_t factor = a->operation >= OP_FIRST_COLLECTIVE ? replay->copies : 1;
@@ -138,6 +138,7 @@ static void make_room(Replay *replay) {
             in = a->received * factor;
         if (a->request > requests)
             requests = a->request;
+        buffered += a->operation == OP_bsend || a->operation == OP_ibsend;
     }
     /* All ranks share the memory of the buffers: contents do not matter, and the simulator does not copy them. */
     replay->out = SMPI_SHARED_MALLOC((size_t)(out > in ? out : in));
@@ -145,6 +146,7 @@ static void make_room(Replay *replay) {
     replay->requests = get((size_t)requests + 1, sizeof(MPI_Request));
     for (int64_t i = 0; i <= requests; i++)
         replay->requests[i] = MPI_REQUEST_NULL;
+    replay->buffered = get((size_t)buffered, sizeof(MPI_Request));
     for (int side = 0; side < 2; side++) {
         replay->counts[side] = get((size_t)replay->size, sizeof(int));
         replay->places[side] = get((size_t)replay->size, sizeof(int));
@@ -259,6 +261,17 @@ static double act(Replay *replay) {
     return at;
 }
 
+/* Waits for the sends for which the program did not wait: the simulator drops those of a rank that has ended. */
+static void complete_sends(Replay *replay) {
+    const Action *end = (const Action *)(const void *)replay->actions.end;
+    for (const Action *a = (const Action *)(const void *)replay->actions.first; a < end; a = next(a))
+        if ((a->operation == OP_isend || a->operation == OP_issend || a->operation == OP_irsend) &&
+            replay->requests[a->request] != MPI_REQUEST_NULL)
+            MPI_Wait(&replay->requests[a->request], MPI_STATUS_IGNORE);
+    for (int64_t i = 0; i < replay->buffered_count; i++)
+        MPI_Wait(&replay->buffered[i], MPI_STATUS_IGNORE);
+}
+
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     Replay replay = open_replay(argc, argv);
@@ -277,6 +290,7 @@ int main(int argc, char **argv) {
     note(&replay, -1);
     if (!enter && replay.rank == 0)
         printf("makespan_us=%.3f (of rank 0)\n", (MPI_Wtime() - replay.started) * 1e6);
+    complete_sends(&replay);
     MPI_Finalize();
     return 0;
 }

@@ -26,6 +26,8 @@ typedef struct Replay {
     bool *has_all_ranks;                      /* whether a communicator has all traced ranks */
     int *members;                             /* number of traced members of a communicator */
     MPI_Request *requests;
+    MPI_Request *buffered; /* of buffered sends */
+    int64_t buffered_count;
     char *out, *in;
     int *counts[2], *places[2];
     double speed, started;

@@ -142,8 +142,10 @@ EXPORT int MPI_Probe(int from, int tag, MPI_Comm comm, MPI_Status *status) {
 /* A matched message is recorded as received here: MPI_Mrecv and MPI_Imrecv do not tell from whom it is. */
 static Record matched(int from, int tag, MPI_Comm comm, const MPI_Status *status) {
     MPI_Count bytes = 0;
+    Record record = received(OP_recv, 0, MPI_BYTE, from, tag, comm, status);
     PMPI_Get_elements_x(status, MPI_BYTE, &bytes);
-    return received(OP_recv, bytes, MPI_BYTE, from, tag, comm, status);
+    record.received = (uint64_t)bytes;
+    return record;
 }
 
 EXPORT int MPI_Mprobe(int from, int tag, MPI_Comm comm, MPI_Message *message, MPI_Status *status) {
@@ -191,6 +193,11 @@ EXPORT int MPI_Request_free(MPI_Request *request) {
     return PMPI_Request_free(request);
 }
 
+EXPORT int MPI_Cancel(MPI_Request *request) {
+    request_cancelled(*request);
+    return PMPI_Cancel(request);
+}
+
 /* Completion of requests ---------------------------------------------------------------------------------------- */
 
 /* A call's requests, saved before it (MPI sets handles to MPI_REQUEST_NULL), and the statuses that it needs. */
@@ -218,7 +225,8 @@ static void waited_begin(Waited *waited, int count, const MPI_Request *requests,
     bool any = false;
     for (int i = 0; i < count; i++) {
         waited->handles[i] = requests[i];
-        any |= request_find(requests[i]).wildcard;
+        Pending pending = request_find(requests[i]);
+        any |= pending.wildcard || pending.cancelled;
     }
     if (any && statuses == MPI_STATUSES_IGNORE) {
         waited->own_statuses = malloc((size_t)count * sizeof(MPI_Status));
@@ -227,15 +235,23 @@ static void waited_begin(Waited *waited, int count, const MPI_Request *requests,
     }
 }
 
-/* Adds request `index`, which has completed, to the list: number, source, tag (the latter two only for wildcards).
- * Returns the new length of the list. */
+static bool was_cancelled(const Pending *pending, const MPI_Status *status) {
+    int cancelled = 0;
+    return pending->cancelled && PMPI_Test_cancelled(status, &cancelled) == MPI_SUCCESS && cancelled;
+}
+
+/* Adds request `index`, which has completed, to the list: number, source, tag (the latter two only for wildcards; the
+ * source of a receive that was cancelled is MPI_PROC_NULL). Returns the new length of the list. */
 static uint32_t waited_ended(Waited *waited, int index, const MPI_Status *status, uint32_t listed) {
     Pending pending = request_ended(waited->handles[index]);
     if (pending.number == 0)
         return listed;
-    bool told = pending.wildcard && status != MPI_STATUS_IGNORE;
+    bool has_status = status != MPI_STATUS_IGNORE, cancelled = has_status && was_cancelled(&pending, status);
+    bool told = has_status && pending.wildcard && !cancelled;
     waited->list[listed] = pending.number;
-    waited->list[listed + 1] = told ? world_rank_of(pending.members, status->MPI_SOURCE) : NONE;
+    waited->list[listed + 1] = cancelled ? MPI_PROC_NULL
+                               : told    ? world_rank_of(pending.members, status->MPI_SOURCE)
+                                         : NONE;
     waited->list[listed + 2] = told ? status->MPI_TAG : NONE;
     return listed + 3;
 }

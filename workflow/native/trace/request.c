@@ -89,7 +89,7 @@ uint32_t request_started(MPI_Request handle, bool wildcard, MPI_Comm comm) {
         entry->others = other;
     }
     if (entry)
-        entry->pending = (Pending){number, wildcard, members};
+        entry->pending = (Pending){.number = number, .wildcard = wildcard, .members = members};
     pthread_mutex_unlock(&lock);
     return number;
 }
@@ -126,7 +126,7 @@ void request_initialised(MPI_Request handle, const Record *what, bool wildcard, 
     if (entry) {
         entry->persistent = true;
         entry->what = *what;
-        entry->pending = (Pending){0, wildcard, members};
+        entry->pending = (Pending){.wildcard = wildcard, .members = members};
     }
     pthread_mutex_unlock(&lock);
 }
@@ -138,6 +138,7 @@ bool request_restarted(MPI_Request handle, Record *record) {
     if (found) {
         *record = entry->what;
         record->request = entry->pending.number = ++numbers;
+        entry->pending.cancelled = false;
     }
     pthread_mutex_unlock(&lock);
     return found;
@@ -150,4 +151,12 @@ void request_freed(MPI_Request handle) {
         entry->persistent = false;
     pthread_mutex_unlock(&lock);
     request_ended(handle);
+}
+
+void request_cancelled(MPI_Request handle) {
+    pthread_mutex_lock(&lock);
+    Entry *entry = look_up(handle);
+    if (entry)
+        entry->pending.cancelled = true;
+    pthread_mutex_unlock(&lock);
 }

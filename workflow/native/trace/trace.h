@@ -139,6 +139,7 @@ void communicator_duplicating(MPI_Comm comm, bool begins);
 typedef struct Pending {
     uint32_t number; /* 0: unknown request */
     bool wildcard;   /* receive with a wildcard: source and tag are known at its end */
+    bool cancelled;  /* the program has asked for its cancellation */
     const Members *members;
 } Pending;
 
@@ -151,5 +152,6 @@ void request_initialised(MPI_Request handle, const Record *what, bool wildcard, 
 /* Fills in the record of a persistent request that was started; false if its call is not recorded. */
 bool request_restarted(MPI_Request handle, Record *record);
 void request_freed(MPI_Request handle);
+void request_cancelled(MPI_Request handle);
 
 #endif
