@@ -458,5 +458,6 @@ def test_buffers_are_as_large_as_the_largest_message_that_is_sent(
 
 def test_windows_are_for_blocking_collectives_without_validation(run):
     assert "options -w and -c" in run("bcast", "-w", "-c").stderr
+    assert "options -w and -c" in run("bcast", "-c", "-t", "s=1").stderr
     assert "unknown option -w" in run("ibcast", "-w").stderr
     assert "unknown option -w" in run("latency", "-w").stderr

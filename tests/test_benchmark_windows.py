@@ -31,6 +31,23 @@ int clock_gettime(clockid_t id, struct timespec *now) {
 """
 
 
+#: A clock that advances by a millisecond whenever it is read: no rank sees the instant at which its window begins.
+SLOW = """
+#define _GNU_SOURCE
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+int clock_gettime(clockid_t id, struct timespec *now) {
+    static long reads;
+    int code = syscall(SYS_clock_gettime, id, now);
+    long nanoseconds = now->tv_nsec + ++reads * 1000000;
+    now->tv_sec += nanoseconds / 1000000000;
+    now->tv_nsec = nanoseconds % 1000000000;
+    return code;
+}
+"""
+
+
 def in_windows(mpi, tmp_path, *before: str) -> list[dict]:
     """Return the samples of broadcasts in windows by two ranks of the installed Open MPI."""
     program = mpi.build / "bench" / "collbench_bcast"
@@ -44,6 +61,17 @@ def test_late_calls_are_dropped_and_counted(tmp_path):
     samples = in_windows(library(), tmp_path, "--map-by", "core:OVERSUBSCRIBE")
     assert all(sample["iterations"] + sample["late"] == 500 and sample["iterations"] > 0 for sample in samples)
     assert all(sample["min_latency_us"] <= sample["latency_us"] <= sample["max_latency_us"] for sample in samples)
+
+
+def test_if_all_calls_are_late_one_rank_says_so(tmp_path):
+    mpi = library()
+    (tmp_path / "slow.c").write_text(SLOW)
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", "slow.so", "slow.c"], cwd=tmp_path, check=True)
+    program = [mpi.build / "bench" / "collbench_bcast", "-w", "-m", "4:4", "-i", "2", "-x", "0"]
+    start = [mpi.mpirun, "-n", "2", "--bind-to", "none", "env", f"LD_PRELOAD={tmp_path / 'slow.so'}"]
+    done = finish([*start, *program], timeout=60, env=mpi.environment(), cwd=tmp_path)
+    assert done.returncode != 0
+    assert done.stderr.count("in every call of 4 bytes some rank started late") == 1
 
 
 def test_clocks_of_nodes_are_synchronised(tmp_path):

@@ -160,11 +160,19 @@ def test_a_crash_is_held_against_the_cell_whose_turn_it_was() -> None:
     assert in_turn(LaunchFailed("crash", "nothing"), [5, 6, 7]) == {5, 6, 7}
 
 
-def test_a_variable_that_the_library_lacks_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("setting", "complaint"),
+    [
+        ("coll_tuned_no_such_variable=1", "no variable coll_tuned_no_such_variable"),
+        ("coll_tuned_bcast_algorithm=two", "coll_tuned_bcast_algorithm needs a whole number, not 'two'"),
+        ("coll_tuned_bcast_algorithm", "'coll_tuned_bcast_algorithm' is not NAME=VALUE"),
+    ],
+)
+def test_a_wrong_variable_is_named(tmp_path: Path, setting: str, complaint: str) -> None:
     program = library().build / "bench" / "collbench_bcast"
-    command = [library().mpirun, "-n", "2", "--bind-to", "none", program, "-t", "m=4:4 coll_tuned_no_such_variable=1"]
+    command = [library().mpirun, "-n", "2", "--bind-to", "none", program, "-t", f"m=4:4 {setting}"]
     done = finish(command, env=mpi_environment(), cwd=tmp_path)
-    assert done.returncode != 0 and "no variable coll_tuned_no_such_variable" in done.stderr
+    assert done.returncode != 0 and complaint in done.stderr
 
 
 def test_a_cell_with_a_spread_of_arrivals_is_another_one(checkout: Checkout) -> None:

@@ -243,6 +243,14 @@ static enum request wrong_option(bool loud, int letter, const char *argument) {
     return REQUEST_WRONG;
 }
 
+/* Returns whether any call is made in windows. */
+static bool has_windows(const struct options *options) {
+    bool found = options->windows;
+    for (int i = 0; i < options->turn_count; i++)
+        found = found || options->turns[i].spreads.count > 0;
+    return found;
+}
+
 /* Checks that concern several options together. */
 static enum request check_options(bool loud, const struct options *options, const char *extra) {
     if (extra) {
@@ -250,9 +258,9 @@ static enum request check_options(bool loud, const struct options *options, cons
             complain("unexpected argument '%s' (-h lists the options; no blank between -z and its percentiles)", extra);
         return REQUEST_WRONG;
     }
-    if (options->windows && options->validate) {
+    if (has_windows(options) && options->validate) {
         if (loud)
-            complain("options -w and -c cannot be combined");
+            complain("options -w and -c cannot be combined (-s and a spread in -t imply -w)");
         return REQUEST_WRONG;
     }
     if (options->min_size > options->max_size) {

@@ -58,9 +58,11 @@ static int set_variables(const struct turn *turn, struct variable *variables, MP
     int count = 0;
     strcpy(list, turn->variables);
     while ((word = strsep(&next, " ")) != NULL) {
-        char *value = strchr(word, '=');
-        if (!value)
+        char *value = strchr(word, '='), *end;
+        if (*word == '\0')
             continue;
+        if (!value)
+            give_up("option -t: '%s' is not NAME=VALUE", word);
         *value = '\0';
         if (strcmp(word, "prefer") == 0) {
             MPI_CHECK(MPI_Info_set(info, "ompi_comm_coll_preference", value + 1));
@@ -68,7 +70,10 @@ static int set_variables(const struct turn *turn, struct variable *variables, MP
         }
         if (count == MAX_VARIABLES)
             give_up("option -t: more than %d variables in a turn", MAX_VARIABLES);
-        variables[count++] = set_variable(word, strtol(value + 1, NULL, 10));
+        long number = strtol(value + 1, &end, 10);
+        if (end == value + 1 || *end != '\0')
+            give_up("option -t: variable %s needs a whole number, not '%s'", word, value + 1);
+        variables[count++] = set_variable(word, number);
     }
     return count;
 }
