@@ -119,6 +119,11 @@ def test_broadcasts_of_more_bytes_than_an_int_counts(
     agrees(launch(3, {"COLL_BCAST": algorithm} | place(tmp_path, "uneven", 3), programs, "huge"))
 
 
+@pytest.mark.long
+def test_a_reduction_of_more_bytes_than_an_int_counts(launch: Run, programs: Path) -> None:
+    agrees(launch(2, {"COLL_REDUCE": "ompi_linear"}, programs, "gaps"))
+
+
 #: The rows of all algorithms of collectives with a block for each rank.
 BLOCKS = [
     {name: row[name] for name in ("COLL_GATHER", "COLL_SCATTER", "COLL_ALLGATHER", "COLL_ALLTOALL")}

@@ -47,6 +47,15 @@ static int copy_packed(const void *from, int count, MPI_Datatype type, void *to,
     return rc;
 }
 
+static int copy_in_pieces(const void *from, void *to, int count, MPI_Datatype type, const struct extent *extent) {
+    long each = extent->size > 0 && extent->size < PIECE ? PIECE / extent->size : 1;
+    for (long first = 0; first < count; first += each) {
+        int n = (int)(count - first < each ? count - first : each);
+        TRY(copy_packed(coll_at(from, first, extent->extent), n, type, coll_at(to, first, extent->extent), n, type));
+    }
+    return MPI_SUCCESS;
+}
+
 bool coll_is_dense(const struct extent *extent) {
     return extent->size == extent->extent && extent->true_lb == 0 && extent->size == extent->true_extent;
 }
@@ -56,8 +65,10 @@ int coll_convert(const void *from, int count, MPI_Datatype type, void *to, int t
     if (count == 0 || (from == to && type == to_type))
         return MPI_SUCCESS;
     TRY(coll_extent(type, &extent));
-    if (type != to_type || !coll_is_dense(&extent))
+    if (type != to_type)
         return copy_packed(from, count, type, to, to_count, to_type);
+    if (!coll_is_dense(&extent))
+        return copy_in_pieces(from, to, count, type, &extent);
     memcpy(to, from, (size_t)count * (size_t)extent.size);
     return MPI_SUCCESS;
 }

@@ -12,10 +12,11 @@ struct extent {
 int coll_extent(MPI_Datatype type, struct extent *extent);
 /* Allocates memory for `count` elements: *address is that of element 0, *raw is to be freed. */
 int coll_buffer(const struct extent *extent, size_t count, char **raw, char **address);
+enum { PIECE = 1 << 28 }; /* bytes packed at once: MPI_Pack counts bytes in an int */
 /* Returns whether elements, one after the other, have neither gaps nor overlap. */
 bool coll_is_dense(const struct extent *extent);
 int coll_copy(const void *from, void *to, int count, MPI_Datatype type);
-/* Copies elements to others of the same signature. */
+/* Copies elements to others of the same signature; of another type, at most as many bytes as an int counts. */
 int coll_convert(const void *from, int count, MPI_Datatype type, void *to, int to_count, MPI_Datatype to_type);
 /* Computes to = from (op) to. In the simulator this takes time at the rate COLL_REDUCE_MB_S. */
 int coll_reduce_local(const void *from, void *to, int count, MPI_Datatype type, MPI_Op op);

@@ -126,8 +126,6 @@ static int signature_of(MPI_Datatype type, struct signature *signature) {
 
 /* ---- a broadcast of these elements ---- */
 
-enum { PIECE = 1 << 28 }; /* bytes packed at once: MPI_Pack counts bytes in an int */
-
 /* Packs all elements of the call's buffer, or unpacks them if `back`. */
 static int pack(const struct call *call, const struct signature *signature, char *packed, bool back) {
     struct extent extent;

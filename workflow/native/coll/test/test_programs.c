@@ -7,6 +7,7 @@
  *   test_programs leave           MPI_Finalize with communicators that were used and not freed
  *   test_programs large           MPI_Bcast_c; exits with 77 where the MPI library has none
  *   test_programs huge            broadcasts of more bytes than an int can count
+ *   test_programs gaps            a reduction of more bytes than an int can count, of elements with gaps
  *   test_programs columns         collectives of blocks that alternate in memory: columns of matrices
  *   test_programs unseen          MPI is initialised by a function that the library does not replace
  *   test_programs undefined       reductions by operations that MPI does not define for the type: errors on all ranks
@@ -310,6 +311,43 @@ static void test_huge(void) {
     free(buffer);
 }
 
+enum { FILLED = 255, ELEMENT = 256 };
+
+/* The bitwise or of the filled bytes of elements. */
+static void or_filled(void *in, void *inout, int *n, MPI_Datatype *type) {
+    const char *x = in;
+    char *y = inout;
+    (void)type;
+    for (int i = 0; i < *n; i++, x += ELEMENT, y += ELEMENT)
+        for (int k = 0; k < FILLED; k++)
+            y[k] |= x[k];
+}
+
+/* The last rank is the root, which copies its own elements first. */
+static void test_gaps(void) {
+    const int n = INT_MAX / FILLED + 2;
+    char *sent = calloc((size_t)n, ELEMENT), *got = rank == size - 1 ? malloc((size_t)n * ELEMENT) : NULL;
+    MPI_Datatype filled, element;
+    MPI_Op op;
+    CHECK(MPI_Type_contiguous(FILLED, MPI_BYTE, &filled));
+    CHECK(MPI_Type_create_resized(filled, 0, ELEMENT, &element));
+    CHECK(MPI_Type_commit(&element));
+    CHECK(MPI_Op_create(or_filled, 1, &op));
+    for (size_t i = 0; i < (size_t)n; i++)
+        sent[i * ELEMENT + i % FILLED] = (char)(1 << rank);
+    CHECK(MPI_Reduce(sent, got, n, element, op, size - 1, MPI_COMM_WORLD));
+    for (size_t i = 0; i < (size_t)n && got != NULL; i++)
+        if (got[i * ELEMENT + i % FILLED] != (1 << size) - 1) {
+            wrong("another result of a reduction", got[i * ELEMENT + i % FILLED], (1 << size) - 1);
+            break;
+        }
+    CHECK(MPI_Op_free(&op));
+    CHECK(MPI_Type_free(&element));
+    CHECK(MPI_Type_free(&filled));
+    free(sent);
+    free(got);
+}
+
 /* ---- columns of matrices ---- */
 
 enum { ROWS = 6, COLUMNS = 4, ENTRIES = ROWS * COLUMNS };
@@ -432,6 +470,8 @@ int main(int argc, char *argv[]) {
         done = test_large();
     else if (strcmp(what, "huge") == 0)
         test_huge();
+    else if (strcmp(what, "gaps") == 0)
+        test_gaps();
     else if (strcmp(what, "columns") == 0)
         test_columns();
     else if (strcmp(what, "unseen") == 0)
