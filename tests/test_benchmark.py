@@ -408,6 +408,16 @@ def test_sizes_above_the_memory_limit_are_left_out_with_a_message(run):
     assert "skipping sizes above 262144 bytes" in done.stderr
 
 
+@pytest.mark.parametrize("benchmark", ["alltoallv", "allgatherv"])
+def test_sizes_whose_displacements_exceed_an_int_are_left_out(programs, platform, benchmark):
+    program = programs / f"collbench_{benchmark}"
+    run = " ".join(["smpirun -np 3 -platform", str(platform), *SIMULATION, str(program)])
+    limited = f"ulimit -v 3000000; exec {run} -M 9999999999 -m 1073741824:1073741824 -i 1 -x 0"
+    done = finish(["bash", "-c", limited], timeout=120)
+    assert done.returncode != 0
+    assert f"collbench_{benchmark}: skipping sizes above 715827882 bytes: their displacements would" in done.stderr
+
+
 @pytest.mark.long
 def test_too_little_memory_is_reported(programs, platform):
     program = programs / "collbench_alltoall"

@@ -1,6 +1,7 @@
 #include "buffers.h"
 #include "errors.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,10 +18,14 @@ static size_t recv_blocks(const struct world *world) {
 
 bool limit_sizes(const struct world *world, struct options *options) {
     size_t blocks = send_blocks(world) > recv_blocks(world) ? send_blocks(world) : recv_blocks(world);
-    if (benchmark->sizeless || options->max_size <= options->memory_limit / blocks)
+    bool counted = benchmark->collective && benchmark->collective->counts == COUNTS_EQUAL;
+    size_t limit = counted && options->memory_limit > INT_MAX ? INT_MAX : options->memory_limit;
+    if (benchmark->sizeless || options->max_size <= limit / blocks)
         return true;
-    options->max_size = options->memory_limit / blocks;
-    if (world->rank == ROOT)
+    options->max_size = limit / blocks;
+    if (world->rank == ROOT && limit < options->memory_limit)
+        complain("skipping sizes above %zu bytes: their displacements would exceed an int", options->max_size);
+    else if (world->rank == ROOT)
         complain("skipping sizes above %zu bytes: their buffers would exceed the memory limit of %zu bytes (-M)",
                  options->max_size, options->memory_limit);
     return options->min_size <= options->max_size;

@@ -4,7 +4,8 @@
 
 #include "options.h"
 
-/* Drops sizes whose buffers would exceed the memory limit; rank 0 reports it. Returns false if no size is left. */
+/* Drops sizes whose buffers would exceed the memory limit, or their displacements an int; rank 0 reports it. Returns
+ * false if no size is left. */
 bool limit_sizes(const struct world *world, struct options *options);
 
 /* Allocates and touches this rank's send and receive buffers; aborts all ranks if there is not enough memory. */
