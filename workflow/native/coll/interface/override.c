@@ -58,17 +58,22 @@ static int run_chosen(struct call *call) {
     return choice.algorithm->run(call);
 }
 
-/* Returns whether MPI_IN_PLACE, if given, is what this rank may give instead of the buffer of its own data. */
-static bool in_place_is_valid(const struct call *call, MPI_Comm user) {
+/*
+ * Returns whether MPI_IN_PLACE, if given, is what this rank may give instead of the buffer of its own data, and whether
+ * a rank that reduces to a buffer sends another one.
+ */
+static bool buffers_are_valid(const struct call *call, MPI_Comm user) {
     bool scatters = call->kind == COLL_SCATTER;
     bool rooted = scatters || call->kind == COLL_REDUCE || call->kind == COLL_GATHER;
+    bool reduces = call->kind == COLL_REDUCE || call->kind == COLL_ALLREDUCE;
     const void *own = scatters ? call->recv : call->send, *other = scatters ? call->send : call->recv;
+    bool same = reduces && own == other && own != MPI_BOTTOM;
     int rank = call->root;
-    if (own != MPI_IN_PLACE && other != MPI_IN_PLACE)
+    if (own != MPI_IN_PLACE && other != MPI_IN_PLACE && !same)
         return true;
     if (rooted && PMPI_Comm_rank(user, &rank) != MPI_SUCCESS)
         return false;
-    return (rank == call->root ? other : own) != MPI_IN_PLACE;
+    return rank == call->root ? other != MPI_IN_PLACE && !same : own != MPI_IN_PLACE;
 }
 
 /*
@@ -77,7 +82,7 @@ static bool in_place_is_valid(const struct call *call, MPI_Comm user) {
  */
 static int run(struct call *call, MPI_Comm user, bool valid) {
     int size;
-    if (!valid || !is_intra(user, &size) || call->root < 0 || call->root >= size || !in_place_is_valid(call, user))
+    if (!valid || !is_intra(user, &size) || call->root < 0 || call->root >= size || !buffers_are_valid(call, user))
         return COLL_USE_DEFAULT;
     int rc = coll_cache_get(user, &call->cache);
     if (rc == MPI_SUCCESS) {

@@ -86,10 +86,11 @@ static void test_wrong_arguments(MPI_Comm world) {
     SAME_ERROR(MPI_Reduce_scatter_block, in, out, 1, MPI_INT, MPI_SUM, MPI_COMM_NULL);
 }
 
-/* MPI_IN_PLACE as the buffer for the result. */
-static void test_wrong_in_place(MPI_Comm world) {
+/* MPI_IN_PLACE as the buffer for the result, and one buffer for both. */
+static void test_wrong_buffers(MPI_Comm world) {
     int in[64] = {0}, counts[8] = {1, 1, 1, 1, 1, 1, 1, 1}, displs[8] = {0};
     SAME_ERROR(MPI_Allreduce, in, MPI_IN_PLACE, 1, MPI_INT, MPI_SUM, world);
+    SAME_ERROR(MPI_Allreduce, in, in, 2, MPI_INT, MPI_SUM, world);
     SAME_ERROR(MPI_Allgather, in, 1, MPI_INT, MPI_IN_PLACE, 1, MPI_INT, world);
     SAME_ERROR(MPI_Alltoall, in, 1, MPI_INT, MPI_IN_PLACE, 1, MPI_INT, world);
     SAME_ERROR(MPI_Alltoallv, in, counts, displs, MPI_INT, MPI_IN_PLACE, counts, displs, MPI_INT, world);
@@ -109,6 +110,7 @@ static void test_wrong_at_root(MPI_Comm world, int me) {
     SAME_ERROR(MPI_Gather, &in, 1, MPI_INT, out, 1, MPI_DATATYPE_NULL, 0, world);
     SAME_ERROR(MPI_Gather, &in, 1, MPI_INT, MPI_IN_PLACE, 1, MPI_INT, 0, world);
     SAME_ERROR(MPI_Reduce, &in, MPI_IN_PLACE, 1, MPI_INT, MPI_SUM, 0, world);
+    SAME_ERROR(MPI_Reduce, &in, &in, 1, MPI_INT, MPI_SUM, 0, world);
     SAME_ERROR(MPI_Scatter, MPI_IN_PLACE, 1, MPI_INT, &in, 1, MPI_INT, 0, world);
 }
 
@@ -131,7 +133,7 @@ static void test_errors(void) {
     CHECK(MPI_Comm_rank(MPI_COMM_WORLD, &me));
     CHECK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
     test_wrong_arguments(MPI_COMM_WORLD);
-    test_wrong_in_place(MPI_COMM_WORLD);
+    test_wrong_buffers(MPI_COMM_WORLD);
     test_wrong_at_root(MPI_COMM_WORLD, me);
     test_in_place_elsewhere(MPI_COMM_WORLD, me);
     CHECK(MPI_Barrier(MPI_COMM_WORLD));
