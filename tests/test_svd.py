@@ -173,7 +173,7 @@ def test_file_formats_give_the_same_values(serial, tmp_path):
     write_binary(tmp_path / "a.bin", 2, 2, [2, 1, 1, 3])
     (tmp_path / "a.mtx").write_text("%%MatrixMarket matrix array real general\n% hello\n2 2\n2\n1\n1\n3\n")
     (tmp_path / "s.mtx").write_text("%%MatrixMarket matrix array integer symmetric\n2 2\n2\n1\n3\n")
-    (tmp_path / "c.mtx").write_text("%%MatrixMarket matrix coordinate real symmetric\n2 2 3\n1 1 2\n2 1 1\n2 2 3\n")
+    (tmp_path / "c.mtx").write_text("%%MatrixMarket MATRIX Coordinate Real Symmetric\n2 2 3\n1 1 2\n2 1 1\n2 2 3\n")
     values = {singular_values(serial, tmp_path / f, tmp_path)[0] for f in ("a.csv", "a.bin", "a.mtx", "s.mtx", "c.mtx")}
     assert len(values) == 1 and abs(values.pop() - (5 + 5**0.5) / 2) < 1e-14
 

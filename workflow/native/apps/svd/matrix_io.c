@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 static const char MAGIC[] = "SVDMAT01";
 enum { MAGIC_BYTES = 8, BINARY_HEADER = MAGIC_BYTES + 2 * sizeof(int32_t) };
@@ -175,14 +176,15 @@ typedef struct {
     bool coordinate, symmetric;
 } Market;
 
+/* The words after the first one may be in upper case. */
 static bool read_market_header(File *file, Market *market) {
-    char layout[16] = "", field[16] = "", symmetry[16] = "";
-    sscanf(file->at, "%%%%MatrixMarket matrix %15s %15s %15s", layout, field, symmetry);
-    market->coordinate = strcmp(layout, "coordinate") == 0;
-    market->symmetric = strcmp(symmetry, "symmetric") == 0;
-    bool known = (market->coordinate || strcmp(layout, "array") == 0) &&
-                 (strcmp(field, "real") == 0 || strcmp(field, "integer") == 0) &&
-                 (market->symmetric || strcmp(symmetry, "general") == 0);
+    char object[16] = "", layout[16] = "", field[16] = "", symmetry[16] = "";
+    sscanf(file->at, "%%%%MatrixMarket %15s %15s %15s %15s", object, layout, field, symmetry);
+    market->coordinate = strcasecmp(layout, "coordinate") == 0;
+    market->symmetric = strcasecmp(symmetry, "symmetric") == 0;
+    bool known = strcasecmp(object, "matrix") == 0 && (market->coordinate || strcasecmp(layout, "array") == 0) &&
+                 (strcasecmp(field, "real") == 0 || strcasecmp(field, "integer") == 0) &&
+                 (market->symmetric || strcasecmp(symmetry, "general") == 0);
     if (!known)
         return refuse(
             file,
