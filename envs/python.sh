@@ -53,7 +53,9 @@ setup_uv() {
   if ! done_before uv "$ROOT/envs/uv.lock"; then
     mapfile -t pip < <(pip_of "$PYTHON")
     rm -rf "$SETUP/uv"
-    "$PYTHON" "${pip[@]}" install -q --disable-pip-version-check --root-user-action=ignore --no-deps --require-hashes --target "$SETUP/uv" -r "$ROOT/envs/uv.lock" || return
+    # Settings for installing elsewhere, or other versions, do not apply.
+    PIP_USER=0 PIP_REQUIRE_VIRTUALENV=0 PIP_PREFIX="" PIP_CONSTRAINT=/dev/null \
+      "$PYTHON" "${pip[@]}" install -q --disable-pip-version-check --root-user-action=ignore --no-deps --require-hashes --target "$SETUP/uv" -r "$ROOT/envs/uv.lock" || return
     remember uv "$ROOT/envs/uv.lock"
   fi
 }

@@ -276,8 +276,8 @@ setup_workflow() {
   activate
 }
 
-# setup [--spack] [--tests | --analysis | --measure | --calibrate MACHINE] [STUDY...]: everything available that is needed by these
-# studies (--measure: only to measure them), the tests, the analysis alone or the calibration of a machine.
+# setup [--spack] [--tests | --analysis | --measure | --program | --calibrate MACHINE] [STUDY...]: everything available that is needed
+# by these studies (--measure: only to measure them), the tests, the analysis alone, a user's program or the calibration of a machine.
 setup() {
   local spack=false tests=false analysis=false reported=true measure=() studies=() name part parts=() lacking=() programs=()
   while [ $# -gt 0 ]; do
@@ -286,6 +286,7 @@ setup() {
       --tests) tests=true ;;
       --analysis) analysis=true ;;
       --measure) measure=(--measure) reported=false ;;
+      --program) studies+=("$1") reported=false ;;
       --calibrate) studies+=("$1" "${2:-}") reported=false; shift ;;
       -*) die "unknown option '$1'; see ./study setup --help" ;;
       *) studies+=("$1") ;;
@@ -375,12 +376,14 @@ build_programs() {
 
 write_activate() {
   # The path is computed: a checkout may be moved, or share .study with another one.
-  cat > "$SETUP/activate" <<'ACTIVATE'
+  # A new file, as in remember.
+  cat > "$SETUP/.activate" <<'ACTIVATE'
 # source .study/activate: the environment in which plain snakemake works like ./study run (bash, zsh).
-_checkout=$(cd "$(dirname "${BASH_SOURCE[0]:-$0}")/.." && pwd)
-export PATH="$_checkout/.study/venv/bin:$PATH" PYTHONPATH="$_checkout/workflow" R_LIBS="$_checkout/.study/R"
+_checkout=$(CDPATH="" cd "$(dirname "${BASH_SOURCE[0]:-$0}")/.." && pwd)
+export PATH="$_checkout/.study/venv/bin:$PATH" PYTHONPATH="$_checkout/workflow" R_LIBS="$_checkout/.study/R${R_LIBS:+:$R_LIBS}"
 unset _checkout
 ACTIVATE
+  mv -f "$SETUP/.activate" "$SETUP/activate"
 }
 
 # activate: use the environment of .study/, which plain `snakemake` needs, too.
@@ -388,5 +391,5 @@ activate() {
   local cache=${XDG_CACHE_HOME:-${HOME:-}/.cache}/snakemake
   # Snakemake keeps files there, and a home folder may be read-only.
   { mkdir -p "$cache" && [ -w "$cache" ]; } 2>/dev/null || export XDG_CACHE_HOME=$SETUP/cache
-  export PATH=$SETUP/venv/bin:$PATH PYTHONPATH=$ROOT/workflow${PYTHONPATH:+:$PYTHONPATH} R_LIBS=$SETUP/R${R_LIBS:+:$R_LIBS}
+  export PATH=$SETUP/venv/bin:$PATH PYTHONPATH=$ROOT/workflow R_LIBS=$SETUP/R${R_LIBS:+:$R_LIBS}
 }

@@ -143,9 +143,10 @@ def test_parameters_that_the_cells_do_not_determine_are_named() -> None:
     assert not {"send_1", "busy_within", "share_core"} & set(undetermined)
 
 
-def test_a_calibration_says_which_files_it_wrote(checkout: Checkout) -> None:
+@pytest.mark.parametrize("settings", [("--config", "results=again"), ("--config=results=again",)])
+def test_a_calibration_says_which_files_it_wrote(checkout: Checkout, settings: tuple[str, ...]) -> None:
     checkout.write("config/machines/plain.yaml", LEVELS.replace("plain.f", "other.f") + ladder({1: 0.2, 4: 1}, [8]))
-    done = must(study(checkout.folder, "calibrate", "plain", "--", "--config", "results=again"))
+    done = must(study(checkout.folder, "calibrate", "plain", "--", *settings))
     written = re.findall(r"\S[^:\n]*/(?:other|plain)[.]\S+", "\n".join(done.stdout.splitlines()[-2:]))
     assert [Path(path).name for path in written] == ["other.fitted.yaml", "plain.csv"]
     assert (checkout.folder / "config/machines/other.fitted.yaml").exists()

@@ -116,8 +116,13 @@ def test_a_user_without_root_is_told_what_is_missing_what_for_and_how_to_get_it(
     executable(Path(bare["PATH"]) / "apptainer", "#!/bin/sh\n[ $1 != --version ] || echo apptainer version 1.4.5\n")
     words = ("run", "--", "--dry-run", "--sdm", "apptainer")
     assert "setup: missing: R" in study(checkout.folder, *words, environment=bare).stderr
-    done = must(study(checkout.folder, *words, "--config", "image=a.sif", environment=bare))
-    assert "setup: missing" not in done.stderr
+    for given in (
+        "--sdm apptainer --config image=a.sif",
+        "--use-singularity -C image=a.sif",
+        "--sdm=apptainer --config=image=a.sif",
+    ):
+        done = must(study(checkout.folder, "run", "--", "--dry-run", *given.split(), environment=bare))
+        assert "setup: missing" not in done.stderr
     checkout.write("config/config.yaml", "image: a.sif\nstudies: [imported]\nresults: results\n")
     assert "setup: missing" not in must(study(checkout.folder, *words, environment=bare)).stderr
 
@@ -402,6 +407,37 @@ def test_omb_on_path_has_its_point_to_point_tests(tmp_path: Path, monkeypatch: p
     found = toolchain._installed_omb()
     assert found is not None and (found.version, found.program("bcast")) == ("7.4", collective)
     assert found.program("latency") == latency
+
+
+def test_pip_installs_where_set_up_wants_it(tmp_path: Path) -> None:
+    """Users and sites let it install for the user alone, only in an environment, or only versions of their list."""
+    constraints = tmp_path / "constraints.txt"
+    constraints.write_text("uv<0.1\n")
+    own = {"PIP_NO_INDEX": "1", "PIP_USER": "1", "PIP_REQUIRE_VIRTUALENV": "1", "PIP_CONSTRAINT": str(constraints)}
+    environment = {**os.environ, **own, "PYTHON": os.path.realpath(sys.executable)}
+    said = call_set_up("setup_uv 2>&1 || true", tmp_path, environment)
+    assert "No matching distribution found for uv" in said
+
+
+def test_a_set_up_that_is_linked_into_another_checkout_stays_as_it_is(tmp_path: Path) -> None:
+    """A second worktree starts with hard links (CONTRIBUTING.md)."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    for folder in (first, second):
+        folder.mkdir()
+    (first / "activate").write_text("of another version\n")
+    os.link(first / "activate", second / "activate")
+    call_set_up("write_activate", second)
+    assert (first / "activate").read_text() == "of another version\n"
+    assert "_checkout" in (second / "activate").read_text()
+
+
+def test_r_packages_of_the_user_are_those_of_jobs(checkout: Checkout, tmp_path: Path) -> None:
+    """A module, or Spack, names them in R_LIBS, and set-up takes R for complete."""
+    configure(checkout, "imported")
+    checkout.program("Rscript", '#!/bin/sh\necho "$R_LIBS" > "$SAID"\nexit 1\n')
+    environment = {**checkout.first_on_path, "R_LIBS": "/of/the/user", "SAID": str(tmp_path / "said")}
+    checkout.snakemake("--", "results/imported/sentences.csv", environment=environment)
+    assert (tmp_path / "said").read_text() == f"{checkout.folder}/.study/R:/of/the/user\n"
 
 
 def test_the_settings_of_pip_apply_to_all_packages(tmp_path: Path) -> None:

@@ -442,3 +442,17 @@ def test_the_library_of_a_python_program_that_srun_starts_is_that_of_mpi4py(
     module = f"from mpi4py import rc\nassert not rc.initialize\ndef Get_library_version(): return {version!r}\n"
     (tmp_path / "mpi4py" / "MPI.py").write_text(module)
     assert ran.launcher_of(["srun", "-n", "2", sys.executable, "script.py"]).mpi == name
+
+
+def test_the_python_of_a_command_is_that_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not that of set-up, which ./study puts first on PATH, and which the program does not get."""
+    python = executable(
+        tmp_path / "python3", '#!/bin/sh\necho MPICH Version: 4.2.3 of $PYTHONPATH >> "$0.said"; cat "$0.said"\n'
+    )
+    executable(tmp_path / "srun", "#!/bin/sh\n")
+    monkeypatch.setenv("PATH", os.pathsep.join([f"{ROOT}/.study/venv/bin", str(tmp_path), os.environ["PATH"]]))
+    monkeypatch.setenv("PYTHONPATH", f"{ROOT / 'workflow'}")
+    monkeypatch.setenv("COLLSTUDY_PYTHONPATH", "/of/the/user")
+    assert ran.programs_in(["python3", "script.py"], tmp_path / "none") == [python]
+    assert ran.launcher_of(["srun", "-n", "2", "python3", "script.py"]).mpi == "mpich"
+    assert Path(f"{python}.said").read_text() == "MPICH Version: 4.2.3 of /of/the/user\n"

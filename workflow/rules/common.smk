@@ -52,11 +52,12 @@ correct_executors(workflow)
 # Seconds to wait for files that jobs have written. No parameter of the rules that use it, for which another value would be a change.
 LATENCY_WAIT = str(getattr(workflow.execution_settings, "latency_wait", 0))
 
-# Jobs use the same Python as Snakemake.
+# Jobs use the same Python as Snakemake. The packages that R needs may be those of a module or of Spack, which R_LIBS names.
+R_LIBRARIES = [str(BASE / ".study" / "R"), *os.getenv("R_LIBS", "").split(os.pathsep)]
 os.environ.update(
     PATH=os.pathsep.join([str(Path(sys.executable).parent), os.getenv("PATH", os.defpath)]),
     PYTHONPATH=str(BASE / "workflow"),
-    R_LIBS=str(BASE / ".study" / "R"),
+    R_LIBS=os.pathsep.join(dict.fromkeys(filter(None, R_LIBRARIES))),
     # Sorting and number formats in R must not depend on the user's locale.
     LC_ALL="C.UTF-8",
     # R collects garbage less often: an eighth less time for two fifths more memory, at most 0.8 GB in total for a million rows.
@@ -234,7 +235,7 @@ class Plan:
                 self.changed[name, part] = [path]
         # reanalyse and publish write the front page of their own studies.
         page = RESULTS / "front" / "studies.csv"
-        if not name and page.is_file():
+        if page.is_file() and not name and (name, "front") not in self.changed:
             if {row.get("study") for row in read_csv(page)} != set(self.sources):
                 path = STAGE.trigger("changed-front.txt", b"other studies\n")
                 self.changed[name, "front"] = [STAGE.make_newest(path, page.parent)]

@@ -31,6 +31,7 @@ def add_commands(commands: Any) -> None:
     building.add_argument("--real", action="store_true", help="for MPI libraries only, not the simulator")
     for parser in (needing, building):
         parser.add_argument("--calibrate", metavar="MACHINE", help="to calibrate this machine")
+        parser.add_argument("--program", action="store_true", help="to run and measure a program of the user")
         parser.add_argument("studies", nargs="*", help="names (default: those of config/config.yaml)")
     add(commands, "probe", probe, "draft a machine file for this computer or cluster").add_argument(
         "name", nargs="?", help="write config/machines/NAME.yaml (default: print)"
@@ -66,7 +67,9 @@ def build(arguments: argparse.Namespace) -> None:
 
 
 def _sources(arguments: argparse.Namespace) -> list[Source]:
-    """Return the named studies, or those of config.yaml, or those with which a machine is calibrated."""
+    """Return the named studies, or those of config.yaml, or those with which a machine is calibrated; none for a program."""
+    if arguments.program:
+        return []
     project = Project(results=arguments.results)
     if arguments.calibrate:
         return [
@@ -76,7 +79,10 @@ def _sources(arguments: argparse.Namespace) -> list[Source]:
 
 
 def _parts(arguments: argparse.Namespace, sources: list[Source], report: bool = True) -> dict[str, list[str]]:
-    """Return the parts that these studies, or the calibration of a machine, need: {part: studies}."""
+    """Return the parts that these studies, the calibration of a machine, or a program need: {part: studies}."""
+    if arguments.program:
+        # Open MPI, if the program's launcher is no other library's.
+        return {needs.COMPILER: [], "openmpi": []}
     if arguments.calibrate:
         own = {needs.COMPILER: [arguments.calibrate], needs.SIMULATOR: [arguments.calibrate]}
         return needs.by_part(sources, report=False) | own

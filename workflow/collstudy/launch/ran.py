@@ -98,7 +98,7 @@ def _linked_library(words: list[str], folder: Path) -> str:
     """
     for program in programs_in(words, folder):
         if re.fullmatch(r"python[\d.]*", program.name):
-            version = ask([program, "-c", ASK_MPI4PY], 30, folder=folder).stdout
+            version = ask([program, "-c", ASK_MPI4PY], 30, users_own(os.environ), folder).stdout
             if "MPICH" in version or "Intel(R) MPI" in version:
                 return "mpich" if "MPICH" in version else "impi"
         if found := re.search(r"\blibmpi(?:ch)?\.so\.12 => (/.*) \(0x", ask(["ldd", program], 30).stdout):
@@ -205,11 +205,13 @@ def preloading(mpi: Mpi, own: Path | None, folder: Path | None, given: Mapping[s
 
 
 def users_own(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment for a user's program, without the Python of this project's set-up."""
+    """Return the environment for a user's program, without the Python of this project's set-up. ./study has moved the user's PYTHONPATH
+    to COLLSTUDY_PYTHONPATH.
+    """
     folders = environment.get("PATH", os.defpath).split(os.pathsep)
     kept = [folder for folder in folders if not Path(folder).is_relative_to(SETUP / "venv")]
     found = {**environment, "PATH": os.pathsep.join(kept)}
-    modules = found.pop("PYTHONPATH", "").split(os.pathsep)
+    modules = [*found.pop("PYTHONPATH", "").split(os.pathsep), *found.pop("COLLSTUDY_PYTHONPATH", "").split(os.pathsep)]
     own = os.pathsep.join(folder for folder in modules if folder and folder != str(ROOT / "workflow"))
     return found | ({"PYTHONPATH": own} if own else {})
 
@@ -265,7 +267,8 @@ def ranks_in(folder: Path, problem: str) -> list[RankFile]:
 def programs_in(words: list[str], folder: Path) -> list[Path]:
     """Return the programs that a command names besides its launcher: executable files and Python scripts."""
     others = [word for word in words if Path(word).name not in LAUNCHERS and not word.startswith("-")]
-    found = [shutil.which(folder / word) or shutil.which(word) for word in others]
+    path = users_own(os.environ)["PATH"]
+    found = [shutil.which(folder / word, path=path) or shutil.which(word, path=path) for word in others]
     scripts = [folder / word for word in others if word.endswith(".py") and (folder / word).is_file()]
     return [*map(Path, filter(None, found)), *scripts]
 
