@@ -196,6 +196,14 @@ def test_cells_that_cannot_be_drafted_are_explained(traced, capsys, words, messa
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("budget", ["0", "-5", "nan"])
+def test_a_budget_is_a_number_above_0(traced, folder, capsys, budget):
+    with pytest.raises(SystemExit):
+        main([*traced, "--application", "one", f"--budget={budget}"])
+    assert f"argument --budget: {budget!r} is not a number above 0" in capsys.readouterr().err
+    assert not (folder / "drafted.yaml").exists()
+
+
 def test_cells_need_an_account_with_something_to_gain(traced, tmp_path, capsys):
     path = tmp_path / "results" / "traced" / "tables" / "account-cells.csv"
     lines = path.read_text().splitlines(keepends=True)

@@ -283,6 +283,21 @@ def test_launches_that_verify_tuning_files_are_checked_and_made_again(checkout: 
     assert listed.read_text() == text and "Nothing to be done" in run(checkout, "--cores", "2", target)
 
 
+@pytest.mark.parametrize("content", [b"study;file\na;b\n", b"study,file\na\n", b"\xff\xfe\0"])
+def test_a_damaged_list_of_verifying_cells_ends_in_no_traceback(checkout: Checkout, content: bytes) -> None:
+    """Such as one that a spreadsheet has saved; it is made again like all derived files."""
+    checkout.write("config/studies/tiny.yaml", TUNED)
+    notes = {"keep": {name: "0" * 64 for name in ("tuning/cells.csv", "tables/tuning-failed.csv")}}
+    checkout.write(f"results/tiny/{made.NAME}", json.dumps(notes))
+    for name in notes["keep"]:
+        checkout.write(f"results/tiny/{name}", "").write_bytes(content)
+    done = checkout.collstudy("verify", "tiny")
+    assert done.returncode == 1 and "Traceback" not in done.stderr, done.stderr
+    assert "cells.csv was changed" in done.stdout and "tuning-failed.csv was changed" in done.stdout
+    done = checkout.snakemake("--dry-run")
+    assert done.returncode == 0 and "keep_tuning" in done.stdout, done.stderr
+
+
 def test_a_folder_where_a_lock_should_be_is_one_sentence(checkout: Checkout) -> None:
     run(checkout, "--cores", "2", MEASURED)
     shutil.rmtree(checkout.folder / "results" / "cells")

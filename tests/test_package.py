@@ -399,6 +399,16 @@ def test_imported_data_without_their_files_are_not_published(tmp_path: Path, mon
     assert package.publish(results, ["mine"], tmp_path / "publish", {"mine": files})
 
 
+def test_a_table_that_is_no_text_is_one_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "mine" / "measurements.csv"
+    path.parent.mkdir()
+    for content, why in ((b"\xff\xfe\0", "not UTF-8"), (b"study\n" + 200_000 * b"a", "field larger than")):
+        path.write_bytes(content)
+        assert main(["compare", str(tmp_path), str(tmp_path)]) == 2
+        said = capsys.readouterr().err
+        assert said.startswith(f"error: {path} cannot be read: ") and why in said
+
+
 @pytest.mark.parametrize(
     "damage",
     ["collective,algorithm\n1,2\n", "HEADER\nbcast,default,,core,1", "HEADER\nbcast,default,,core,1,2,8,1,x\n"],

@@ -258,6 +258,13 @@ def test_a_program_in_python(user: Checkout, folder: Path) -> None:
     assert table(user, "program", "sampling/grid.csv") == []
 
 
+def test_the_name_of_a_program_is_not_that_of_an_argument(user: Checkout, folder: Path) -> None:
+    """`test` is a program on PATH, too."""
+    done = must(write(user, folder, "--", library().mpirun, "-n", "2", "./tuned", "test"))
+    assert done.stdout.splitlines()[1] == "tune-tuned"
+    (user.folder / "config" / "studies" / "tune-tuned.yaml").unlink()
+
+
 @pytest.mark.parametrize(
     ("words", "text", "message"),
     [

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from collstudy.launch.openmpi import library
+from collstudy.launch.toolchain import mpi_environment
 from conftest import ROOT, TINY, Checkout, finish, must
 from made_runs import only_set_up, study, with_faulty_simulator
 
@@ -212,11 +213,75 @@ def test_settings_of_ones_own_do_not_replace_the_named_studies(checkout: Checkou
 
 def test_activate_finds_its_own_checkout(checkout: Checkout) -> None:
     """It works from any folder, even if two checkouts share the products of set-up."""
-    script = f'source "{checkout.folder}/.study/activate" && command -v snakemake && echo "$PYTHONPATH"'
-    done = must(finish(["bash", "-c", script], cwd="/"))
-    snakemake, python_path = done.stdout.splitlines()
+    script = (
+        f'source "{checkout.folder}/.study/activate" && command -v snakemake && echo "$PYTHONPATH" && echo "$R_LIBS"'
+    )
+    done = must(finish(["bash", "-c", script], cwd="/", env={**os.environ, "R_LIBS": "/of/the/user"}))
+    snakemake, python_path, r_libraries = done.stdout.splitlines()
     assert snakemake == f"{checkout.folder}/.study/venv/bin/snakemake"
     assert python_path == f"{checkout.folder}/workflow"
+    # R's packages may be those of a module.
+    assert r_libraries == f"{checkout.folder}/.study/R:/of/the/user"
+
+
+def test_a_search_path_of_cd_changes_nothing(checkout: Checkout, tmp_path: Path) -> None:
+    """With CDPATH, `cd` may print the folder that it finds."""
+    environment = {**os.environ, "CDPATH": f".:{tmp_path}"}
+    done = must(finish(["bash", f"{checkout.folder.name}/study", "help"], cwd=checkout.folder.parent, env=environment))
+    assert done.stdout.startswith("Usage: ./study")
+    script = 'source .study/activate && echo "$PYTHONPATH"'
+    done = must(finish(["bash", "-c", script], cwd=checkout.folder, env=environment))
+    assert done.stdout == f"{checkout.folder}/workflow\n"
+
+
+def test_python_packages_of_a_module_do_not_hide_those_of_the_workflow(checkout: Checkout, tmp_path: Path) -> None:
+    """Python searches PYTHONPATH before the packages of .study/venv. Programs of the user still have it."""
+    (tmp_path / "yaml.py").write_text("raise ImportError('built for another Python')\n")
+    environment = {**mpi_environment(), "PYTHONPATH": str(tmp_path)}
+    must(study(checkout.folder, "run", "tiny", "--", "--dry-run", environment=environment))
+    words = [library().mpirun, "-n", "1", "sh", "-c", "echo modules $PYTHONPATH"]
+    done = study(checkout.folder, "what-ran", "--", *map(str, words), environment=environment)
+    assert f"modules {tmp_path}\n" in done.stdout, done.stderr
+
+
+def test_programs_need_none_of_the_studies(checkout: Checkout) -> None:
+    """Of the example studies, which a user may remove."""
+    (checkout.folder / "config" / "studies" / "this-machine.yaml").unlink()
+    for command in ("what-ran", "tune"):
+        done = study(checkout.folder, command, "--", "true")
+        assert done.returncode == 2 and "\nerror: true: no MPI launcher" in f"\n{done.stderr}", done.stderr
+
+
+@pytest.mark.parametrize("option", ["-np", "--dryrun"])
+def test_every_spelling_of_a_dry_run(checkout: Checkout, option: str) -> None:
+    done = must(study(checkout.folder, "run", "tiny", "--", "results/tiny/measurements.csv", option))
+    assert "collect_measurements" in done.stdout + done.stderr
+    assert "measuring " not in done.stderr and "report:" not in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("limit", ["0", "-1", "inf", "nan", "1e10", "an hour"])
+def test_a_time_limit_is_a_number_of_seconds(checkout: Checkout, limit: str) -> None:
+    done = checkout.collstudy("what-ran", f"--limit={limit}", "--", str(library().mpirun), "-n", "1", "true")
+    assert done.returncode == 2
+    assert f"argument --limit: {limit!r} is not a number above 0 and at most 1,000,000,000" in done.stderr, done.stderr
+
+
+def test_an_unknown_option_is_told_with_the_usage_of_its_command(checkout: Checkout) -> None:
+    done = study(checkout.folder, "status", "--wacth")
+    assert done.returncode == 2
+    assert done.stderr.startswith("usage: ./study status ") and "unrecognized arguments: --wacth" in done.stderr
+
+
+def test_a_name_that_is_too_long_is_one_message(checkout: Checkout) -> None:
+    done = checkout.collstudy("explain", "a" * 300)
+    assert done.returncode == 2 and done.stderr == f"error: {'a' * 300}: File name too long\n", done.stderr
+
+
+def test_a_link_to_the_script_is_the_script(checkout: Checkout, tmp_path: Path) -> None:
+    """As in a folder on PATH."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "study").symlink_to(checkout.folder / "study")
+    assert must(finish([tmp_path / "bin" / "study", "help"])).stdout.startswith("Usage: ./study")
 
 
 def test_paths_are_those_of_the_folder_that_one_is_in(tmp_path: Path) -> None:

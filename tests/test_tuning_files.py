@@ -298,6 +298,8 @@ def test_folders_and_missing_files_are_one_message(tmp_path, capsys):
     )
     assert "depend on the size; add --size" in refused(capsys, "explain", path, "--ranks", 4)
     assert "known: 4.1, 5.0, 6.0" in refused(capsys, "explain", path, "--open-mpi", "3.1")
+    for option, value in (("--size", "64KiB"), ("--nodes", "2")):
+        assert f"{option} needs --ranks" in refused(capsys, "explain", path, option, value)
 
 
 JSON = """{

@@ -6,7 +6,7 @@ import errno
 #: What is wrong with a disk or with permissions, not with this project.
 UNWRITABLE = (
     errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ESTALE, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR,
-    errno.EISDIR, errno.EEXIST,
+    errno.EISDIR, errno.EEXIST, errno.ENAMETOOLONG,
 )  # fmt: skip
 
 

@@ -121,9 +121,16 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def read_csv(path: Path) -> list[dict[str, str]]:
-    """Return the rows of a CSV file with a header, or [] if there is no such file (a folder in its place is set aside by a run)."""
+    """Return the rows of a CSV file with a header, or [] if there is no such file (a folder in its place is set aside by a run).
+
+    Raises StudyError if the file is no such text.
+    """
     try:
         with open(path, newline="", encoding="utf-8") as stream:
             return list(csv.DictReader(stream))
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
         return []
+    except UnicodeDecodeError as error:
+        raise StudyError(f"{path} cannot be read: byte {error.start + 1} is not UTF-8") from None
+    except csv.Error as error:
+        raise StudyError(f"{path} cannot be read: {error}") from None

@@ -13,7 +13,7 @@ from typing import Any
 
 from collstudy.base.errors import StudyError
 from collstudy.base.files import to_csv, write_atomically, write_if_changed
-from collstudy.cli.commands import add, typed_path
+from collstudy.cli.commands import add, positive, typed_path
 from collstudy.launch import ran
 from collstudy.project.studies import Project
 from collstudy.study.config import PROGRAM_LIMIT_S, RUNS, WORTH_PCT
@@ -26,7 +26,11 @@ def add_commands(commands: Any) -> None:
         commands, "what-ran", what_ran, "print which component and algorithm ran each collective of a program"
     )
     running.add_argument(
-        "--limit", type=float, default=3600, metavar="SECONDS", help="time limit of the program (default: %(default)g)"
+        "--limit",
+        type=positive,
+        default=3600,
+        metavar="SECONDS",
+        help="time limit of the program (default: %(default)g)",
     )
     running.add_argument("--csv", type=typed_path, metavar="FILE", help="also write the table to this file")
     tuning = add(commands, "tune", tune, "write the study that tunes the collectives of a program")
@@ -95,7 +99,9 @@ def tune(arguments: argparse.Namespace) -> None:
     programs = ran.programs_in(words, folder)
     if not programs:
         raise StudyError(f"{shlex.join(words)}: no executable program in this command")
-    label = arguments.name or programs[-1].stem
+    # A word of its arguments may be called like a program on PATH (`./solver test`).
+    sure = ran.programs_in([word for word in words if "/" in word or word.endswith(".py")], folder)
+    label = arguments.name or (sure or programs)[-1].stem
     project = Project(results=arguments.results)
     name = f"tune-{label}"
     check_name(name, "a study")

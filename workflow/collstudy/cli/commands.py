@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -10,10 +11,21 @@ from typing import Any
 
 from collstudy.base.errors import StudyError
 
+#: The largest number of seconds or minutes in an option.
+MOST = 1_000_000_000
+
 
 def typed_path(text: str) -> Path:
     """Return a path relative to the folder in which the user called `./study` (which changes to the checkout)."""
     return Path(os.environ.get("COLLSTUDY_FROM", "."), text)
+
+
+def positive(text: str) -> float:
+    """Convert a text to a number above 0. Raises argparse.ArgumentTypeError."""
+    with contextlib.suppress(ValueError):
+        if 0 < (number := float(text)) <= MOST:
+            return number
+    raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0 and at most {MOST:,}")
 
 
 def add(
@@ -21,7 +33,7 @@ def add(
 ) -> argparse.ArgumentParser:
     """Add a command implemented by *run*, whose docstring is the command's description."""
     parser: argparse.ArgumentParser = commands.add_parser(name, help=help_, description=run.__doc__)
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, parser=parser)
     return parser
 
 

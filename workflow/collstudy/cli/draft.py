@@ -9,7 +9,7 @@ from typing import Any
 
 from collstudy.base.errors import StudyError, allowed, check_known
 from collstudy.base.files import read_csv, write_atomically
-from collstudy.cli.commands import add
+from collstudy.cli.commands import add, positive
 from collstudy.project.studies import Project
 from collstudy.sources.account import sweeps_of, whole_turns, worth_measuring
 from collstudy.study.description import Application
@@ -99,7 +99,7 @@ def add_commands(commands: Any) -> None:
         "--application", help="name of the application, if the study has several (default for replays: all)"
     )
     drafting.add_argument(
-        "--budget", type=float, metavar="MINUTES", help="node-minutes for the cells, which are then sampled"
+        "--budget", type=positive, metavar="MINUTES", help="node-minutes for the cells, which are then sampled"
     )
 
 

@@ -33,7 +33,10 @@ def main(argv: list[str] | None = None) -> int:
     """Parse the command line and run the command. A StudyError, a full disk or a file that cannot be written becomes one message and
     exit status 2, Ctrl-C exit status 130.
     """
-    arguments = parser().parse_args(argv)
+    arguments, unknown = parser().parse_known_args(argv)
+    if unknown:
+        # With the usage of the command, not that of all commands.
+        arguments.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     if arguments.check_arguments:
         return 0
     try:

@@ -163,6 +163,9 @@ def explain(arguments: argparse.Namespace) -> int:
     Its format is recognized by its content. Rules are interpreted as the library itself does; for Open MPI, as the installed
     version or that of --open-mpi does.
     """
+    for option in ("size", "nodes"):
+        if getattr(arguments, option) is not None and arguments.ranks is None:
+            raise StudyError(f"--{option} needs --ranks")
     known = _known(arguments, Project(results=arguments.results))
     file = read(arguments.file, known)
     lines = explained(file, known, arguments.collective, arguments.ranks, arguments.size, arguments.nodes)

@@ -324,13 +324,20 @@ class Source(ABC):
             found += ["tables/sampling.csv", "tuning/sampling.svg"]
         return found
 
+    def _list_of(self, name: str) -> list[dict[str, str]]:
+        """Return the rows of a file that judges the decisions; [] if it is damaged, which its digest shows: a run makes it again."""
+        try:
+            return read_csv(self.folder / name) if name in self.judged() else []
+        except StudyError:
+            return []
+
     def verifying(self) -> list[dict[str, str]]:
         """Return the cells, and runs of a program, that verified the tuning files (tuning/cells.csv)."""
-        return read_csv(self.folder / VERIFYING) if VERIFYING in self.judged() else []
+        return [row for row in self._list_of(VERIFYING) if row.get("file")]
 
     def unverified(self) -> list[dict[str, str]]:
         """Return those that the next run repeats, with the reason: they failed, or their file is damaged or missing."""
-        found = read_csv(self.folder / FAILED) if FAILED in self.judged() else []
+        found = self._list_of(FAILED)
         for row in self.verifying():
             try:
                 self.context.store.check(self.context.results / row["file"])
