@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from collstudy.sources.sampled import POINT, SampledSource, grid
 from collstudy.sources.source import Context
-from conftest import TINY, Checkout
+from conftest import TINY, Checkout, must
 from made_cells import VERSIONS
 from made_runs import cell_files, kill_midway, rows, run, with_faulty_simulator
 
@@ -144,6 +144,18 @@ def test_blocks_that_verify_the_tuning_files_are_in_the_progress(sampled: Checko
         r"tiny: (\d+) of \1 cells done, 0 failed; verifying tuning files; blocks 1 not started, 0 running, \d+ done; about .* left",
         told,
     )
+
+
+def test_a_damaged_list_of_points_is_one_message(sampled: Checkout) -> None:
+    """Such as one that a spreadsheet has saved with semicolons."""
+    name = "results/tiny/sampling/round-1/selected.csv"
+    sampled.write(name, "collective;algorithm\nbcast;linear\n")
+    for done in (sampled.collstudy("status", "tiny"), sampled.snakemake("-n")):
+        assert done.returncode == 2, done.stderr
+        said = f"error: {name} has no column collective: remove it, and ./study run tiny writes it again"
+        assert said in done.stderr.splitlines(), done.stderr
+    (sampled.folder / name).unlink()
+    must(sampled.snakemake("-n", "results/tiny/measurements.csv"))
 
 
 def test_node_hours_of_rounds_to_come_are_limited(sampled: Checkout) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 
 from collstudy.base.digests import file_digest
 from collstudy.base.errors import StudyError
-from collstudy.base.files import read_csv, to_csv, write_if_changed
+from collstudy.base.files import to_csv, write_if_changed
 from collstudy.launch import tracefile
 from collstudy.launch.ran import Launcher, launcher_of, programs_in, with_benchmarks_launcher
 from collstudy.launch.toolchain import chosen, installed
@@ -167,7 +167,7 @@ class ProgramSource(SampledSource):
     @functools.cached_property
     def used(self) -> list[dict[str, str]]:
         """Return the rows of cells.csv for the current trace; [] if there are none yet, or if an earlier version wrote them."""
-        rows = read_csv(self.folder / "sampling" / "cells.csv")
+        rows = self.rows_in(self.folder / "sampling" / "cells.csv", ["trace"])
         return [row for row in rows if row["trace"] == self.trace.digest and "typical_bytes" in row]
 
     @functools.cached_property

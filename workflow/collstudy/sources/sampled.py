@@ -74,7 +74,7 @@ class SampledSource(SweptSource):
 
     def selected(self, number: int) -> list[Cell]:
         """Return the cells of a round; [] before its selection. Points that are no longer in the sweeps are omitted."""
-        rows = read_csv(self.selection_of(number))
+        rows = self.rows_in(self.selection_of(number), POINT)
         if not rows:
             return []
         places: dict[tuple[str, ...], tuple[Cell, int]] = {}

@@ -212,6 +212,15 @@ class Source(ABC):
         """Return the files with the selections of the rounds up to *number*; [] without rounds."""
         return []
 
+    def rows_in(self, path: Path, columns: list[str]) -> list[dict[str, str]]:
+        """Return the rows of a table that a run has made for this study; [] if there is none. Raises StudyError if it lacks a column."""
+        rows = read_csv(path)
+        if lacking := [column for column in columns if rows and rows[0].get(column) is None]:
+            raise StudyError(
+                f"{path} has no column {lacking[0]}: remove it, and ./study run {self.study.name} writes it again"
+            )
+        return rows
+
     def rows_until(self, number: int) -> Rows:
         """Return the current rows of all rounds up to *number*."""
         return self.rows()
