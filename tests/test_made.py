@@ -284,12 +284,15 @@ def test_launches_that_verify_tuning_files_are_checked_and_made_again(checkout: 
 
 
 @pytest.mark.parametrize("content", [b"study;file\na;b\n", b"study,file\na\n", b"\xff\xfe\0"])
-def test_a_damaged_list_of_verifying_cells_ends_in_no_traceback(checkout: Checkout, content: bytes) -> None:
+def test_a_damaged_list_of_cells_stops_no_run(checkout: Checkout, content: bytes) -> None:
     """Such as one that a spreadsheet has saved; it is made again like all derived files."""
     checkout.write("config/studies/tiny.yaml", TUNED)
-    notes = {"keep": {name: "0" * 64 for name in ("tuning/cells.csv", "tables/tuning-failed.csv")}}
+    parts = {"tuning/cells.csv": "keep", "tables/tuning-failed.csv": "keep", "cells.csv": "collect"}
+    notes = {part: {name: "0" * 64 for name in parts if parts[name] == part} for part in parts.values()}
     checkout.write(f"results/tiny/{made.NAME}", json.dumps(notes))
-    for name in notes["keep"]:
+    study_json = checkout.project.source("tiny").study_json().decode()
+    checkout.write("results/tiny/study.json", study_json)
+    for name in parts:
         checkout.write(f"results/tiny/{name}", "").write_bytes(content)
     done = checkout.collstudy("verify", "tiny")
     assert done.returncode == 1 and "Traceback" not in done.stderr, done.stderr

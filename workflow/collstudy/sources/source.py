@@ -333,20 +333,20 @@ class Source(ABC):
             found += ["tables/sampling.csv", "tuning/sampling.svg"]
         return found
 
-    def _list_of(self, name: str) -> list[dict[str, str]]:
-        """Return the rows of a file that judges the decisions; [] if it is damaged, which its digest shows: a run makes it again."""
+    def last_made(self, name: str) -> list[dict[str, str]]:
+        """Return the rows of a table of the last run; [] if it is damaged, which its digest shows: the next run makes it again."""
         try:
-            return read_csv(self.folder / name) if name in self.judged() else []
+            return read_csv(self.folder / name)
         except StudyError:
             return []
 
     def verifying(self) -> list[dict[str, str]]:
         """Return the cells, and runs of a program, that verified the tuning files (tuning/cells.csv)."""
-        return [row for row in self._list_of(VERIFYING) if row.get("file")]
+        return [row for row in self.last_made(VERIFYING) if row.get("file")] if VERIFYING in self.judged() else []
 
     def unverified(self) -> list[dict[str, str]]:
         """Return those that the next run repeats, with the reason: they failed, or their file is damaged or missing."""
-        found = self._list_of(FAILED)
+        found = self.last_made(FAILED) if FAILED in self.judged() else []
         for row in self.verifying():
             try:
                 self.context.store.check(self.context.results / row["file"])

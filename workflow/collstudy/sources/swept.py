@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from collstudy.base.errors import StudyError
-from collstudy.base.files import read_csv, read_json
+from collstudy.base.files import read_json
 from collstudy.base.paths import ROOT
 from collstudy.launch.toolchain import simulator_version
 from collstudy.sources.decisions import decisions
@@ -66,7 +66,7 @@ class SweptSource(Source):
     def _other_settings(self) -> list[str]:
         """Return a line about the cells that the last run collected with other settings, and which these are."""
         before: dict[tuple[str, ...], set[str]] = {}
-        for row in read_csv(self.folder / "cells.csv"):
+        for row in self.last_made("cells.csv"):
             if row.get("status") == "measured":
                 before.setdefault(tuple(row.get(name, "") for name in _SHOWN), set()).add(row.get("cell", ""))
         cells = self.cells() if before else []
