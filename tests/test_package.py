@@ -13,6 +13,7 @@ from collstudy.base.errors import StudyError
 from collstudy.cli.main import main
 from collstudy.project import made
 from collstudy.publish import again, citation, package
+from collstudy.store.described import read_study
 from conftest import ROOT, finish, must
 
 
@@ -397,6 +398,13 @@ def test_imported_data_without_their_files_are_not_published(tmp_path: Path, mon
     with pytest.raises(StudyError, match=r"mine was imported from b.csv, which .* STUDY_REFERENCE_DATA"):
         package.publish(results, ["mine"], tmp_path / "publish", {"mine": files[:1]})
     assert package.publish(results, ["mine"], tmp_path / "publish", {"mine": files})
+
+
+@pytest.mark.parametrize("text", ["3", "null", '{"provenance": 3}'])
+def test_a_description_that_says_nothing_is_written_again(text: str, tmp_path: Path) -> None:
+    (tmp_path / "study.json").write_text(text)
+    with pytest.raises(StudyError, match=f"./study run {tmp_path.name} writes it again"):
+        read_study(tmp_path)
 
 
 def test_a_table_that_is_no_text_is_one_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,8 +19,8 @@ def read_study(folder: Path) -> dict[str, Any]:
         raise StudyError(f"{path}: {error.strerror}; ./study run {folder.name} writes it") from None
     except ValueError as error:
         raise StudyError(f"{path} cannot be read: {error}; ./study run {folder.name} writes it again") from None
-    if "provenance" not in document:
-        raise StudyError(f"{path} is of an earlier version: ./study run {folder.name} writes it again")
+    if not isinstance(document, dict) or not isinstance(document.get("provenance"), dict):
+        raise StudyError(f"{path} is damaged or of an earlier version: ./study run {folder.name} writes it again")
     return document
 
 
