@@ -301,6 +301,19 @@ def test_a_damaged_list_of_cells_stops_no_run(checkout: Checkout, content: bytes
     assert done.returncode == 0 and "keep_tuning" in done.stdout, done.stderr
 
 
+def test_a_description_changed_by_hand_is_written_again(checkout: Checkout) -> None:
+    """With an empty one, every later run failed; with another title, the report had it."""
+    run(checkout, "--cores", "2", MEASURED)
+    path = checkout.folder / "results" / "tiny" / "study.json"
+    text = path.read_text()
+    for damaged in ("", text.replace("A tiny study", "Another")):
+        path.write_text(damaged)
+        checkout.snakemake("--dry-run", MEASURED)
+        run(checkout, "--cores", "2", MEASURED)
+        assert path.read_text() == text
+        assert "Nothing to be done" in run(checkout, "--cores", "2", MEASURED)
+
+
 def test_a_folder_where_a_lock_should_be_is_one_sentence(checkout: Checkout) -> None:
     run(checkout, "--cores", "2", MEASURED)
     shutil.rmtree(checkout.folder / "results" / "cells")

@@ -183,6 +183,10 @@ class Plan:
         for name, source in self.sources.items():
             for file, content in source.files().items():
                 STAGE.write(f"{name}/{file}", content)
+                # Snakemake does not copy the same content again, whatever has become of the copy.
+                if STAGE.differs(f"{name}/{file}"):
+                    path = STAGE.trigger(f"{name}/changed-{Path(file).stem}.txt", b"changed\n")
+                    self.changed[name, file] = [STAGE.make_newest(path, RESULTS / name)]
         # The empty name stands for the report, which covers all studies.
         for name in (*self.sources, ""):
             self.find_changed(name)

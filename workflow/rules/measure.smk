@@ -8,6 +8,7 @@ IMPORT_SOURCES = stage_sources("import", ["workflow/collstudy/sources/importing"
 rule describe_study:
     input:
         staged=STAGE.folder / "{study}" / "{file}",
+        changed=lambda wildcards: PLAN.changed.get((wildcards.study, wildcards.file), []),
     output:
         RESULTS / "{study}" / "{file}",
     log:

@@ -40,6 +40,11 @@ class Stage:
             pass
         return path
 
+    def differs(self, name: str) -> bool:
+        """Return whether the target of a staged file is a file with another content."""
+        target = self.results / name
+        return target.is_file() and target.read_bytes() != (self.folder / name).read_bytes()
+
     def _make_newer(self, path: Path, newest: int) -> None:
         """Make a staged file newer than a time stamp (ns), which may be in the future."""
         if path.stat().st_mtime_ns <= newest:
