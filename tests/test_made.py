@@ -13,7 +13,7 @@ import pytest
 from collstudy.project import made
 from collstudy.project.status import run_summary
 from conftest import IMPORTED, TINY, Checkout, local_study, must
-from made_runs import MEASURED, measured, run
+from made_runs import MEASURED, cell_files, measured, run
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -312,6 +312,17 @@ def test_a_description_changed_by_hand_is_written_again(checkout: Checkout) -> N
         run(checkout, "--cores", "2", MEASURED)
         assert path.read_text() == text
         assert "Nothing to be done" in run(checkout, "--cores", "2", MEASURED)
+
+
+def test_a_damaged_file_of_a_block_is_written_again(checkout: Checkout) -> None:
+    """Such as one that a killed run has written in part."""
+    run(checkout, "--cores", "2", MEASURED)
+    shutil.rmtree(checkout.folder / "results" / "cells")
+    (block,) = (checkout.folder / "results" / "blocks").glob("*.json")
+    text = block.read_text()
+    block.write_text(text[: len(text) // 2])
+    run(checkout, "--cores", "2", MEASURED)
+    assert block.read_text() == text and len(cell_files(checkout)) == 4
 
 
 def test_a_folder_where_a_lock_should_be_is_one_sentence(checkout: Checkout) -> None:

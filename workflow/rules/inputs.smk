@@ -2,9 +2,11 @@
 
 
 def new_blocks(study):
-    """Return a study's block files that do not exist yet. Existing files are identical, and a job of an earlier run may be reading one."""
+    """Return a study's block files that do not exist yet, or are damaged. Others are identical, and a job of an earlier run may be
+    reading one.
+    """
     paths = [path.with_name(path.name.rsplit(".", 2)[0] + ".json") for path in PLAN.of_study(study)]
-    return [path for path in paths if not path.exists()]
+    return [path for path in paths if not path.exists() or STAGE.differs(f"blocks/{path.name}")]
 
 
 def get_changed(part):

@@ -78,6 +78,6 @@ class Stage:
         return self.write(f"blocks/{block.name}.json", block_bytes(block))
 
     def find(self, name: str) -> Path:
-        """Return the path of a file in the results folder or, if it does not exist yet, of the staged one."""
-        path = self.results / name
-        return path if path.exists() else self.folder / name
+        """Return the path of a staged file or, if a later step of the run wrote the file, of that in the results folder."""
+        path = self.folder / name
+        return path if path.exists() else self.results / name
