@@ -477,6 +477,18 @@ def test_an_mpicc_of_another_library_than_mpirun_is_passed_over(
     assert str(tmp_path) not in done.stdout and done.stdout.strip()
 
 
+def test_an_mpicc_that_is_passed_over_hides_no_library(tmp_path: Path) -> None:
+    """The first mpicc on PATH has no mpi.h; that of mpirun's own folder has."""
+    installed("openmpi")
+    executable(tmp_path / "first" / "mpicc", "#!/bin/sh\nexit 1\n")
+    for name in ("mpicc", "mpirun"):
+        executable(tmp_path / "second" / name, f"#!/bin/sh\nexec '{mpis()['openmpi'].bin / name}' \"$@\"\n")
+    code = "from collstudy.launch.toolchain import mpis; print(mpis()['openmpi'].bin)"
+    path = f"{tmp_path}/first:{tmp_path}/second:{os.environ['PATH']}"
+    done = must(finish([sys.executable, "-c", code], env={**os.environ, "PATH": path}))
+    assert Path(done.stdout.strip()) == tmp_path / "second"
+
+
 def startup(mpi: Mpi, variables: dict[str, str]) -> str:
     """Return Intel MPI's start-up messages about its variables."""
     command = [mpi.mpirun, "-n", "2", mpi.build / "bench" / "collbench_barrier", "-i", "1", "-x", "0"]

@@ -249,9 +249,9 @@ def mpis() -> dict[str, Mpi]:
     """Return all MPI libraries found, by name; for each name the first in the order of preference."""
     folders = [view / "bin" for view in _views()]
     # Debian's openmpi-bin has a compiler wrapper without headers, and its alternatives may give mpicc and mpirun of two libraries.
-    on_path = shutil.which("mpicc")
-    if on_path and (mpi := identify(Path(on_path).parent)) and mpi.name in (declared(mpi.bin) or ()):
-        folders.append(mpi.bin)
+    on_path = (Path(path).parent for path in map(shutil.which, ("mpicc", "mpirun")) if path)
+    own = filter(None, map(identify, dict.fromkeys(on_path)))
+    folders += [mpi.bin for mpi in own if mpi.name in (declared(mpi.bin) or ())]
     folders += [SETUP / name / "bin" for name in LIBRARIES]
     found: dict[str, Mpi] = {}
     for mpi in filter(None, map(identify, folders)):
