@@ -51,7 +51,9 @@ def test_collectives_with_algorithms_are_measured(collective: str) -> None:
     """All collectives for which Open MPI's coll/tuned has several algorithms; not those of which it has one."""
     rows = [account_row("4", "1024", name, size_bytes="1024") for name in (collective, "scatterv")]
     ((found, _, algorithms, _),) = worth_measuring(rows, CATALOGUE)
-    assert found == collective and set(algorithms) == set(CATALOGUE.algorithms[collective])
+    entries = CATALOGUE.algorithms[collective]
+    assert found == collective
+    assert set(algorithms) == {name for name, entry in entries.items() if name == "default" or "openmpi" in entry}
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from collstudy.study.cells import Cell, Versions, cell_from, expand
 from collstudy.study.config import Configuration
 from collstudy.study.selection import Default, Rules, Switch
 from collstudy.study.sweeps import Choice
-from collstudy.tuning import check
+from collstudy.tuning import check, trees
 from collstudy.tuning.findings import complain
 from collstudy.tuning.library import Library, library_of
 from collstudy.tuning.readers.dispatch import read
@@ -39,6 +39,8 @@ from test_tuning import decisions
 LIBRARIES = ("openmpi", "mpich", "impi")
 CONFIGURATION = Configuration(ROOT / "config")
 CATALOGUE = CONFIGURATION.catalogue
+OF_MPICH = [(c, a) for c, every in CATALOGUE.algorithms.items() for a, entry in every.items() if "mpich" in entry]
+WITH_RADIX = [(c, a) for c, a in OF_MPICH if "radix" in CATALOGUE.algorithms[c][a]["mpich"]]
 HERE = CONFIGURATION.machine("this-machine")
 
 STUDY = """
@@ -120,12 +122,15 @@ def test_study_json_names_what_is_inside_of_a_pipelined_algorithm(checkout: Chec
     assert inside == {"ring": "", "pipelined_ring": "Ring", "pipelined": "Library's choice"}
 
 
-def forced(collective: str, algorithm: str, processes: int = 4) -> Cell:
+def forced(
+    collective: str, algorithm: str, processes: int = 4, sizes: tuple[int, ...] = (1024, 32768), **parameters: int
+) -> Cell:
     """Return a cell of the installed MPICH with an algorithm of the catalogue (Rabenseifner's needs one element per rank)."""
+    settings = CATALOGUE.settings(collective, algorithm, parameters, "mpich")
     return Cell(
         {"name": "this-machine", "kind": "local", "levels": []}, {}, {"name": "mpich", "version": mpis()["mpich"].version},
-        collective, algorithm, (), Switch("mpich", CATALOGUE.algorithms[collective][algorithm]["mpich"]), "core", (), 1,
-        processes, None, (1024, 32768), 1, 0, pattern=CATALOGUE.pattern(collective, algorithm, "mpich"),
+        collective, algorithm, (), Switch("mpich", settings), "core", (), 1,
+        processes, None, sizes, 1, 0, pattern=CATALOGUE.pattern(collective, algorithm, "mpich"),
     )  # fmt: skip
 
 
@@ -177,13 +182,40 @@ def test_intel_is_told_its_ranges(checkout: Checkout) -> None:
 
 @pytest.mark.parametrize(
     ("collective", "algorithm"),
-    [(c, a) for c, all_ in CATALOGUE.algorithms.items() for a, e in all_.items() if "mpich" in e],
+    OF_MPICH,
 )
 def test_mpich_sends_the_messages_of_the_algorithm(tmp_path: Path, collective: str, algorithm: str) -> None:
     installed("mpich")
-    seen = proof(forced(collective, algorithm, 7), tmp_path)
+    ranks = 8 if CATALOGUE.algorithms[collective][algorithm]["mpich"].get("power_of_two") else 7
+    seen = proof(forced(collective, algorithm, ranks), tmp_path)
     known = seen["pattern"] is not None
     assert (seen["used"], seen["detail"]) == (True if known else None, "")
+
+
+@pytest.mark.parametrize(("ranks", "radix"), [(7, 3), (11, 3), (6, 4), (3, 4)])
+@pytest.mark.parametrize(("collective", "algorithm"), WITH_RADIX)
+def test_a_radix_of_mpich_is_used(tmp_path: Path, collective: str, algorithm: str, ranks: int, radix: int) -> None:
+    installed("mpich")
+    seen = proof(forced(collective, algorithm, ranks, radix=radix), tmp_path)
+    assert (seen["used"], seen["detail"]) == (True, "")
+    other = forced(collective, algorithm, ranks)
+    if ranks > 3:  # the messages of radix 2 are others
+        assert hydra.judge(other, "", tmp_path, [], [], bound=False)["used"] is False
+
+
+@pytest.mark.parametrize("algorithm", ["scatter_allgather", "scatter_allgather_ring"])
+@pytest.mark.parametrize("size", [1, 8, 30])
+def test_mpich_scatters_short_messages_to_some_ranks_only(tmp_path: Path, algorithm: str, size: int) -> None:
+    installed("mpich")
+    seen = proof(forced("bcast", algorithm, 7, (size, size)), tmp_path)
+    assert (seen["used"], seen["detail"]) == (True, "")
+
+
+def test_mpich_refuses_ranks_that_are_no_power_of_two(tmp_path: Path) -> None:
+    installed("mpich")
+    cell = forced("allgather", "recursive_doubling", 6)
+    with pytest.raises(AssertionError, match="not usable"):
+        proof(cell, tmp_path)
 
 
 def test_another_algorithm_of_mpich_is_noticed(tmp_path: Path) -> None:
@@ -291,7 +323,16 @@ def mpich_rules() -> tuple[Library, Placement]:
     installed("mpich")
     rows = decisions({4: {1: "default", 64: "pipeline:segment_bytes=100", 512: "binomial"}}, nodes=1)
     rows += decisions({3: {1: "rabenseifner", 512: "ring"}}, collective="allreduce", nodes=1)
-    return library_of(mpis()["mpich"], CATALOGUE, {}), placements(rows)[0]
+    gathers = {4: {1: "recursive_doubling", 64: "ring"}, 6: {1: "bruck", 64: "recursive_exchange_halving", 512: "ring"}}
+    rows += decisions(gathers, collective="allgather", nodes=1)
+    rows += decisions({5: {1: "bruck", 512: "ring"}}, collective="allgatherv", nodes=1)
+    rows += decisions({5: {8: "pairwise", 512: "recursive_doubling"}}, collective="reduce_scatter", nodes=1)
+    rows += decisions({5: {8: "pairwise", 64: "recursive_halving"}}, collective="reduce_scatter_block", nodes=1)
+    rows += decisions({5: {1: "bruck_radix:radix=3", 64: "bruck", 512: "linear"}}, collective="alltoall", nodes=1)
+    rows += decisions({5: {8: "recursive_doubling"}}, collective="scan", nodes=1)
+    rows += decisions({5: {8: "recursive_doubling", 64: "default"}}, collective="exscan", nodes=1)
+    rows += decisions({5: {8: "binomial"}}, collective="gather", nodes=1)
+    return library_of(mpis()["mpich"], CATALOGUE, {}), trees.as_mpich_reads(placements(rows)[0])
 
 
 @pytest.mark.long
@@ -301,7 +342,8 @@ def test_mpich_does_what_its_selection_file_says(tmp_path: Path) -> None:
     library.write(placement, path)
     found = check.check_placement(placement, path, CATALOGUE, library)
     complain(found)
-    assert {one.collective for one in found if one.tells_apart} == {"bcast", "allreduce"}
+    apart = {one.collective for one in found if one.tells_apart}
+    assert apart >= {"bcast", "allreduce", "allgather", "reduce_scatter", "reduce_scatter_block", "alltoall"}
     sizes = {one.size_bytes for one in found if one.collective == "bcast" and one.entry == 4}
     assert sizes >= {63, 64, 65, 511, 512, 513}
     # A file with other rules is noticed.

@@ -15,9 +15,6 @@ from test_tuning import decisions, placements
 from test_tuning_emitted import STUDY
 from test_tuning_files import CATALOGUE, converted, explained, faults, known, written
 
-#: Subtrees of MPICH itself that these files call.
-LIBRARY = {"auto", "bcast-intra-auto", "reduce-intra-auto", "allreduce-intra-auto"}
-
 
 def holds(key: str, call: dict[str, Any]) -> bool:
     """Return whether a condition is true for a call (`MPII_Csel_parse_operator` and `MPII_Csel_run_condition`)."""
@@ -49,7 +46,7 @@ def search(named: dict[str, Any], tree: Any, call: dict[str, Any]) -> tuple[str,
     if isinstance(tree, str):
         assert tree.startswith("call=")
         name = tree.removeprefix("call=")
-        if name in LIBRARY:
+        if name == "auto" or name.endswith("-intra-auto"):  # a subtree of MPICH itself
             return name, {}
         return search(named, named[f"name={name}"], call)
     for key, below in tree.items():
@@ -63,7 +60,8 @@ def search(named: dict[str, Any], tree: Any, call: dict[str, Any]) -> tuple[str,
 def said(text: str, collective: str, ranks: int, size: int, **more: bool) -> tuple[str, dict]:
     named = json.loads(text)
     assert all(key.startswith("name=") and len(key) < 50 for key in named)
-    usual = {"builtin_op": True, "commutative": True, "count_ge_pof2": True, "pof2": ranks & (ranks - 1) == 0}
+    usual = {"builtin_op": True, "commutative": True, "count_ge_pof2": True, "inplace": False}
+    usual["pof2"] = ranks & (ranks - 1) == 0
     call = {"collective": collective, "comm_size": ranks, "avg_msg_size": size, "total_msg_size": ranks * size}
     return search(named, named["name=main"], call | usual | more)
 
@@ -113,6 +111,53 @@ def test_calls_that_an_algorithm_cannot_serve_are_left_to_the_library(lacking: s
     assert said(text, "reduce", 8, 4096, **{lacking: False})[0] == "reduce-intra-auto"
 
 
+def test_sizes_are_in_the_units_that_mpich_knows() -> None:
+    """MPICH aborts if a condition on a size does not exist for a collective (get_avg_msgsize and get_total_msgsize of csel.c)."""
+    rules = (Rule(0, "recursive_doubling"), Rule(1024, "pairwise"))
+    gathers = (Rule(0, "recursive_doubling"), Rule(1024, "ring"))
+    tables = {
+        "allgather": {0: (Rule(0, "default"),), 8: gathers},
+        "allgatherv": {8: gathers},
+        "reduce_scatter": {8: rules},
+        "reduce_scatter_block": {8: rules},
+        "scan": {0: (Rule(0, "default"),), 8: (Rule(0, "recursive_doubling"), Rule(1024, "default"))},
+        "exscan": {8: (Rule(0, "recursive_doubling"),)},
+        "alltoall": {8: (Rule(0, "bruck"), Rule(64, "bruck_radix", (("radix", 4),)), Rule(512, "pairwise"))},
+    }
+    text = trees.subtrees_text(Placement("core", 1, tables), CATALOGUE)
+    for collective in ("allgather", "allgatherv"):
+        # Below, sizes are of one rank: total_msg_size is 8 times as much.
+        assert said(text, collective, 8, 1023)[0] == f"MPIR_{collective.capitalize()}_intra_recursive_doubling"
+        assert said(text, collective, 8, 1024)[0] == f"MPIR_{collective.capitalize()}_intra_ring"
+        assert said(text, collective, 9, 8)[0] == f"{collective}-intra-auto"  # no power of two
+    assert said(text, "reduce_scatter_block", 8, 1023)[0] == "MPIR_Reduce_scatter_block_intra_recursive_doubling"
+    assert said(text, "reduce_scatter_block", 8, 1024)[0] == "MPIR_Reduce_scatter_block_intra_pairwise"
+    assert said(text, "reduce_scatter_block", 8, 1024, commutative=False)[0] == "reduce_scatter_block-intra-auto"
+    assert said(text, "reduce_scatter", 8, 127)[0] == "MPIR_Reduce_scatter_intra_recursive_doubling"
+    assert said(text, "reduce_scatter", 8, 128)[0] == "MPIR_Reduce_scatter_intra_pairwise"
+    assert said(text, "scan", 8, 8)[0] == "scan-intra-auto"  # two rules, but MPICH does not know the size
+    assert said(text, "exscan", 8, 8)[0] == "MPIR_Exscan_intra_recursive_doubling"
+    assert said(text, "alltoall", 8, 63)[0] == "MPIR_Alltoall_intra_brucks"
+    assert said(text, "alltoall", 8, 64) == ("MPIR_Alltoall_intra_k_brucks", {"k=4": {}, "single_phase_recv=0": {}})
+    assert said(text, "alltoall", 8, 512)[0] == "MPIR_Alltoall_intra_pairwise"
+    assert said(text, "alltoall", 8, 512, inplace=True)[0] == "alltoall-intra-auto"
+    conditions = json.dumps({name: tree for name, tree in json.loads(text).items() if "alltoall" not in name})
+    assert "avg_msg_size" not in conditions
+
+
+def test_radixes_and_sizes_of_the_whole_vector_are_read_back(tmp_path: Path) -> None:
+    tables = {
+        "alltoall": {8: (Rule(0, "bruck"), Rule(64, "bruck_radix", (("radix", 4),)))},
+        "reduce_scatter": {8: (Rule(0, "recursive_doubling"), Rule(1024, "pairwise"))},
+    }
+    found = read(written(tmp_path, trees.subtrees_text(Placement("core", 1, tables), CATALOGUE)), known())
+    for collective, table in tables.items():
+        for size in (63, 64, 1023, 1024):
+            meant = selected(table, 8, size)
+            rules = [one for one in found.at(collective, 8, size) if one.algorithm != "default"]
+            assert (rules[0].algorithm, rules[0].parameters) == (meant.algorithm, meant.parameters)
+
+
 OTHERS = """{
  "name=main": {"collective=bcast-intra": "call=mine", "collective=bcast-inter": "call=bcast-inter-auto", "any": "call=auto"},
  "name=mine": {
@@ -134,8 +179,9 @@ def test_files_of_others_are_read_as_mpich_searches_them(tmp_path: Path, capsys:
         for size in (0, 100, 1023, 1024, 5000):
             word = found.at("bcast", ranks, size)[0].word.removeprefix("call=")
             assert word == said(OTHERS, "bcast", ranks, size)[0], (ranks, size)
+    assert found.at("bcast", 16, 1024)[0].algorithm == "scatter_allgather_ring"
     text = explained(capsys, written(tmp_path, OTHERS), "--ranks", "16", "--size", "1KiB")
-    assert "MPIR_Bcast_intra_scatter_ring_allgather (line 5" in text
+    assert "MPIR_Bcast_intra_scatter_ring_allgather) (line 5" in text
 
 
 @pytest.mark.parametrize(

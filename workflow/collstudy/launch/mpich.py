@@ -12,6 +12,12 @@ from collstudy.base.files import write_atomically
 Tree = dict[str, Any]
 #: Suffixes of a collective's variables, by key of the catalogue.
 CVARS = {"algorithm": "INTRA_ALGORITHM", "fanout": "TREE_KVAL", "segment_bytes": "TREE_PIPELINE_CHUNK_SIZE"}
+#: Suffix of the variable with the radix, by algorithm.
+RADIX_CVARS = {
+    "k_dissemination": "DISSEM_KVAL", "k_brucks": "BRUCKS_KVAL", "recursive_multiplying": "RECURSIVE_MULTIPLYING_KVAL",
+    "recexch": "RECEXCH_KVAL", "recexch_doubling": "RECEXCH_KVAL", "recexch_halving": "RECEXCH_KVAL",
+    "k_reduce_scatter_allgather": "RECEXCH_KVAL",
+}  # fmt: skip
 
 
 def forcing_environment(collective: str, chosen: dict[str, Any]) -> dict[str, str]:
@@ -20,6 +26,8 @@ def forcing_environment(collective: str, chosen: dict[str, Any]) -> dict[str, st
     variables = {f"{prefix}_{CVARS[key]}": str(value) for key, value in chosen.items() if key in CVARS}
     if "fanout" in chosen:
         variables[f"{prefix}_TREE_TYPE"] = "kary"
+    if "radix" in chosen:
+        variables[f"{prefix}_{RADIX_CVARS[chosen['algorithm']]}"] = str(chosen["radix"])
     # Otherwise, on several nodes, the device layer would run the algorithm among node leaders and again within each node.
     variables[f"{prefix}_DEVICE_COLLECTIVE"] = "0"
     return variables

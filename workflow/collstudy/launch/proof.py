@@ -28,13 +28,16 @@ def probe(cell: Cell, build: Path) -> list[str | Path]:
 def other_messages(cell: Cell, parameters: Mapping[str, Any], folder: Path) -> list[str]:
     """Return the differences between the recorded messages and those of the cell's pattern with the *parameters* of its algorithm."""
     pattern = cell.pattern
-    expected, seen = PATTERNS[pattern](cell.processes, parameters), messages(folder)
+    sizes, seen = probed_sizes(cell), messages(folder)
+    expected = frozenset(
+        pair for size in sizes for pair in PATTERNS[pattern](cell.processes, {**parameters, "size_bytes": size})
+    )
     odd = sorted(set(seen) ^ expected)
     if odd:
         return [
             f"recorded messages do not match pattern {pattern}: {len(odd)} (sender, receiver) pairs differ, such as {odd[:6]}"
         ]
-    segments = [messages_an_edge(pattern, parameters, size) for size in probed_sizes(cell)]
+    segments = [messages_an_edge(pattern, parameters, size) for size in sizes]
     wrong = sorted({number for number in seen.values() if None not in segments and number != sum(segments)})
     return [f"segments: {sum(segments)} messages between two ranks expected, {wrong[0]} counted"] if wrong else []
 

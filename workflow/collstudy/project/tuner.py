@@ -17,7 +17,7 @@ from collstudy.sources.verifying import FAILED_COLUMNS, WITHDRAWN_COLUMNS, Verif
 from collstudy.store.described import read_study
 from collstudy.store.measurements import read_measurements
 from collstudy.study.openmpi_numbers import NUMBERS
-from collstudy.tuning import check, emission, intel, rules, writers
+from collstudy.tuning import check, emission, intel, rules, trees, writers
 from collstudy.tuning.findings import Finding, checked, complain, findings_csv
 from collstudy.tuning.library import library_of
 from collstudy.tuning.rules import Decision, Placement, decision_at, selected
@@ -63,6 +63,8 @@ class Tuner:
         found = rules.placements(self.decisions, self.withdrawn, self.source.judged_by_runs)
         if self.mpi == "impi":
             found = list(map(intel.as_intel_reads, found))
+        elif self.mpi == "mpich":
+            found = list(map(trees.as_mpich_reads, found))
         if self.source.judged_by_runs and not any(placement.changes for placement in found):
             return []
         folder = self.folder / "tuning"

@@ -82,10 +82,14 @@ def _can_be_chosen(name: str, entry: dict[str, Any], mpi: str) -> bool:
     return "component" not in entry.get("openmpi" if simulated else mpi, {"component": ""})
 
 
-def _applies(name: str, ranks: int, nodes: int, machine: Machine | None) -> bool:
-    """Return whether an algorithm differs from others for ranks on *nodes* of a simulated *machine* (None: a real one)."""
+def _applies(name: str, settings: dict[str, Any], ranks: int, nodes: int, machine: Machine | None) -> bool:
+    """Return whether an algorithm with these settings of its library exists for a number of ranks, and differs from others for ranks
+    on *nodes* of a simulated *machine* (None: a real one).
+    """
     if name == FOR_TWO:
         return ranks == 2
+    if settings.get("power_of_two"):
+        return ranks & (ranks - 1) == 0
     if not machine or name not in TOPOLOGY_AWARE:
         return True
     groups = math.prod(level.count for level in machine.levels if level.name == "group")
@@ -162,7 +166,8 @@ def sweeps_of(
     """Return the sweeps of one collective, as in a study's YAML: for each number of ranks and, in a simulation, of nodes, and each spread
     of the program's arrivals, the typical sizes of the classes, also with other fan-outs and in segments. *machine*: of a simulation.
     """
-    takes = {name: _parameters(catalogue.algorithms[collective][name], collective, mpi) for name in algorithms}
+    entries = catalogue.algorithms[collective]
+    takes = {name: _parameters(entries[name], collective, mpi) for name in algorithms}
     # A size of several classes has the spreads of the one with most to gain.
     spreads = {
         (int(row["ranks"]), _nodes_of(row, machine), typical(row)): spreads_of_sites(row, machine is not None)
@@ -173,7 +178,7 @@ def sweeps_of(
         grouped.setdefault((ranks, nodes, spread), []).append(size)
     found = []
     for (ranks, nodes, spread), sizes in sorted(grouped.items()):
-        names = [name for name in algorithms if _applies(name, ranks, nodes, machine)]
+        names = [name for name in algorithms if _applies(name, entries[name].get(mpi, {}), ranks, nodes, machine)]
         apart = machine is not None and nodes > -(-ranks // machine.cores_per_node)
         placed = {"nodes": [nodes], "processes_per_node": [ranks // nodes]} if apart else {"processes": [ranks]}
         entry = {"collective": collective, "algorithms": names, "mappings": ["core"], **placed, **CALLS}

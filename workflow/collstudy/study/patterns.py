@@ -111,12 +111,13 @@ def ring(p: int, _: Mapping[str, int]) -> Edges:
     return frozenset((rank, (rank + 1) % p) for rank in range(p)) if p > 1 else frozenset()
 
 
-def bruck(p: int, _: Mapping[str, int]) -> Edges:
-    """Bruck: in step k, rank r sends to rank (r + 2^k) modulo P."""
-    edges, distance = set(), 1
-    while distance < p:
-        edges |= {(rank, (rank + distance) % p) for rank in range(p)}
-        distance <<= 1
+def bruck(p: int, parameters: Mapping[str, int]) -> Edges:
+    """Bruck with radix k (2 by default): in step i, rank r sends to the ranks (r + j k^i) modulo P, j = 1 to k - 1, with j k^i < P."""
+    radix = parameters.get("radix", 2)
+    edges, step = set(), 1
+    while step < p:
+        edges |= {(rank, (rank + far) % p) for rank in range(p) for far in range(step, min(radix * step, p), step)}
+        step *= radix
     return frozenset(edges)
 
 
@@ -130,17 +131,133 @@ def mpich_binomial_reduce(p: int, _: Mapping[str, int]) -> Edges:
     return frozenset((child, parent) for parent, child in in_order_binomial(p, {}))
 
 
-def mpich_recursive_doubling(p: int, _: Mapping[str, int]) -> Edges:
-    """MPICH's recursive doubling: the even ones of the first 2 (P - 2^k) ranks send to the next rank and get the result from it."""
-    power = 1 << (p.bit_length() - 1)
-    extra = p - power
-    edges = {edge for rank in range(0, 2 * extra, 2) for edge in ((rank, rank + 1), (rank + 1, rank))}
-    ranks = [*range(1, 2 * extra, 2), *range(2 * extra, p)]
-    mask = 1
-    while mask < power:
-        edges |= {(ranks[index], ranks[index ^ mask]) for index in range(power)}
-        mask <<= 1
+def mpich_recursive_doubling(p: int, parameters: Mapping[str, int]) -> Edges:
+    """MPICH's recursive exchange, with radix 2 recursive doubling: P is reduced to a power of the radix, and ranks whose numbers
+    differ in one digit exchange (MPII_Recexchalgo_get_neighbors).
+    """
+    ranks, edges = _reduced(p, parameters.get("radix", 2))
+    return edges | _one_digit(ranks, min(parameters.get("radix", 2), p))
+
+
+def mpich_halving_exchange(p: int, parameters: Mapping[str, int]) -> Edges:
+    """The same, after an exchange with the rank whose number has the digits in reverse order (MPIR_Allgather_intra_recexch)."""
+    radix = min(parameters.get("radix", 2), p)
+    ranks, _ = _reduced(p, radix)
+    reverse = {}
+    for number in range(len(ranks)):
+        rest, reversed_number, power = number, 0, 1
+        while power < len(ranks):
+            rest, digit = divmod(rest, radix)
+            reversed_number, power = reversed_number * radix + digit, power * radix
+        reverse[number] = reversed_number
+    swapped = {(ranks[a], ranks[b]) for a, b in reverse.items() if a != b}
+    return mpich_recursive_doubling(p, parameters) | swapped
+
+
+def _reduced(p: int, radix: int) -> tuple[list[int], Edges]:
+    """Return the ranks that take part in a recursive exchange, a power of the radix, and the edges to and from the others, which
+    are the first k - 1 of k successive ranks and exchange with the last one.
+    """
+    radix = min(radix, p)
+    power = _power(p, radix)
+    others = p - power
+    end = others * radix // (radix - 1) if others else 0
+    pairs = {(rank, min(rank - rank % radix + radix - 1, end)) for rank in range(end) if rank % radix != radix - 1}
+    ranks = [
+        number * radix + radix - 1 if others and number < others // (radix - 1) else number + others
+        for number in range(power)
+    ]
+    return ranks, frozenset(edge for a, b in pairs for edge in ((a, b), (b, a)))
+
+
+def _power(p: int, radix: int) -> int:
+    """Return the largest power of the radix that is at most *p*."""
+    power = 1
+    while radix > 1 and power * radix <= p:
+        power *= radix
+    return power
+
+
+def _one_digit(ranks: list[int], radix: int) -> Edges:
+    """Return the edges between ranks whose indices differ in one digit; the number of ranks is a power of the radix."""
+    edges, step = set(), 1
+    while step < len(ranks):
+        for index, rank in enumerate(ranks):
+            first = index - index // step % radix * step
+            edges |= {(rank, ranks[first + digit * step]) for digit in range(radix)} - {(rank, rank)}
+        step *= radix
     return frozenset(edges)
+
+
+def mpich_multiplying(p: int, parameters: Mapping[str, int]) -> Edges:
+    """MPICH's recursive multiplying: ranks below the largest power of the radix exchange with those that differ in one digit; each
+    other rank r exchanges with r modulo that power.
+    """
+    radix = parameters.get("radix", 2)
+    power = _power(p, radix)
+    others = {edge for rank in range(power, p) for edge in ((rank, rank % power), (rank % power, rank))}
+    return _one_digit(list(range(power)), radix) | others
+
+
+def dissemination(p: int, parameters: Mapping[str, int]) -> Edges:
+    """Dissemination with radix k: in step i, rank r sends to the ranks (r + j k^i) modulo P, j = 1 to k - 1."""
+    radix = min(parameters.get("radix", 2), p)
+    edges, step = set(), 1
+    while step < p:
+        edges |= {(rank, (rank + j * step) % p) for rank in range(p) for j in range(1, radix)}
+        step *= radix
+    return frozenset((a, b) for a, b in edges if a != b)
+
+
+def bruck_downwards(p: int, parameters: Mapping[str, int]) -> Edges:
+    """Bruck (radix k), in which blocks travel to lower ranks, as in MPICH's allgathers."""
+    return frozenset((b, a) for a, b in bruck(p, parameters))
+
+
+def complete(p: int, _: Mapping[str, int]) -> Edges:
+    """Every rank sends to every other one."""
+    return frozenset((a, b) for a in range(p) for b in range(p) if a != b)
+
+
+def existing_partners(p: int, _: Mapping[str, int]) -> Edges:
+    """Ranks exchange with rank XOR 2^k where it exists, as in MPICH's scans."""
+    steps = [1 << k for k in range((p - 1).bit_length())]
+    return frozenset((rank, rank ^ step) for rank in range(p) for step in steps if rank ^ step < p)
+
+
+def mpich_helped_doubling(p: int, parameters: Mapping[str, int]) -> Edges:
+    """The same; ranks without a partner in a step get its data from ranks of their own half of the exchange, by recursive halving
+    (MPIR_Reduce_scatter_intra_recursive_doubling).
+    """
+    edges = set(existing_partners(p, parameters))
+    for k in range((p - 1).bit_length()):
+        step = 1 << k
+        for rank in range(p):
+            first = rank >> k << k
+            complete_ranks = p - first - step
+            if (first ^ step) + step <= p or complete_ranks <= 0:
+                continue
+            for bit in reversed(range(k)):
+                other, half = rank ^ (1 << bit), rank >> (bit + 1) << (bit + 1)
+                if rank < other and rank < half + complete_ranks <= other:
+                    edges.add((rank, other))
+    return frozenset(edges)
+
+
+def mpich_scatter(p: int, parameters: Mapping[str, int]) -> Edges:
+    """MPICH's binomial scatter of `size_bytes` in a broadcast: ranks behind the last block, rounded up, get nothing."""
+    size = parameters.get("size_bytes", p)
+    return frozenset((parent, rank) for parent, rank in in_order_binomial(p, {}) if rank * -(-size // p) < size)
+
+
+def mpich_scatter_ring(p: int, parameters: Mapping[str, int]) -> Edges:
+    """The same, followed by an allgather around a ring."""
+    return mpich_scatter(p, parameters) | ring(p, {})
+
+
+def mpich_scatter_doubling(p: int, parameters: Mapping[str, int]) -> Edges:
+    """The same, followed by an allgather by recursive doubling."""
+    return mpich_scatter(p, parameters) | mpich_helped_doubling(p, {})
 
 
 #: Patterns whose algorithms can send a message in segments along each edge.
@@ -169,4 +286,13 @@ PATTERNS: dict[str, Callable[[int, Mapping[str, int]], Edges]] = {
     "mpich_binomial": in_order_binomial,
     "mpich_binomial_reduce": mpich_binomial_reduce,
     "mpich_recursive_doubling": mpich_recursive_doubling,
+    "mpich_halving_exchange": mpich_halving_exchange,
+    "mpich_multiplying": mpich_multiplying,
+    "mpich_helped_doubling": mpich_helped_doubling,
+    "mpich_scatter_ring": mpich_scatter_ring,
+    "mpich_scatter_doubling": mpich_scatter_doubling,
+    "dissemination": dissemination,
+    "bruck_downwards": bruck_downwards,
+    "complete": complete,
+    "existing_partners": existing_partners,
 }

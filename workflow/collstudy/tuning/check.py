@@ -39,12 +39,16 @@ def boundaries(rules: tuple[Rule, ...]) -> list[int]:
     return sorted(sizes)
 
 
-def expected_pairs(catalogue: Catalogue, collective: str, rule: Rule, processes: int, mpi: str) -> Pairs | None:
-    """Return the pairs of ranks of a rule's algorithm; None for the library's own decision and for unknown patterns."""
+def expected_pairs(
+    catalogue: Catalogue, collective: str, rule: Rule, processes: int, size: int, mpi: str
+) -> Pairs | None:
+    """Return the pairs of ranks of a rule's algorithm at a size in bytes; None for the library's own decision and for unknown
+    patterns.
+    """
     pattern = catalogue.pattern(collective, rule.algorithm, mpi)
     if rule.algorithm == "default" or pattern is None:
         return None
-    return PATTERNS[pattern](processes, settings_of(catalogue, collective, rule, mpi))
+    return PATTERNS[pattern](processes, {**settings_of(catalogue, collective, rule, mpi), "size_bytes": size})
 
 
 def expected_number(catalogue: Catalogue, collective: str, rule: Rule, size: int, mpi: str) -> int | None:
@@ -152,14 +156,14 @@ def _start_entry(
     if library.requests and any("max_requests" in dict(rule.parameters) for rule in chosen.values()):
         limit_at = dict(zip(sizes, library.requests(file, collective, processes, sizes), strict=False))
     for size, rule in chosen.items():
-        expected = expected_pairs(catalogue, collective, rule, processes, library.mpi)
+        expected = expected_pairs(catalogue, collective, rule, processes, size, library.mpi)
         if expected is None:
             expected = references[collective, processes, size, rule.text]
         seen = all_seen[size]
         number = expected_number(catalogue, collective, rule, size, library.mpi)
         others = [
             (
-                expected_pairs(catalogue, collective, other, processes, library.mpi),
+                expected_pairs(catalogue, collective, other, processes, size, library.mpi),
                 expected_number(catalogue, collective, other, size, library.mpi),
             )
             for other in selected_rules(table, processes)
@@ -215,7 +219,7 @@ def _add_references(
     """Launch the library to see its messages where the rule does not determine them: one launch for all sizes of a rule."""
     lacking: dict[str, tuple[Rule, list[int]]] = {}
     for size, rule in chosen.items():
-        unknown = expected_pairs(catalogue, collective, rule, processes, library.mpi) is None
+        unknown = expected_pairs(catalogue, collective, rule, processes, size, library.mpi) is None
         if unknown and (collective, processes, size, rule.text) not in references:
             lacking.setdefault(rule.text, (rule, []))[1].append(size)
     for text, (rule, sizes) in lacking.items():
@@ -254,7 +258,7 @@ def check_han(
                     rule, alone = selected(seen_table, processes, size), frozenset(on_two_nodes(mpi, [], *call))
                     expected: Pairs | None = alone
                     if rule.algorithm != "default":
-                        expected = expected_pairs(catalogue, collective, rule, processes, "openmpi")
+                        expected = expected_pairs(catalogue, collective, rule, processes, size, "openmpi")
                         expected = expected or frozenset(
                             on_two_nodes(mpi, forcing(mpi, catalogue, collective, rule), *call)
                         )

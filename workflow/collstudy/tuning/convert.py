@@ -240,8 +240,8 @@ def _other_units(own: list[FileRule], table: Table, to: str) -> list[Fault]:
         "ucc": UCC_TOTAL,
         "nccl": ("allgather",),
         "intel": (),
-        "mpich": (),
-        "mpich-5.1": (),
+        "mpich": trees.TOTAL_BYTES,
+        "mpich-5.1": trees.TOTAL_BYTES,
         "openmpi-han": (),
     }.get(to, TOTAL_BYTES)
     other = [rule for rule in own if rule.sizes != ALL and rule.total != (rule.collective in theirs)]

@@ -326,19 +326,23 @@ def as_openmpi_reads(placement: Placement, catalogue: Catalogue, version: int = 
         lost = lost or (rule.algorithm != "default" and "openmpi" not in entry and own_settings(entry) is not None)
         return replace(rule, algorithm="default", parameters=(), gain_pct=None) if lost else rule
 
-    def one_rule(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
-        measured = [rule for rule in rules if not rule.beyond]
-        if len(measured) == 1:
-            return (replace(measured[0], size=0),)
-        return (Rule(0, "default", beyond=not measured),)
-
     tables: dict[str, Table] = {}
     for collective, table in placement.tables.items():
         said = {
             count: without_repetition(sayable(collective, rule) for rule in rules) for count, rules in table.items()
         }
-        tables[collective] = {c: one_rule(own) for c, own in said.items()} if collective in ONE_RULE else said
+        if collective in ONE_RULE:
+            said = {count: one_for_all_sizes(rules) for count, rules in said.items()}
+        tables[collective] = said
     return replace(placement, tables=tables)
+
+
+def one_for_all_sizes(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
+    """Return the rule that all measured sizes share, for all sizes; the default if they differ."""
+    measured = [rule for rule in rules if not rule.beyond]
+    if len(measured) == 1:
+        return (replace(measured[0], size=0),)
+    return (Rule(0, "default", beyond=not measured),)
 
 
 def without_repetition(rules: Iterable[Rule]) -> tuple[Rule, ...]:

@@ -15,21 +15,30 @@ import functools
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from collstudy.base.errors import StudyError
 from collstudy.launch.mpich import Tree, forcing_environment
 from collstudy.study.catalogue import Catalogue
-from collstudy.tuning.rules import Placement, Rule, Table
+from collstudy.tuning.rules import Placement, Rule, Table, one_for_all_sizes, without_repetition
 from collstudy.tuning.writers import settings_of
 
 #: The device's composition that does not split a collective, for the collectives that it can split.
-UNSPLIT = {"bcast": "gamma", "allreduce": "beta", "reduce": "gamma", "barrier": "beta"}
+UNSPLIT = {"bcast": "gamma", "allreduce": "beta", "reduce": "gamma", "barrier": "beta", "scan": "beta"}
+#: Collectives of which MPICH knows only the size of all ranks' blocks together (get_avg_msgsize and get_total_msgsize of csel.c).
+TOTAL_BYTES = ("allgather", "allgatherv", "reduce_scatter_block")
+#: The same, with the size of the whole vector, as in the benchmark.
+WHOLE_VECTOR = ("reduce_scatter",)
+#: Collectives of which MPICH knows no size, or counts elements of any type as bytes: one rule for all sizes.
+ONE_RULE = ("exscan", "gather", "scan", "scatter")
+#: Collectives whose algorithms in the catalogue do not work in place.
+NOT_IN_PLACE = ("alltoall",)
 #: Algorithms that need a built-in operation, and at least as many elements as the largest power of two of processes.
 SCATTERING = ("reduce_scatter_allgather", "reduce_scatter_gather", "sched_reduce_scatter_allgather")
 #: Reduction algorithms that keep the order of the ranks.
-ORDERED = ("recursive_doubling", "binomial", "sched_recursive_doubling")
+ORDERED = ("recursive_doubling", "binomial", "sched_recursive_doubling", "noncommutative")
 #: More ranks per node than any machine has; the condition excludes communicators that MPICH creates internally.
 ANY_PPN = 65536
 
@@ -76,10 +85,21 @@ def _pairs(pairs: list[tuple[str, Tree]]) -> Tree:
     return {re.sub(r"^comm_size<(\d+)$", lambda m: f"comm_size<={int(m[1]) - 1}", key): tree for key, tree in pairs}
 
 
+def as_mpich_reads(placement: Placement) -> Placement:
+    """Return the placement with only the rules that MPICH's files can express."""
+    tables = {
+        name: {count: one_for_all_sizes(without_repetition(rules)) for count, rules in table.items()}
+        if name in ONE_RULE
+        else table
+        for name, table in placement.tables.items()
+    }
+    return replace(placement, tables=tables)
+
+
 def trees(placement: Placement, catalogue: Catalogue, own: tuple[Tree, Tree]) -> tuple[Tree, Tree]:
     """Return the trees of a placement: of algorithms, and of the device."""
     algorithms, device = dict(own[0]), dict(own[1])
-    for collective, table in placement.tables.items():
+    for collective, table in as_mpich_reads(placement).tables.items():
         key = f"collective={collective}"
         algorithm = functools.partial(_algorithm, catalogue, collective)
         algorithms[key] = _decided(table, collective, algorithms[key], catalogue, algorithm)
@@ -92,6 +112,7 @@ def trees(placement: Placement, catalogue: Catalogue, own: tuple[Tree, Tree]) ->
 CONDITIONS = {
     "is_op_built_in=yes": "builtin_op", "is_op_built_in=no": "any", "is_commutative=yes": "commutative", "is_commutative=no": "any",
     "count<pow2": "!count_ge_pof2", "count=any": "any", "comm_size=any": "any", "avg_msg_size=any": "any",
+    "total_msg_size=any": "any", "comm_size=pow2": "pof2", "is_sendbuf_inplace=yes": "inplace", "is_sendbuf_inplace=no": "any",
 }  # fmt: skip
 
 
@@ -104,7 +125,7 @@ def subtrees_text(placement: Placement, catalogue: Catalogue) -> str:
         return {CONDITIONS.get(key, key): renamed(below) for key, below in tree.items()}
 
     main, found = {}, {}
-    for collective, table in placement.tables.items():
+    for collective, table in as_mpich_reads(placement).tables.items():
         own = {"comm_type=intra": f"call={collective}-intra-auto"}
         decided = _decided(table, collective, own, catalogue, functools.partial(_algorithm, catalogue, collective))
         name = f"{collective}-intra-decided"
@@ -118,20 +139,28 @@ def _decided(
     table: Table, collective: str, own: Tree, catalogue: Catalogue, leaf: Callable[[Rule], Tree]
 ) -> dict[str, Any]:
     """Return the tree of one collective, by process count and then by size; undecided parts are the library's own tree."""
-    default = own["comm_type=intra"]
+    # Exscan's own tree has no condition on the type of the communicator, because it exists within one group of ranks only.
+    default = own.get("comm_type=intra", own)
+    size = "total_msg_size" if collective in (*TOTAL_BYTES, *WHOLE_VECTOR) else "avg_msg_size"
 
-    def by_size(rules: tuple[Rule, ...]) -> Tree:
+    def first_byte(rule: Rule, ranks: int) -> int:
+        if collective not in TOTAL_BYTES:
+            return rule.size
+        return rule.size * ranks if rule.total is None else rule.total
+
+    def by_size(ranks: int, rules: tuple[Rule, ...]) -> Tree:
         chosen = [
             default if rule.algorithm == "default" else _guarded(collective, catalogue, rule, leaf(rule), default)
             for rule in rules
         ]
-        limits = [f"avg_msg_size<={after.size - 1}" for after in rules[1:]] + ["avg_msg_size=any"]
+        limits = [f"{size}<={first_byte(after, ranks) - 1}" for after in rules[1:]] + [f"{size}=any"]
         return chosen[0] if len(rules) == 1 else dict(zip(limits, chosen, strict=True))
 
     counts = sorted(table)
     limits = [f"comm_size<={after - 1}" for after in counts[1:]] + ["comm_size=any"]
-    decided = {limit: by_size(table[count]) for limit, count in zip(limits, counts, strict=True)}
-    return {**own, "comm_type=intra": {f"comm_avg_ppn<={ANY_PPN}": decided, "comm_avg_ppn=any": default}}
+    decided = {limit: by_size(count, table[count]) for limit, count in zip(limits, counts, strict=True)}
+    others = {} if default is own else own
+    return {**others, "comm_type=intra": {f"comm_avg_ppn<={ANY_PPN}": decided, "comm_avg_ppn=any": default}}
 
 
 def _unsplit(collective: str, _: Rule) -> Tree:
@@ -148,14 +177,21 @@ def _algorithm(catalogue: Catalogue, collective: str, rule: Rule) -> Tree:
             "recv_pre_posted": 0,
         }  # fmt: skip
         parameters = {f"{key}={value}": {} for key, value in values.items()}
+    if "radix" in chosen:
+        parameters = {f"k={chosen['radix']}": {}, "single_phase_recv=0": {}}
     return {f"algorithm=MPIR_{collective.capitalize()}_intra_{chosen['algorithm']}": parameters}
 
 
 def _guarded(collective: str, catalogue: Catalogue, rule: Rule, leaf: Tree, default: Tree) -> Tree:
-    """Return a leaf of a reduction; calls that the algorithm does not support use the library's own tree."""
+    """Return a leaf; calls that the algorithm does not support use the library's own tree."""
+    settings = settings_of(catalogue, collective, rule, "mpich")
+    algorithm = settings["algorithm"]
+    if settings.get("power_of_two"):
+        leaf = {"comm_size=pow2": leaf, "comm_size=any": default}
+    if collective in NOT_IN_PLACE:
+        return {"is_sendbuf_inplace=yes": default, "is_sendbuf_inplace=no": leaf}
     if "reduce" not in collective:
         return leaf
-    algorithm = settings_of(catalogue, collective, rule, "mpich")["algorithm"]
     if algorithm in SCATTERING:
         enough = {"count<pow2": default, "count=any": leaf}
         return {"is_op_built_in=yes": enough, "is_op_built_in=no": default}

@@ -146,7 +146,8 @@ def _narrowed(rule: FileRule, key: str) -> FileRule:
             return replace(rule, ranks=rule.ranks.within(limits))
         if name == "comm_avg_ppn":
             return replace(rule, ppn=rule.ppn.within(limits))
-        total = name == "total_msg_size"
+        # The benchmark's size of reduce_scatter is that of the whole vector, too.
+        total = name == "total_msg_size" and rule.collective != "reduce_scatter"
         if rule.sizes == ALL or rule.total == total:
             return replace(rule, sizes=rule.sizes.within(limits), total=total)
     elif key.removeprefix("!") not in NEW_CONDITIONS and not re.fullmatch(
@@ -162,6 +163,12 @@ def _leaf(rule: FileRule, word: str, below: Located, known: Known, faults: Fault
     for name, entry in known.catalogue.algorithms.get(rule.collective, {}).items():
         settings = entry.get("mpich", {})
         if settings.get("algorithm") != named:
+            continue
+        if "radix" in settings:
+            radix = given.get("k", "")
+            if radix.isdecimal() and int(radix) > 1:
+                chosen = (("radix", int(radix)),) if int(radix) != settings["radix"] else ()
+                return replace(rule, word=word, algorithm=name, parameters=chosen)
             continue
         if "fanout" not in settings:
             return replace(rule, word=word, algorithm=name)
