@@ -217,6 +217,14 @@ def test_files_are_converted_to_named_subtrees_and_back(tmp_path: Path) -> None:
         converted(tmp_path, "1\n7\n1\n2\n1\n0 7 0 0\n", "mpich-5.1")
 
 
+def test_rules_by_size_of_a_collective_without_size_are_named_as_lost(tmp_path: Path) -> None:
+    of_open_mpi = "1\n9\n2\n2\n1\n0 2 0 0\n8\n2\n0 2 0 0\n4096 1 0 0\n"  # gather: binomial, or linear from 4 KiB on
+    found = converted(tmp_path, of_open_mpi, "mpich-5.1")
+    assert any("gather: MPICH ignores the message size" in fault.text for fault in found.losses), found.losses
+    assert said(found.text, "gather", 4, 8)[0] == "MPIR_Gather_intra_binomial"
+    assert said(found.text, "gather", 8, 8)[0] == "gather-intra-auto"
+
+
 def test_a_study_of_mpich_gets_named_subtrees_beside_its_trees(tmp_path: Path) -> None:
     study = {**STUDY, "provenance": {**STUDY["provenance"], "mpi": "mpich", "mpi_version": "5.0.2"}}
     found = placements(decisions({4: {1: "binomial", 1024: "default"}}))

@@ -14,6 +14,7 @@ from pathlib import Path
 from collstudy.base.errors import StudyError
 from collstudy.launch.mpich import Tree
 from collstudy.study.catalogue import names_of
+from collstudy.study.names import LIBRARIES
 from collstudy.tuning import nccl, trees
 from collstudy.tuning.intel import as_intel_reads
 from collstudy.tuning.readers.dispatch import read
@@ -40,6 +41,11 @@ USUAL = (
     "comm_hierarchy=parent", "is_commutative=yes", "is_op_built_in=yes", "is_sendbuf_inplace=no", "is_block_regular=yes",
     "is_node_consecutive=yes", "is_multi_threaded=no",
 )  # fmt: skip
+#: By format: collectives for which it can have only one rule for all sizes.
+WITHOUT_SIZES = {
+    **dict.fromkeys(("openmpi", "openmpi-2", "openmpi-han", "openmpi-json"), ONE_RULE),
+    **dict.fromkeys(("mpich", "mpich-5.1"), trees.ONE_RULE),
+}
 #: Conditions that do not prevent the conversion of a rule.
 CONVERTED = {*USUAL, POWER_OF_TWO}
 #: The largest number of ranks (a power of two) for which a rule for powers of two is written.
@@ -152,10 +158,11 @@ def _placement(file: TuningFile, to: str, known: Known, losses: Faults) -> Place
         if any(rule.algorithm != "default" for rules in table.values() for rule in rules):
             tables[collective] = table
             losses += _other_units(own, table, to)
-            if collective in ONE_RULE and to.startswith("openmpi") and any(len(rules) > 1 for rules in table.values()):
+            library = LIBRARIES["mpich" if to.startswith("mpich") else "openmpi"]
+            if collective in WITHOUT_SIZES.get(to, ()) and any(len(rules) > 1 for rules in table.values()):
                 losses.add(
                     own[0].line,
-                    f"{collective}: Open MPI ignores the message size of this collective; "
+                    f"{collective}: {library} ignores the message size of this collective; "
                     "where rules differ by size, its default is used",
                 )
     placement = Placement("any", 0, tables)
@@ -168,6 +175,8 @@ def _placement(file: TuningFile, to: str, known: Known, losses: Faults) -> Place
                 f"{name}: not converted: Intel MPI's variable applies to all sizes and ranks, and some are left to the library",
             )
         return replace(readable, tables={name: table for name, table in readable.tables.items() if name not in left})
+    if to.startswith("mpich"):
+        return trees.as_mpich_reads(placement)
     if to == "openmpi-han" or not to.startswith("openmpi"):
         return placement
     return as_openmpi_reads(placement, known.catalogue, 1 if to == "openmpi" else 2)
