@@ -57,7 +57,7 @@ MOST_RANKS = 10
 ENDLESS = (
     "noalias2", "bcastlength", "gatherlength", "allreducelength", "ireducelength", "iallreducelength", "alltoalllength",
     "too_many_comms", "too_many_comms2", "too_many_comms3", "too_many_icomms", "too_many_icomms2",
-    "comm_idup_nb", "comm_idup_isend", "idup_deadlock", "dup_leak_test",
+    "comm_idup_nb", "comm_idup_isend", "idup_comm_gen", "idup_deadlock", "dup_leak_test",
 )  # fmt: skip
 
 NO_END = "no end"
