@@ -211,7 +211,7 @@ best_single <- function(cells, use = TRUE) {
 #'
 #' Some tuning files select by number of ranks and cannot distinguish placements (mapping, nodes). For each number of
 #' processes and message size that several placements have, the algorithm that is best for all of them (geometric mean
-#' of its slow-down) is compared with the fastest of each, among the algorithms that all of them have.
+#' of its slow-down) is compared with the fastest of each, among the algorithms (two or more) that all of them have.
 #'
 #' @param results List from [read_results()].
 #' @return Tibble, one row per collective and one for `all`: collective, shapes (most placements compared), cells,
@@ -231,6 +231,9 @@ summarise_shared <- function(results) {
     mutate(shapes = n_distinct(.data$mapping)) |>
     group_by(.data$algorithm, .add = TRUE) |>
     filter(.data$shapes > 1, n_distinct(.data$mapping) == .data$shapes) |>
+    # A single algorithm is no choice, and loses nothing.
+    group_by(across(all_of(call))) |>
+    filter(n_distinct(.data$algorithm) > 1) |>
     ungroup()
   if (nrow(rows) == 0) {
     return(tibble(

@@ -61,6 +61,9 @@ test_that("one decision for all placements loses what the placements' own would 
   rows <- toy_rows("bcast", places$algorithm, 8, 64, places$latency_us, places$mapping)
   # Alone at its number of processes a placement shares nothing.
   rows <- dplyr::bind_rows(rows, toy_rows("bcast", c("default", "linear"), 4, 64, 1:2, "core"))
+  # One algorithm that both placements have is no decision.
+  single <- toy_rows("bcast", c("linear", "chain", "linear"), 9, 64, 1:3, c("core", "core", "node"))
+  rows <- dplyr::bind_rows(rows, single)
   results <- read_results(make_study(rows))
   shared <- summarise_shared(results)
   # Chain: twice linear by core, and the fastest by node of those that both have (binomial is not by core).
