@@ -4,8 +4,10 @@
 #' The single measurements of a study's cells: each launch of each author
 #' @noRd
 replicates_of <- function(measured) {
-  measured$launches |>
-    filter(.data$algorithm != "default", !.data$collective %in% c(point_to_point, applications)) |>
+  rows <- measured$launches |>
+    filter(.data$algorithm != "default", !.data$collective %in% c(point_to_point, applications))
+  rows$launch <- own_launch(rows, cell_keys)
+  rows |>
     transmute(
       .data$collective, .data$algorithm, .data$mapping, .data$processes, .data$size_bytes,
       source = coalesce(.data$source, ""), .data$launch, .data$latency_us

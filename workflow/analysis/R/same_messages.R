@@ -32,17 +32,22 @@ pool_same_messages <- function(rows) {
 
 launch_keys <- c("messages", "source", "own_launch", "round")
 
+#' Number of each launch among those of its author in its cell: imported launches are numbered over all authors
+#' @param cell Names of the columns that tell the cells of an algorithm apart.
+#' @noRd
+own_launch <- function(rows, cell) {
+  of_author <- rank_within(vctrs::vec_group_id(rows[c(cell, "source")]), rows$launch)
+  ifelse(is.na(rows$source), rows$launch, of_author)
+}
+
 #' Add the number of the cell and messages of each row, and of its launch
-#'
-#' Imported launches of one algorithm are numbered over all authors, so those of one author are numbered here.
 #' @noRd
 with_messages <- function(rows) {
   ran <- ifelse(is.na(rows$runs), paste(rows$algorithm_name, rows$parameters), paste0(rows$runs, " "))
   cell <- c("machine", "mpi", "collective", "mapping", "nodes", "processes", "size_bytes")
   rows$ran <- ran
   rows$messages <- vctrs::vec_group_id(rows[c(cell, "ran")])
-  of_author <- rank_within(vctrs::vec_group_id(rows[c("messages", "algorithm", "source")]), rows$launch)
-  rows$own_launch <- ifelse(is.na(rows$source), rows$launch, of_author)
+  rows$own_launch <- own_launch(rows, c("messages", "algorithm"))
   mutate(rows, launch = as.integer(vctrs::vec_group_id(rows[c("source", "own_launch")])))
 }
 

@@ -98,6 +98,30 @@ test_that("noise between authors is told apart from the model, on what both meas
   expect_match(describe_accuracy(pair_of_studies()), "measured twice, so the part of the error", all = FALSE)
 })
 
+test_that("two authors are compared on all algorithms that both measured, whoever else measured some of them", {
+  # Imported launches of an algorithm are numbered over its authors: the third author's chain is the first launch.
+  others <- function(algorithm, us, ...) toy_rows("bcast", algorithm, 4, 1, us, ...)
+  measured <- dplyr::bind_rows(
+    others("chain", 1.1, source = "third"), others(c("linear", "binomial"), c(1, 2), source = "first"),
+    others("chain", 1.5, source = "first", launch = 2),
+    others(c("linear", "binomial"), c(1.6, 2), source = "second", launch = 2),
+    others("chain", 1.2, source = "second", launch = 3)
+  )
+  base <- tempfile("results")
+  dir.create(base)
+  make_study(measured, folder = file.path(base, "real"))
+  results <- read_results(make_study(
+    others(c("linear", "chain", "binomial"), c(2, 1, 3)), analysis = list(compare = list(study = "real")),
+    simulated = TRUE, folder = file.path(base, "toy")
+  ))
+  noise <- summarise_noise(compare_studies(results), read_compared(results))
+  all <- noise[noise$mapping == "all", ]
+  expect_equal(all$pairs, 2)
+  # By the first author linear, 1.6 / 1.2 on the second; by the second chain, 1.5 on the first.
+  expect_equal(all$other_regret_pct, 100 * (sqrt(1.6 / 1.2 * 1.5) - 1))
+  expect_equal(all$simulated_regret_pct, 100 * (sqrt(1.5) - 1))
+})
+
 test_that("of algorithms that are equally fast in the simulation, their order chooses none", {
   # In this order, linear is the first one.
   compared_of <- function(names) {
