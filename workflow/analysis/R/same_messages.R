@@ -24,7 +24,8 @@ pool_same_messages <- function(rows) {
   default <- match(seq_along(n), launch[part$algorithm == "default"])
   default <- log(part$latency_us[part$algorithm == "default"])[default]
   part <- part[!duplicated(launch), setdiff(names(part), names)]
-  part$latency_us <- exp(as.vector(logs) / n)
+  # Equal latencies stay equal: exp(log(x)) is x up to the last digits only.
+  part$latency_us <- signif(exp(as.vector(logs) / n), 12)
   part$cell <- NA_character_
   part$twice <- ifelse(n > 1, (default - as.vector(logs) / n) / sqrt(1 - 1 / n), NA)
   bind_rows(rows[!shared, ], inner_join(part, named, by = "messages", relationship = "many-to-many"))

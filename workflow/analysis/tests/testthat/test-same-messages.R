@@ -23,6 +23,14 @@ test_that("the default and the algorithm that it runs have one latency in decisi
   expect_equal(unique(decide_winners(read_results(make_study(rows)), "bcast")$winner), "binomial")
 })
 
+test_that("equal latencies stay equal when two names are pooled", {
+  # exp(log(0.05)) is larger than 0.05.
+  results <- read_results(make_study(twice(latency_us = 0.05)))
+  expect_equal(unique(decide_winners(results, "bcast")$winner), "default")
+  expect_true(all(summarise_differences(results, "bcast")$difference_us <= 0))
+  expect_identical(unique(results$judged$medians$latency_us), 0.05)
+})
+
 test_that("launches, authors and parameters stay apart", {
   rows <- dplyr::bind_rows(twice(source = "one"), twice(source = "two", latency_us = latency_us * 2, launch = 2))
   pooled <- pool_same_messages(rows_in_place(read_results(make_study(rows))$rows))
