@@ -91,7 +91,8 @@ where_two_sources <- function(results, collective) {
 #' The difference (%) up to which two algorithms with few launches count as tied
 #'
 #' The value is `analysis.tie_pct` (default 2 %) or, if larger, the 90th percentile of the difference between the
-#' sources of the study's data in the same cell.
+#' sources of the study's data in the same cell. Two names of the same messages ([pool_same_messages()]) have the same
+#' launches, which count once.
 #' @noRd
 tie_tolerance <- function(results, collective) {
   remember(results, paste("tie tolerance", collective), function() find_tolerance(results, collective))
@@ -101,6 +102,7 @@ find_tolerance <- function(results, collective) {
   rows <- filter(results$judged$launches, .data$collective == .env$collective, !is.na(.data$source))
   tie <- results$study$analysis$tie_pct
   if (n_distinct(rows$source) < 2) return(tie)
+  if ("messages" %in% names(rows)) rows <- rows[!duplicated(rows[c("messages", "launch")]), ]
   id <- vctrs::vec_group_id(rows[c(cell_keys, "source")])
   medians <- rows[!duplicated(id), cell_keys]
   medians$latency_us <- group_median(rows$latency_us, id, nrow(medians))

@@ -262,7 +262,8 @@ read_measured <- function(folder) {
 #' the importer gives rounds.
 #' @noRd
 launches_of <- function(rows) {
-  columns <- c(cell_keys, "algorithm_name", "launch", "round", "source", "latency_us")
+  columns <- c(cell_keys, "algorithm_name", "messages", "launch", "round", "source", "latency_us")
+  columns <- intersect(columns, names(rows))
   rows <- keep_rows(rows[columns], several(rows, cell_keys))
   if (n_distinct(rows$source) > 1 && all(is.na(rows$round))) rows$round <- rows$source
   rows

@@ -59,6 +59,19 @@ test_that("one launch has a tolerance: the tie width, or what the sources differ
   expect_match(tie_rule(results, "bcast"), "in the same cell mapped by core are smaller\\.$")
 })
 
+test_that("two names of the same messages are one difference between the sources", {
+  of <- function(source, ...) {
+    grid <- expand.grid(algorithm = c("default", "binomial", "chain"), size_bytes = 2^(0:9), stringsAsFactors = FALSE)
+    rows <- toy_rows("bcast", grid$algorithm, 4, grid$size_bytes, 1, source = source, ...)
+    dplyr::mutate(rows, runs = ifelse(.data$algorithm == "default", "binomial", NA))
+  }
+  two <- of("two", launch = 2)
+  two$latency_us <- ifelse(two$algorithm == "chain", 1.2, 1.1)
+  two$latency_us[two$algorithm == "chain"][1:8] <- 1.01
+  results <- read_results(make_study(dplyr::bind_rows(of("one"), two)))
+  expect_equal(tie_tolerance(results, "bcast"), unname(quantile(c(rep(1, 8), rep(10, 10), 20, 20), 0.9)))
+})
+
 test_that("tolerances have two digits, and whole percents in full", {
   expect_equal(within_tolerance(c(2)), "within 2 %")
   expect_equal(within_tolerance(9.93), "within 9.9 %")
