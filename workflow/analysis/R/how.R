@@ -14,7 +14,7 @@ sentences_of_how <- function(results) {
       "Every number of this study was computed by ", simulator_of(study), " from a description of the machine; none ",
       "was measured. Measurements shown for comparison are labelled as such."
     ), claim = FALSE),
-    said("how", describe_how(study, results$cells), claim = FALSE),
+    said("how", describe_how(study, with_widths(results$cells, results$rows)), claim = FALSE),
     said("left-out", map_chr(study$left_out, function(lost) paste0(lost$label, ": ", lost$reason, ".")), claim = FALSE),
     sentences_of_status(study, results$cells)
   )
@@ -204,25 +204,47 @@ describe_differing <- function(differing) {
   )
 }
 
-#' Sentence on the rules that ended the launches of the cells
+#' Add the width of the confidence interval of the median of each grid cell, the widest over its message sizes and
+#' pairs of ranks (`width_pct`, in percent of the median; NA with one launch)
+#' @noRd
+with_widths <- function(cells, rows) {
+  rows$value <- coalesce(rows$latency_us, rows[["bandwidth_mb_s"]])
+  rows <- rows[!is.na(rows$value) & !is.na(rows$cell), ]
+  if (nrow(rows) == 0) return(cells)
+  id <- vctrs::vec_group_id(rows[intersect(c("cell", "size_bytes", "from_rank", "to_rank"), names(rows))])
+  found <- median_interval(rows$value, id, attr(id, "n"))
+  width <- ifelse(found$n > 1, 100 * (found$high - found$low) / found$median, NA)
+  widest <- tapply(width, rows$cell[!duplicated(id)], max)
+  mutate(cells, width_pct = as.vector(widest)[match(.data$cell, names(widest))])
+}
+
+#' Sentence on the rules that ended the launches of the cells; `width_pct` of the cells as of [with_widths()]
 #' @noRd
 describe_stops <- function(cells, width) {
   stops <- table(cells$stop)
+  # Of fewer than six launches, no interval has 95 %.
+  interval <- "the confidence interval of the median"
   words <- c(
-    # Of fewer than six launches, no interval has 95 %.
-    narrow = paste0("because the confidence interval of the median was narrower than ", width, " %"),
-    limit = paste0(
-      "at the maximum number of launches",
-      if (!"narrow" %in% names(stops) && any(cells[["launches"]] > 1)) {
-        paste0(", with a confidence interval of the median wider than ", width, " %,")
-      }
-    )
+    narrow = paste0("because ", interval, " was narrower than ", width, " %"),
+    limit = "at the maximum number of launches"
   )
   known <- intersect(names(words), names(stops))
   if (length(known) == 0 || is.null(width)) return(NULL)
-  paste0("Launching stopped ", and_list(
-    paste0(words[known], " in ", map_chr(stops[known], count_of, "grid cell"))
-  ), ".")
+  # The last launch may have made the interval narrow.
+  limit <- which(cells$stop == "limit")
+  wide <- sum(cells[["width_pct"]][limit] > width, na.rm = TRUE)
+  of_which <- if (wide == 1 && length(limit) == 1) {
+    "in which"
+  } else {
+    paste("in", if (wide == length(limit)) "all" else format_count(wide), "of which")
+  }
+  paste0(
+    "Launching stopped ", and_list(paste0(words[known], " in ", map_chr(stops[known], count_of, "grid cell"))),
+    if (wide > 0) paste0(
+      ", ", of_which, " ", if ("narrow" %in% known) "it is wider" else paste0(interval, " is wider than ", width, " %")
+    ),
+    "."
+  )
 }
 
 #' Sentences with the counts of the import, so that nothing is dropped silently

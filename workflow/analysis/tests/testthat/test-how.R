@@ -65,6 +65,17 @@ test_that("one row is not called rows", {
   ))
 })
 
+test_that("the width of a grid cell's interval is that of its widest size", {
+  rows <- dplyr::bind_rows(
+    tibble::tibble(cell = "a", size_bytes = rep(c(1, 2), each = 3), latency_us = c(10, 11, 10, 10, 10, 10)),
+    tibble::tibble(cell = "b", size_bytes = 1, bandwidth_mb_s = c(100, 150)),
+    tibble::tibble(cell = "c", size_bytes = 1, latency_us = 3)
+  )
+  cells <- tibble::tibble(cell = c("c", "b", "a", "missing"))
+  expect_equal(with_widths(cells, rows)$width_pct, c(NA, 40, 10, NA))
+  expect_equal(with_widths(cells, rows[0, ]), cells)
+})
+
 test_that("iterations, launches and the barrier are stated", {
   study <- list(simulated = FALSE, provenance = list(
     suite = "collbench", suite_version = "1.0", mpi = "openmpi", mpi_version = "5.0.11", iterations = list(10, 1000),
@@ -85,11 +96,16 @@ test_that("iterations, launches and the barrier are stated", {
     )
   ))
   cells$stop <- "limit"
-  cells$launches <- 5
-  expect_match(describe_how(study, cells), all = FALSE, paste(
-    "^Launching stopped at the maximum number of launches, with a confidence interval of the median wider than 5 %,",
-    "in 3 grid cells\\.$"
-  ))
+  limit <- "^Launching stopped at the maximum number of launches in 3 grid cells"
+  wider <- "of which the confidence interval of the median is wider than 5 %\\.$"
+  expect_match(describe_how(study, cells), paste0(limit, "\\.$"), all = FALSE)
+  # The last launch may have made the interval narrow.
+  cells$width_pct <- c(3, 12, 5)
+  expect_match(describe_how(study, cells), paste0(limit, ", in 1 ", wider), all = FALSE)
+  cells$width_pct <- 6
+  expect_match(describe_how(study, cells), paste0(limit, ", in all ", wider), all = FALSE)
+  cells$stop <- c("narrow", "narrow", "limit")
+  expect_match(describe_how(study, cells), "launches in 1 grid cell, in which it is wider\\.$", all = FALSE)
   unbound <- "the ranks were not bound to cores: the mapping did not determine these, and ranks may have shared one."
   cells$bound <- c("FALSE", "FALSE", NA)
   expect_match(describe_how(study, cells), paste("^In 2 of 3 grid cells,", unbound), all = FALSE)
