@@ -108,14 +108,17 @@ whole <- function(compared) {
 
 #' For each cell: the algorithm that the simulation chooses, the one measured as fastest, and the regret of the choice
 #'
-#' Where the simulation finds several algorithms equally fast, each is one row, with its share of the cell as `weight`:
-#' otherwise their order would choose.
+#' Cells with only algorithms to which the machine was fitted count where the collective has no others. Where the
+#' simulation finds several algorithms equally fast, each is one row, with its share of the cell as `weight`: otherwise
+#' their order would choose.
 #' @noRd
 choose_by_simulation <- function(compared) {
   compared |>
     filter(.data$algorithm != "default") |>
+    group_by(.data$collective) |>
+    mutate(counts = .data$held_out | !any(.data$held_out)) |>
     group_by(.data$collective, .data$mapping, .data$processes, .data$size_bytes) |>
-    filter(n() > 1) |>
+    filter(n() > 1, any(.data$counts)) |>
     mutate(
       chosen = .data$algorithm, fastest = .data$algorithm[which.min(.data$judged_us)],
       regret_pct = 100 * (.data$judged_us / .data$judged_us[which.min(.data$judged_us)] - 1),
@@ -231,14 +234,16 @@ tables_accuracy <- function(results) {
   measured <- read_compared(results)
   compared <- compare_studies(results, measured)
   if (nrow(compared) == 0) return(list())
+  note <- pooling_note(measured)
   c(tables_of_extrapolated(results, measured), list(listed(
     "accuracy", NULL, summarise_accuracy(compared), paste(
       "Error of the simulated latencies, |simulated / measured - 1|, over the cells that both studies have. All:",
       "without the default, and only cells that the machine was not fitted to (held out), if there are any.",
-      "Winner agreement and regret refer to choosing among all algorithms by simulation: the share of cells in which",
-      "the choice was measured as fastest, and its slow-down (geometric mean); of algorithms that are equally fast in",
-      "the simulation, each is chosen with the same probability. Bias: geometric mean of simulated / measured.",
-      pooling_note(measured)
+      "Winner agreement and regret refer to choosing by simulation among all algorithms of the cells that have a",
+      "held-out one: the share of cells in which the choice was measured as fastest, and its slow-down (geometric",
+      "mean); of algorithms that are equally fast in the simulation, each is chosen with the same probability. Bias:",
+      "geometric mean of simulated / measured.",
+      if (!is.null(note)) paste("Errors and bias are those of the latencies as measured. For the choice:", note)
     )
   )), tables_of_choice(results, compared))
 }

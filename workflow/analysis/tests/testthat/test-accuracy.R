@@ -25,6 +25,19 @@ test_that("errors, held-out algorithms and regret are those of the cells that bo
   expect_equal(of("all")$bias, 0.25)
 })
 
+test_that("a choice among algorithms of the fit alone counts only where none is held out", {
+  compared <- compare_studies(pair_of_studies())
+  # On two processes, to which the machine was fitted, the simulation chooses right; on four it does not.
+  right <- ifelse(compared$processes == 2, compared$measured_us, compared$simulated_us)
+  choice_of <- function(held_out) {
+    table <- summarise_accuracy(dplyr::mutate(compared, simulated_us = right, held_out = .env$held_out))
+    all <- table[table$collective == "bcast" & table$algorithm == "all" & table$mapping == "all", ]
+    c(all$winner_agreement_pct, all$geometric_mean_regret_pct)
+  }
+  expect_equal(choice_of(compared$processes > 2), c(0, 100))
+  expect_equal(choice_of(FALSE), c(50, 100 * (sqrt(2) - 1)))
+})
+
 test_that("a default is not held out where it runs an algorithm of the fit", {
   base <- tempfile("results")
   dir.create(base)
@@ -91,7 +104,10 @@ test_that("noise between authors is told apart from the model, on what both meas
   expect_match(said, "The wrong choice that costs most is BINOMIAL", all = FALSE)
   one <- dplyr::filter(compare_studies(results), .data$processes == 4, .data$size_bytes == 1)
   expect_match(noise_sentences(results, one, "bcast"), "Noise and model: 1 cell has algorithms")
-  expect_true("accuracy-noise" %in% ids(tables_accuracy(results)))
+  tables <- tables_accuracy(results)
+  expect_true("accuracy-noise" %in% ids(tables))
+  caption <- tables[[match("accuracy", ids(tables))]]$caption
+  expect_match(caption, "Errors and bias are those of the latencies as measured\\. For the choice:")
   # Algorithms of several collectives share names: each collective has figures of its own.
   expect_equal(ids(figures_accuracy(results)), paste0("accuracy-", c("ratio", "processes", "ranks"), "-bcast"))
   # A study of one launch of each cell says that it cannot tell.
