@@ -185,9 +185,10 @@ tables_atlas <- function(results) {
     listed("atlas", "one-rule", summarise_one_rule(rows), paste(
       "Regret of one selection rule for all machines (by collective, nearest power of two of the ranks and nearest",
       "power of four of the message size), fitted to all machines, also that of the row, or only to the others. The",
-      "rule keeps the default unless another algorithm is faster on average, by more than 2 % and two standard errors,",
-      "and slower on none of the machines fitted to. Changed: the share of the cells in which the policy does not use",
-      "the default."
+      "rule keeps the default unless another algorithm is faster on average over the machines (each with the same",
+      "weight), by more than 2 % and two standard errors, and slower on none of the machines fitted to. A class with",
+      "one cell has the mean variance of the algorithm's other classes. Changed: the share of the cells in which the",
+      "policy does not use the default."
     )),
     listed("atlas", "agreement", summarise_winner_agreement(rows), paste(
       "Agreement between machines on the fastest algorithm (winner) in cells with the same collective, mapping, number",

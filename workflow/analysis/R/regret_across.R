@@ -122,7 +122,7 @@ tables_across <- function(results) {
     "the best single algorithm (other than the default) of the deciding data. With several authors, only algorithms",
     "that both the deciding and the judging one measured take part; with a single author, each process count between",
     "the smallest and the largest is left out in turn (at most", most_left_out, "of them, evenly spread).",
-    pooling_note(results), slowdown_note
+    "All policies are judged on the same cells.", pooling_note(results), slowdown_note
   )))
 }
 
