@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import stat
@@ -87,9 +88,13 @@ def test_a_file_for_all_numbers_of_nodes_has_all_measured_shapes(tmp_path: Path)
     assert "mapping core, 1 or 2 nodes; no other placement." in (tmp_path / "openmpi-core-n2.rules").read_text()
 
 
+#: Prefixes of variables that would tell the tests about the job in which they run.
+OF_JOBS = ("SLURM_", "OMPI_", "PRTE_", "PBS_", "LSB_", "PE_")
+
+
 def started(folder: Path, *words: str, **variables: str) -> tuple[list[str], str]:
     """Return the arguments that mpirun gets, and the output on standard error."""
-    clean = {key: value for key, value in os.environ.items() if not key.startswith(("SLURM_", "OMPI_", "PRTE_"))}
+    clean = {key: value for key, value in os.environ.items() if not key.startswith(OF_JOBS)}
     path = f"{folder.parent.parent / 'bin'}:{clean['PATH']}"
     done = must(finish([folder / "mpirun-tuned", *words], timeout=60, env={**clean, "PATH": path, **variables}))
     return done.stdout.splitlines(), done.stderr
@@ -252,6 +257,72 @@ def test_a_host_file_and_the_releases_of_open_mpi(folder: Path) -> None:
     assert "no file for Open MPI 7" in started(folder, *words)[1]
     hosts.write_text("a\nb\n")
     assert "does not give the slots of its 2 hosts" in started(folder, *words)[1]
+
+
+@pytest.mark.parametrize("lines", ["a count=4\nb cpu=4\n", "a max-slots=9 slots=4\nb slots=4 # n\u00f6\udcff\n"])
+@pytest.mark.parametrize(
+    ("words", "variable"),
+    [
+        (("--hostfile", "HOSTS"), ""),
+        (("--default-hostfile", "HOSTS"), ""),
+        (("--mca", "orte_default_hostfile", "HOSTS"), ""),
+        (("--prtemca", "prte_default_hostfile", "HOSTS"), ""),
+        ((), "OMPI_MCA_orte_default_hostfile"),
+        ((), "PRTE_MCA_prte_default_hostfile"),
+    ],
+)
+def test_a_host_file_may_be_named_in_other_ways(
+    folder: Path, words: tuple[str, ...], variable: str, lines: str
+) -> None:
+    """Open MPI 4.1 and 5.0 start as many ranks: with the default host file a job of two nodes had the file of one."""
+    hosts = folder / "hosts"
+    hosts.write_text(lines, errors="surrogateescape")
+    named = [word.replace("HOSTS", str(hosts)) for word in words]
+    variables = {variable: str(hosts)} if variable else {}
+    for ranks, nodes in ((4, 1), (8, 2)):
+        arguments, said = started(folder, *named, "-n", str(ranks), "--map-by", "core", "./program", **variables)
+        assert (file_of(arguments), said) == (f"openmpi-core-n{nodes}.rules", "")
+    # Hosts that an option names, and those of a Slurm job, take precedence.
+    if "--hostfile" not in words:
+        for more, own in ((("--host", "a:4"), {}), ((), SLURM | {"SLURM_TASKS_PER_NODE": "4"})):
+            words_ = (*named, *more, "-n", "4", "--map-by", "core", "./program")
+            assert file_of(started(folder, *words_, **variables, **own)[0]) == "openmpi-core-n1.rules"
+
+
+@pytest.mark.parametrize(
+    ("variable", "manager"), [("PBS_JOBID", "PBS"), ("LSB_JOBID", "LSF"), ("PE_HOSTFILE", "Grid Engine")]
+)
+def test_a_job_whose_hosts_are_not_read_is_not_one_of_this_computer(folder: Path, variable: str, manager: str) -> None:
+    words = ("-n", "4", "--map-by", "core", "./program")
+    arguments, said = started(folder, *words, **{variable: "1"})
+    assert file_of(arguments) == "" and f"the hosts of a job of {manager} are not read; name them by --host" in said
+    assert file_of(started(folder, *HOSTS, *words, **{variable: "1"})[0]) == "openmpi-core-n1.rules"
+
+
+def test_it_runs_with_python_3_6(folder: Path, tmp_path: Path) -> None:
+    """The Python of RHEL 8 and its clones; `text` and `capture_output` of subprocess are of 3.7."""
+    ast.parse((folder / "mpirun-tuned").read_text(), feature_version=(3, 6))
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "sitecustomize.py").write_text(
+        "import subprocess\nrun = subprocess.run\n"
+        "def older(words, text=None, capture_output=None, **given):\n"
+        "    assert text is None and capture_output is None\n"
+        "    return run(words, **given)\n"
+        "subprocess.run = older\n"
+    )
+    words = ("-n", "4", "--map-by", "core", "./program")
+    assert file_of(started(folder, *words, PYTHONPATH=str(tmp_path / "old"))[0]) == "openmpi-core-n1.rules"
+
+
+def test_what_is_missing_is_one_message(folder: Path) -> None:
+    words = ("-n", "4", "--map-by", "core", "./program")
+    done = finish([folder / "mpirun-tuned", *words], env={**os.environ, "TUNED_MPIRUN": "/no/mpirun"})
+    assert (done.returncode, done.stderr) == (1, "mpirun-tuned: TUNED_MPIRUN is /no/mpirun, which is not a program\n")
+    for content in ("[", None):
+        (folder / "shapes.json").write_text(content) if content else (folder / "shapes.json").unlink()
+        arguments, said = started(folder, *words)
+        assert arguments == [*words] and "without a tuning file: shapes.json cannot be read: " in said
+        assert said.count("\n") == 1
 
 
 def test_releases_that_ignore_a_file_get_none(tmp_path: Path) -> None:

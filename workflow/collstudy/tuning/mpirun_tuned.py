@@ -20,6 +20,12 @@ PER_NODE = ("-N", "-npernode", "--npernode")
 HOSTS = ("-H", "-host", "--host")
 HOST_FILES = ("-hostfile", "--hostfile", "-machinefile", "--machinefile")
 MAPPING = ("-map-by", "--map-by")
+#: Options and parameters of the host file that counts where neither options nor a resource manager name hosts.
+DEFAULT_HOST_FILES = (
+    "-default-hostfile", "--default-hostfile", "orte_default_hostfile", "prte_default_hostfile",
+)  # fmt: skip
+#: Variables of jobs whose hosts are not read, and the resource manager that sets them.
+OTHER_JOBS = {"PBS_JOBID": "PBS", "LSB_JOBID": "LSF", "PE_HOSTFILE": "Grid Engine"}
 #: Options with two values.
 TWO = ("-mca", "--mca", "--prtemca", "--pmixmca", "-gmca", "--gmca", "--gprtemca", "--gpmixmca")
 #: Names of options with one value, which must not be mistaken for the program.
@@ -83,6 +89,22 @@ def number(text):
     return int(text)
 
 
+def add_host_file(path, slots):
+    """Add the hosts of a host file to *slots*. Raises Unknown."""
+    try:
+        lines = Path(path).read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError as problem:
+        raise Unknown(f"host file {path}: {problem.strerror}") from None
+    for words in (line.split("#")[0].split() for line in lines):
+        if words:
+            said = " ".join(words[1:])
+            # `max-slots` counts only alone.
+            count = re.search(r"(?<![\w-])(?:slots|count|cpu)\s*=\s*(\d+)", said)
+            count = count or re.search(r"slots\s*=\s*(\d+)", said)
+            known = slots.get(words[0], 0)
+            slots[words[0]] = None if count is None or known is None else known + int(count.group(1))
+
+
 def slots_of(found, environment):
     """Return {host: slots} in the order of the hosts (slots None: as many as cores); only this computer if no hosts are named."""
     slots = {}
@@ -95,16 +117,15 @@ def slots_of(found, environment):
                     None if count in ("*", "auto") else (slots.get(host) or 0) + (number(count) if count else 1)
                 )
         if name in HOST_FILES:
-            try:
-                lines = Path(value).read_text().splitlines()
-            except OSError as problem:
-                raise Unknown(f"host file {value}: {problem.strerror}") from None
-            for words in (line.split("#")[0].split() for line in lines):
-                if words:
-                    count = re.search(r"\bslots\s*=\s*(\d+)", " ".join(words[1:]))
-                    known = slots.get(words[0], 0)
-                    slots[words[0]] = None if count is None or known is None else known + int(count.group(1))
-    if slots or not allocated:
+            add_host_file(value, slots)
+    if slots:
+        return slots
+    if not allocated:
+        for variable, manager in OTHER_JOBS.items():
+            if variable in environment:
+                raise Unknown(f"the hosts of a job of {manager} are not read; name them by --host or --hostfile")
+        for path in default_host_files(found, environment):
+            add_host_file(path, slots)
         return slots or {"localhost": None}
     counts = []
     for one in environment.get("SLURM_TASKS_PER_NODE", "").split(","):
@@ -113,6 +134,15 @@ def slots_of(found, environment):
             raise Unknown("the Slurm job does not define its tasks per node")
         counts += [int(part.group(1))] * int(part.group(2) or 1)
     return {f"node {i} of the job": count for i, count in enumerate(counts)}
+
+
+def default_host_files(found, environment):
+    """Return the default host file that an option or a variable names, as a list; [] without one."""
+    named = [value for name, value in found if name in DEFAULT_HOST_FILES]
+    named += [
+        environment[k] for k in ("OMPI_MCA_orte_default_hostfile", "PRTE_MCA_prte_default_hostfile") if k in environment
+    ]
+    return named[:1]
 
 
 def shape_of(words, environment):
@@ -190,9 +220,8 @@ def choice(shapes, nodes, ranks, cycle):
 
 def release(mpirun):
     """Return the version of Open MPI. Raises Unknown for another library."""
-    done = subprocess.run(
-        [mpirun, "--version"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
-    )
+    # Python 3.6 has no `text`.
+    done = subprocess.run([mpirun, "--version"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8")
     found = re.search(r"Open MPI\D*(\d+\.[\d.]*\d)", done.stdout)
     if not found:
         raise Unknown(f"{mpirun} is not Open MPI's mpirun")
@@ -201,8 +230,9 @@ def release(mpirun):
 
 def launcher(environment):
     """Return the mpirun to start: TUNED_MPIRUN, or the first one on PATH that is not this file."""
-    if environment.get("TUNED_MPIRUN"):
-        return environment["TUNED_MPIRUN"]
+    named = environment.get("TUNED_MPIRUN")
+    if named:
+        return shutil.which(named) or sys.exit(f"mpirun-tuned: TUNED_MPIRUN is {named}, which is not a program")
     for folder in environment.get("PATH", "").split(os.pathsep):
         found = shutil.which("mpirun", path=folder)
         if found and not os.path.samefile(found, __file__):
@@ -210,12 +240,20 @@ def launcher(environment):
     sys.exit("mpirun-tuned: no mpirun on PATH")
 
 
+def measured(path):
+    """Return the content of shapes.json. Raises Unknown if it is missing or damaged."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as problem:
+        raise Unknown(f"{path.name} cannot be read: {problem}") from None
+
+
 def main(words, environment):
     """Replace this process by mpirun."""
     folder = Path(__file__).resolve().parent
     mpirun, arguments = launcher(environment), []
     try:
-        shapes = json.loads((folder / "shapes.json").read_text())
+        shapes = measured(folder / "shapes.json")
         entry = choice(shapes, *shape_of(words, environment))
         version = release(mpirun)
         major = version.split(".")[0]
