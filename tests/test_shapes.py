@@ -25,8 +25,10 @@ HOW = {
     "simulator": "",
     "simulator_version": "",
 }
+#: Two nodes of one socket.
+LEVELS = [{"name": name, "count": count} for name, count in (("node", 2), ("socket", 1), ("core", 4))]
 STUDY = {
-    "name": "toy", "title": "Toy", "simulated": False, "machine": {"label": "M"}, "provenance": HOW,
+    "name": "toy", "title": "Toy", "simulated": False, "machine": {"label": "M", "levels": LEVELS}, "provenance": HOW,
     "collectives": {"bcast": {"processes": [2, 4, 8]}},
 }  # fmt: skip
 #: Decisions for nodes of four cores: (mapping, nodes) -> algorithm.
@@ -177,6 +179,51 @@ def test_an_unknown_shape_starts_without_a_file_and_says_so(
     arguments, said = started(folder, *words, "./program", **variables)
     assert arguments == [*words, "./program"]
     assert said.startswith("mpirun-tuned: started without a tuning file: ") and why in said and said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("version", "words", "mapping"),
+    [
+        ("4.1.8", "--map-by socket", "socket"),
+        ("4.1.8", "--map-by node", "node"),
+        ("5.0.11", "--map-by socket --rank-by slot", "socket"),
+        ("5.0.11", "--map-by node", "BFNF"),
+        ("5.0.11", "--map-by core", "core"),
+        ("5.0.11", "-N 4", "core"),
+        ("5.0.11", "--map-by socket", "fills one socket after the other; for the measured order add --rank-by slot"),
+        ("5.0.11", "--map-by socket --rank-by span", "add --rank-by slot"),
+        ("5.0.11", "--map-by socket --mca rmaps_base_ranking_policy slot", "socket"),
+    ],
+)
+def test_a_release_has_its_own_order_of_ranks(tmp_path: Path, version: str, words: str, mapping: str) -> None:
+    """As the simulated resource manager of Open MPI 5.0.11 shows: with --map-by socket alone, 8 ranks are placed as by core."""
+    levels = [{"name": name, "count": count} for name, count in (("node", 2), ("socket", 2), ("core", 2))]
+    measured = [name for name in ("core", "socket", "node", "BFNF") if version[0] == "5" or name != "BFNF"]
+    rows = [Decision("bcast", name, 2, 8, 8, "chain", (), 10.0) for name in measured]
+    tuning = tmp_path / "results" / "tuning"
+    emission.emit(
+        STUDY | {"machine": {"label": "M", "levels": levels}}, placements(rows), CONFIG.catalogue, tuning, NUMBERS
+    )
+    fake_mpirun(tmp_path, version)
+    said_once = "From Open MPI 5 on, ranks alternate with `--map-by socket --rank-by slot` only.\n"
+    assert (tuning / "README.md").read_text().count(said_once) == 1
+    arguments, said = started(tuning, *HOSTS, *words.split(), "-n", "8", "./program")
+    assert file_of(arguments) == f"openmpi-{mapping}-n2.rules" if mapping in measured else mapping in said
+
+
+def test_open_mpi_5_does_not_alternate_between_the_sockets_of_nodes(tmp_path: Path) -> None:
+    levels = [{"name": name, "count": count} for name, count in (("node", 2), ("socket", 2), ("core", 2))]
+    rows = [Decision("bcast", "node", 2, 8, 8, "chain", (), 10.0)]
+    tuning = tmp_path / "results" / "tuning"
+    emission.emit(
+        STUDY | {"machine": {"label": "M", "levels": levels}}, placements(rows), CONFIG.catalogue, tuning, NUMBERS
+    )
+    fake_mpirun(tmp_path, "5.0.11")
+    arguments, said = started(tuning, *HOSTS, "--map-by", "node", "-n", "8", "./program")
+    assert (
+        not file_of(arguments)
+        and "Open MPI 5 fills the sockets of a node one after the other; measured: in turn" in said
+    )
 
 
 def test_a_single_measured_mapping_is_not_that_of_every_job(tmp_path: Path) -> None:

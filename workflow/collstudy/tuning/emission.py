@@ -192,6 +192,8 @@ def shapes(study: dict[str, Any], found: list[Placement], catalogue: Catalogue) 
     `arguments` are those of mpirun, by the major version of Open MPI; `{folder}` stands for the folder of the files.
     """
     entries = []
+    # Ranks do not alternate between the only units of a level. --map-by names the first level, also if there is only one unit.
+    single = {level["name"] for level in study["machine"].get("levels", ()) if level["count"] == 1}
     decided: dict[str, dict[int, set[int]]] = {}
     for placement in found:
         for processes, used in itertools.chain(*(own.items() for own in placement.used.values())):
@@ -199,6 +201,8 @@ def shapes(study: dict[str, Any], found: list[Placement], catalogue: Catalogue) 
     for placement in found:
         if "hosts" in catalogue.mappings[placement.mapping]:
             continue  # mpirun's options do not show the order of the hosts
+        cycle = catalogue.mappings[placement.mapping]["cycle"]
+        cycle = [*cycle[:1], *(level for level in cycle[1:] if level not in single)]
         ranges: dict[int, list[list[int]]] = {}
         for processes, used in sorted(itertools.chain(*placement.grid(study).values())):
             runs = ranges.setdefault(used, [[processes, processes]])
@@ -215,7 +219,7 @@ def shapes(study: dict[str, Any], found: list[Placement], catalogue: Catalogue) 
         by_release["6"] = rules_arguments(here / f"openmpi-6.0-{placement.name}.json", text=radix)
         entries += [
             {
-                "file": own.name, "mapping": placement.mapping, "cycle": catalogue.mappings[placement.mapping]["cycle"],
+                "file": own.name, "mapping": placement.mapping, "cycle": cycle,
                 "nodes": {str(nodes): ends for nodes, ends in zip(ranges, part, strict=True) if ends},
                 "arguments": by_release, **({"from": VERSION_2} if _of_version_2(study, placement) else {}),
             }
@@ -344,12 +348,13 @@ def _on_order(study: dict[str, Any], placement: Placement) -> list[str]:
 def _launching(study: dict[str, Any], found: list[Placement], catalogue: Catalogue) -> list[str]:
     if study["provenance"]["mpi"] in OWN_FORMAT:
         return []
-    named = []
+    named, in_turn = [], {}
     for placement in found:
         mapping = catalogue.mappings[placement.mapping]
         level = [*mapping["cycle"], ""][0]
         if level in CYCLES.values() and "hosts" not in mapping:
             named.append(f"-n {max(map(max, placement.used.values()))} --map-by {level or 'core'}")
+            in_turn |= {level: None} if level in ("socket", "numa") else {}
     if not named:
         return []
     return [
@@ -358,6 +363,7 @@ def _launching(study: dict[str, Any], found: list[Placement], catalogue: Catalog
         "",
         f"    ./{LAUNCHER_NAME} {named[0]} ./program",
         "",
+        *(f"From Open MPI 5 on, ranks alternate with `--map-by {level} --rank-by slot` only.\n" for level in in_turn),
     ]
 
 

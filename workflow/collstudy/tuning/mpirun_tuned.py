@@ -20,6 +20,7 @@ PER_NODE = ("-N", "-npernode", "--npernode")
 HOSTS = ("-H", "-host", "--host")
 HOST_FILES = ("-hostfile", "--hostfile", "-machinefile", "--machinefile")
 MAPPING = ("-map-by", "--map-by")
+RANKING = ("-rank-by", "--rank-by", "rmaps_base_ranking_policy", "rmaps_default_ranking_policy")
 #: Options and parameters of the host file that counts where neither options nor a resource manager name hosts.
 DEFAULT_HOST_FILES = (
     "-default-hostfile", "--default-hostfile", "orte_default_hostfile", "prte_default_hostfile",
@@ -145,8 +146,20 @@ def default_host_files(found, environment):
     return named[:1]
 
 
-def shape_of(words, environment):
-    """Return nodes, ranks and cycle of a command; cycle is None if the command names no mapping. Raises Unknown."""
+def check_ranking(ranked, cycle, major):
+    """Check that ranks follow each other as in the mapping: from Open MPI 5 on only with --rank-by slot (*ranked*). Raises Unknown."""
+    order = (ranked or "").split(":")[0].lower()
+    if major >= 5 and cycle in ("socket", "numa"):
+        if order != "slot":
+            raise Unknown(
+                f"Open MPI {major} fills one {cycle} after the other; for the measured order add --rank-by slot"
+            )
+    elif order and cycle is not None and CYCLES.get(order) != cycle:
+        raise Unknown(f"no rules for --rank-by {ranked} with another --map-by")
+
+
+def shape_of(words, environment, major):
+    """Return nodes, ranks and cycle of a command for a release; cycle is None if the command names no mapping. Raises Unknown."""
     found = options(words)
     given = dict(found)
     slots = slots_of(found, environment)
@@ -171,9 +184,7 @@ def shape_of(words, environment):
             raise Unknown(f"no rules for --map-by {policy}")
         if any(word.lower().startswith("pe=") and word[3:] != "1" for word in kind):
             raise Unknown(f"no rules for --map-by {policy}, with several cores for each rank")
-    ranked = next((value for name, value in found if name in ("-rank-by", "--rank-by")), None)
-    if ranked and cycle is not None and CYCLES.get(ranked.split(":")[0].lower()) != cycle:
-        raise Unknown(f"no rules for --rank-by {ranked} with another --map-by")
+    check_ranking(next((value for name, value in found if name in RANKING), None), cycle, major)
     counts = list(slots.values())
     if per_node:
         ranks = ranks or per_node * len(counts)
@@ -199,12 +210,18 @@ def filled(ranks, counts):
     return nodes
 
 
-def choice(shapes, nodes, ranks, cycle):
-    """Return the entry of shapes.json for a shape. Raises Unknown if the shape was not measured."""
+def choice(shapes, nodes, ranks, cycle, major):
+    """Return the entry of shapes.json for a shape. Raises Unknown if the shape was not measured with a release of this number."""
     if cycle is None:  # mpirun's own mapping depends on its version and the number of ranks
         mappings = sorted({entry["mapping"] for entry in shapes})
         raise Unknown("--map-by is missing; measured: " + ", ".join(mappings))
     shapes = [entry for entry in shapes if ([*entry["cycle"], ""])[0] == cycle]
+    if cycle == "node" and major >= 5:
+        # Open MPI 4 also alternates between the sockets of each node.
+        exact = [entry for entry in shapes if entry["cycle"] == ["node"]]
+        if shapes and not exact:
+            raise Unknown(f"Open MPI {major} fills the sockets of a node one after the other; measured: in turn")
+        shapes = exact
     fits = []
     for entry in shapes:
         low, high = entry["nodes"].get(str(nodes), (1, 0))
@@ -254,9 +271,9 @@ def main(words, environment):
     mpirun, arguments = launcher(environment), []
     try:
         shapes = measured(folder / "shapes.json")
-        entry = choice(shapes, *shape_of(words, environment))
         version = release(mpirun)
         major = version.split(".")[0]
+        entry = choice(shapes, *shape_of(words, environment, int(major)), int(major))
         known = entry["arguments"].get(major)
         if known is None:
             raise Unknown(f"no file for Open MPI {major}")
