@@ -11,6 +11,7 @@ from collstudy.calibration import calibrate
 from collstudy.calibration.costs import fitted_machine
 from collstudy.calibration.fitting import Request, Simulator, fit_study, requests_for, starts
 from collstudy.calibration.measured import Data, Key, ladder_of_study
+from collstudy.launch.platforms import line
 from collstudy.study.config import Configuration
 from collstudy.study.machines import Level, Machine
 from conftest import IMPORTED, Checkout, csv_rows, must
@@ -30,7 +31,7 @@ STUDY = """
   study: rungs
   algorithms: [linear, chain]
   barriers: []
-  mappings: [core, node]
+  mappings: [core, BFNF]
   processes: [4]
   eager_limit_bytes: 16384
   largest_bytes: 1048576
@@ -55,9 +56,11 @@ def ladder(latencies: dict[int, float], sizes: list[int]) -> str:
 @pytest.mark.parametrize(
     ("block", "message"),
     [
-        (STUDY.replace("[core, node]", "[core, nose]"), "calibration.mappings.1: unknown mapping 'nose' .*'node'.*; known: .*node"),
+        (STUDY.replace("[core, BFNF]", "[core, nose]"), "calibration.mappings.1: unknown mapping 'nose' .*'node'.*; known: .*node"),
+        (STUDY.replace("[core, BFNF]", "[core, socket]"), "calibration.mappings.1: socket needs level 'socket', which machine plain lacks"),
         (STUDY.replace("[4]", "[4, 9]"), "calibration.processes.1: 9 is more than the 8 cores"),
-        (STUDY.replace("1048576", "8192"), "calibration.largest_bytes is 8192; it must be at least 16384, the eager limit"),
+        (STUDY.replace("1048576", "8192"), "calibration.largest_bytes is 8192; it must be at least 16384, the first power of two from "),
+        (STUDY.replace("16384", "20000").replace("1048576", "20000"), "largest_bytes is 20000; it must be at least 32768"),
         (STUDY.replace("1048576", "8192").replace("  eager_limit_bytes: 16384\n", ""),
          "largest_bytes is 8192; it must be at least 65536, the largest eager limit that is tried"),
         (STUDY.replace("16384", "2"), "calibration.eager_limit_bytes is 2; it must be at least 4"),
@@ -121,6 +124,20 @@ def test_any_eager_limit_leaves_sizes_that_were_measured() -> None:
         short, long = requests_for(block, eager)
         assert {request.sizes for request in short} == {(1, last)}
         assert {request.sizes for request in long} == {(first, 65536)}
+
+
+@pytest.mark.parametrize("largest", [8192, 16384, 32768])
+def test_a_study_may_have_shorter_messages_than_its_ladder(largest: int) -> None:
+    """A sender is busy with any long message for as long as with its announcement: the ladder has times of up to 1 MiB."""
+    machine = Machine("m", "simulated", "m", "smpi-openmpi", (Level("node", 2), Level("core", 4)))
+    sizes = [2**k for k in range(21)]
+    ladder_ = {name: {size: us + size / 10e3 for size in sizes} for name, us in (("node", 1.0), ("core", 0.2))}
+    block = {"algorithms": ["linear"], "barriers": [], "mappings": ["core"], "processes": [4], "largest_bytes": 32768}
+    short, long, fixed = starts(machine, block)
+    cells: dict[Key, float] = {("bcast", "linear", "core", 4, size): 1.0 for size in sizes if size <= largest}
+    costs = fitted_machine(machine, Data(ladder_, cells), short | long | fixed, 16384).simulation["send_us"]
+    assert [size for size, _ in costs] == [1, 8192, 16384, 32768]
+    assert line(costs, 8192) > line(costs, 16384) == line(costs, 1 << 20) == 0.035
 
 
 def test_parameters_that_the_cells_do_not_determine_are_named() -> None:

@@ -32,12 +32,13 @@ from collstudy.base.digests import file_digest
 from collstudy.base.errors import StudyError, check_known
 from collstudy.calibration.costs import LONG
 from collstudy.calibration.exchanges import cells_of, fit_exchanges
-from collstudy.calibration.fitting import FIXED, LIMITS, NOT_IN_A_LADDER, Simulator, fit_ladder, fit_study
+from collstudy.calibration.fitting import FIXED, LIMITS, NOT_IN_A_LADDER, Simulator, first_long, fit_ladder, fit_study
 from collstudy.calibration.measured import Data, check_data, existing, read_cells, read_ladder
 from collstudy.calibration.writing import summary, write_fit, write_pairs
 from collstudy.study.config import Configuration
 from collstudy.study.document import Place, read_document, shown
 from collstudy.study.machines import Machine
+from collstudy.study.sweeps import check_mappings
 
 #: Keys of a `calibration` block that only a fit to a ladder and a study uses.
 OF_STUDIES = ("algorithms", "barriers", "shared", "search", "start")
@@ -69,9 +70,11 @@ def _check_block(block: dict[str, Any], where: Place, configuration: Configurati
         unused, why = ("allocations",), "without exchanges"
     if without_effect := [key for key in unused if key in block]:
         raise StudyError(f"{where / without_effect[0]} has no effect {why}; remove it")
-    mappings = configuration.catalogue.mappings
     for index, mapping in enumerate(block.get("mappings", ())):
-        check_known(mapping, mappings, f"{where / 'mappings' / index}: unknown mapping {mapping!r}")
+        at = where / "mappings" / index
+        check_known(mapping, configuration.catalogue.mappings, f"{at}: unknown mapping {mapping!r}")
+        if "exchanges" not in block:  # whose ranks are on the listed nodes
+            check_mappings([mapping], machine, configuration.catalogue, at)
     shared = [level.name for level in machine.levels if f"shared_{level.name}" in LONG]
     for index, level in enumerate(block.get("shared", ())):
         check_known(level, shared, f"{where / 'shared' / index}: {level!r} has no bandwidth that can be fitted")
@@ -79,11 +82,15 @@ def _check_block(block: dict[str, Any], where: Place, configuration: Configurati
     for index, count in enumerate(block.get("processes", ())):
         if count > cores:
             raise StudyError(f"{where / 'processes' / index}: {count} is more than the {cores} cores of the machine")
-    limit = block.get("eager_limit_bytes", max(LIMITS))
-    if "exchanges" not in block and block.get("largest_bytes", limit) < limit:
+    least = first_long(block.get("eager_limit_bytes", max(LIMITS)))
+    if "exchanges" not in block and block.get("largest_bytes", least) < least:
         raise StudyError(
-            f"{where / 'largest_bytes'} is {block['largest_bytes']}; it must be at least {limit}, the "
-            + ("eager limit" if "eager_limit_bytes" in block else "largest eager limit that is tried")
+            f"{where / 'largest_bytes'} is {block['largest_bytes']}; it must be at least {least}, the "
+            + (
+                "first power of two from the eager limit on"
+                if "eager_limit_bytes" in block
+                else "largest eager limit that is tried"
+            )
         )
 
 

@@ -39,13 +39,14 @@ def fitted_machine(machine: Machine, data: Data, values: dict[str, float], eager
     Shared bandwidths missing in *values* are unchanged.
     """
     sizes = [size for *_, size in data.cells if size] or [size for of in data.ladder.values() for size in of]
-    last_eager = eager // 2
+    # The cost stays the same beyond the eager limit, also if no cell has more bytes.
+    largest, last_eager = max([*sizes, 2 * eager]), eager // 2
     # A long message costs its sender the time of its announcement.
     send = [
         (1, values["send_1"]),
         (last_eager, values["send_eager"]),
         (eager, values["send_1"]),
-        (max(sizes), values["send_1"]),
+        (largest, values["send_1"]),
     ]
     receive = [(1, values["receive"]), (last_eager, values["receive"])]
     by_level: dict[str, dict[str, Any]] = {

@@ -143,7 +143,7 @@ def fit_exchanges(machine: Machine, data: Data, block: Mapping[str, Any], where:
         ]  # fmt: skip
         if not steps or any(step.partner == "call" for step in steps):
             raise StudyError(
-                f"{where}: calibration.exchanges: {collective} {name} of {processes} ranks does not consist of exchanges"
+                f"{where}: calibration.exchanges: {collective} {name} of {size} bytes on {processes} ranks does not consist of exchanges"
             )
         ranks = {"ranks": list(allocations.nodes[processes])}
         rows.append(counts_of(steps, size or 0, place(machine, (), machine.nodes, processes, None, ranks)))

@@ -125,7 +125,11 @@ def misfit(simulated: dict[Key, float], measured: dict[Key, float]) -> float:
         abs(math.log(max(us, 0.01) / max(measured[key], 0.01))) for key, us in simulated.items() if key in measured
     ]
     if not errors:
-        raise StudyError("no cell was both simulated and measured")
+        collective, algorithm, mapping, processes, size = next(iter(simulated))
+        raise StudyError(
+            f"none of the cells to fit was measured, such as {collective} {algorithm} mapped by {mapping} with {processes} processes"
+            + (f" and {size} byte{'s' * (size > 1)}" if size else "")
+        )
     return statistics.fmean(errors)
 
 
@@ -155,10 +159,15 @@ def search(
     return best, undetermined
 
 
+def first_long(eager: int) -> int:
+    """Return the first measured size (bytes) of a long message: measured sizes are powers of two."""
+    return 1 << (eager - 1).bit_length()
+
+
 def requests_for(block: dict[str, Any], eager: int) -> tuple[list[Request], list[Request]]:
     """Return the cells with short and with long messages (from *eager* bytes on) that the `calibration` block names."""
     largest = block["largest_bytes"]
-    first = 1 << (eager - 1).bit_length()  # measured sizes are powers of two
+    first = first_long(eager)
     at = [(mapping, processes) for mapping in block["mappings"] for processes in block["processes"]]
     bcast = [(name, mapping, processes) for name in block["algorithms"] for mapping, processes in at]
     short = [Request("bcast", *cell, (1, first // 2)) for cell in bcast]
