@@ -440,6 +440,19 @@ def test_a_fortran_library_of_another_open_mpi_is_refused(checkout: Checkout, pr
     [
         (("ranks: 4", "ranks: 3"), "3 is not a multiple of the 2 ranks of known"),
         (("ranks: 4", "ranks: 8"), "8 is more than the 4 cores of small-tree"),
+        (("ranks: 4", "ranks: 4\n  mapping: nose"), r"replay.mapping: unknown mapping 'nose' \(did you mean"),
+        (
+            ("ranks: 4", "ranks: 4\n  mapping: socket"),
+            "replay.mapping: socket needs level 'socket', which machine small-tree lacks",
+        ),
+        (
+            ("ranks: 4", "ranks: 4\n  mapping: shuffled"),
+            "replay.mapping: shuffled has `hosts`, which replays do not support; known:",
+        ),
+        (
+            ("Other bcast, ", "Random, mapping: random, "),
+            "alternatives.0.mapping: random has `hosts`, which replays do not support",
+        ),
         (("[small-tree]", "[this-machine]"), "replays need simulated machines; this-machine is of kind local"),
         (("bcast: linear", "bcast: fancy"), "no bcast algorithm 'fancy' that can be simulated; known: .*linear"),
         (("bcast: linear", "cast: linear"), r"unknown collective 'cast' \(did you mean 'bcast'\?\); known: "),

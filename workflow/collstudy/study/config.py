@@ -253,11 +253,13 @@ class Configuration:
         plan = ReplayPlan(machines, raw["ranks"], mapping, alternatives, decisions, traces)
         if decisions:
             self._check_decisions(plan, where / "decisions")
-        for mapping in [plan.mapping, *(entry["mapping"] for entry in plan.alternatives if "mapping" in entry)]:
-            check_known(mapping, self.catalogue.mappings, f"{where}: unknown mapping {mapping!r}")
+        for machine in machines:
+            self._check_replayed(mapping, machine, where / "mapping")
         names = {application.name for application in applications}
         for index, entry in enumerate(plan.alternatives):
             at = f"{where / 'alternatives' / index}: {entry['label']}"
+            # Alternatives are tried on the first machine.
+            self._check_replayed(entry.get("mapping", mapping), machines[0], where / "alternatives" / index / "mapping")
             for name in entry.get("applications", ()):
                 check_known(name, names, f"{at}: no application {name!r}")
             for collective, name in entry.get("algorithms", {}).items():
@@ -266,6 +268,13 @@ class Configuration:
                 able = [one for one, its in entries if own_settings(its) is not None]
                 check_known(name, able, f"{at}: no {collective} algorithm {name!r} that can be simulated")
         return plan
+
+    def _check_replayed(self, mapping: str, machine: Machine, where: Place) -> None:
+        """Check that replays on a machine can have a mapping."""
+        check_mappings([mapping], machine, self.catalogue, where)
+        if "hosts" in self.catalogue.mappings[mapping]:
+            able = [name for name, entry in self.catalogue.mappings.items() if "hosts" not in entry]
+            raise StudyError(f"{where}: {mapping} has `hosts`, which replays do not support" + allowed(able))
 
     def _check_decisions(self, plan: ReplayPlan, where: Place) -> None:
         """Check that the study whose decisions are replayed has tuning decisions for the machine of the replays."""
