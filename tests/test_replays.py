@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from collstudy.launch import tracefile
 from collstudy.launch.build import NATIVE, sources_of
-from collstudy.launch.execute import spawn
+from collstudy.launch.execute import Start, spawn
 from collstudy.launch.replay import replay
 from collstudy.plan.estimates import estimate_launch_s
 from collstudy.project.studies import Project
@@ -31,10 +31,11 @@ LINKS = {"fat_tree": {"arity": 2, "stages": 3, "link_gb_s": 1, "link_us": 1, "ro
 
 
 def replayed(
-    folder: Path, ranks: int, calls: list[dict[str, Any]], *, copies: int = 1, tree: bool = False
-) -> dict[str, Any]:
+    folder: Path, ranks: int, calls: list[dict[str, Any]], *, copies: int = 1, tree: bool = False,
+    levels: tuple[Level, ...] = NODES, start: Start = spawn,
+) -> dict[str, Any]:  # fmt: skip
     """Return what is stored of a replay of a trace in which each of *ranks* ranks makes *calls*, or those with its number."""
-    machine = Machine("m", "simulated", "m", "smpi-openmpi", TREE if tree else NODES, simulation=LINKS if tree else {})
+    machine = Machine("m", "simulated", "m", "smpi-openmpi", TREE if tree else levels, simulation=LINKS if tree else {})
     trace = Trace(Application("made", "Made", "made", ranks), machine, {"mpi": {}})
     environment = chosen_algorithms(CATALOGUE, {})
     one = Replay(trace, machine, "default", copies * ranks, "node", ("node",), {}, environment, {"simulator": "3"})
@@ -50,7 +51,7 @@ def replayed(
                     writer.writerow(dict.fromkeys(tracefile.COLUMNS, 0) | {"list": "", "rank": rank} | call)
     about = {"failure": "", "trace": {"communicators": [list(range(ranks))], "seconds": 1}, "provenance": {}}
     store.keep(trace, traced, about)
-    return replay(one, store, stage, sys.stdout, spawn)
+    return replay(one, store, stage, sys.stdout, start)
 
 
 @pytest.mark.parametrize("operation", ["bcast", "reduce", "allreduce", "gather", "allgather", "alltoall", "scan"])
@@ -82,6 +83,37 @@ def test_messages_that_their_sender_does_not_wait_for_arrive(operation: str, tmp
 
 def test_a_buffered_message_to_no_process(tmp_path: Path) -> None:
     assert replayed(tmp_path, 2, [{"operation": "bsend", "to": -2, "sent_bytes": 8}])["failure"] == ""
+
+
+@pytest.mark.parametrize("operation", ["send", "recv", "sendrecv", "isend", "irecv"])
+def test_no_message_to_no_process_of_a_communicator_of_one_rank(operation: str, tmp_path: Path) -> None:
+    """As in an exchange with neighbours that a program with one rank in a direction makes on MPI_COMM_SELF."""
+    call = {
+        "operation": operation,
+        "communicator": -1,
+        "to": -2,
+        "from": -2,
+        "sent_bytes": 1 << 20,
+        "received_bytes": 1 << 20,
+    }
+    waits = [{"operation": "wait", "list": "1;-2;-1"}] if operation.startswith("i") else []
+    about = replayed(tmp_path, 2, [call | {"request": len(waits)}, *waits])
+    # The ranks leave the barrier before the replay one message's time apart.
+    assert about["failure"] == "" and about["makespan_us"] < 1.1
+
+
+def test_a_replay_has_more_ranks_than_a_process_may_have_open_files(tmp_path: Path) -> None:
+    """Linux allows 1,024 by default. Rows of many calls are written in parts."""
+    call = {"operation": "barrier", "communicator": -1, "compute_us": 1}
+    few = 'ulimit -n 64 && exec "$@"'
+    about = replayed(
+        tmp_path, 1, [call] * 2000, copies=96, levels=(Level("node", 48, 1.0, 10.0), NODES[1]),
+        start=lambda words, environment, folder: spawn(["bash", "-c", few, "bash", *words], environment, folder),
+    )  # fmt: skip
+    assert (about["failure"], about["calls"]) == ("", 96 * 2000)
+    with gzip.open(tmp_path / "stage" / "calls.csv.gz", "rt") as stream:
+        found = [(int(row["rank"]), float(row["start_us"])) for row in csv.DictReader(stream)]
+    assert found == sorted(found) and len(set(found)) == len(found)
 
 
 def test_the_bytes_of_an_all_to_all_grow_with_the_ranks(tmp_path: Path) -> None:

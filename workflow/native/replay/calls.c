@@ -39,8 +39,10 @@ void point_to_point(Replay *replay, const Action *a) {
     int sent = bounded(a->sent), received = bounded(a->received);
     int send_tag = (int)a->send_tag, receive_tag = a->receive_tag == -1 ? MPI_ANY_TAG : (int)a->receive_tag;
     MPI_Request *request = &replay->requests[a->request];
-    if (a->communicator < 0)
-        to = from = replay->rank;
+    if (a->communicator < 0 && to != MPI_PROC_NULL)
+        to = replay->rank;
+    if (a->communicator < 0 && from != MPI_PROC_NULL)
+        from = replay->rank;
     switch (a->operation) {
     case OP_send:
     case OP_rsend:

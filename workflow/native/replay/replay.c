@@ -38,6 +38,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Bytes of rows that a rank keeps in memory. */
+enum { room_for_calls = 1 << 16 };
+
 void fail(const char *what, const char *where) {
     fprintf(stderr, "replay: %s%s%s\n", where ? where : "", where ? ": " : "", what);
     _Exit(1); /* in the simulator MPI_Abort ends with exit status 0 */
@@ -180,14 +183,26 @@ static double common_start(void) {
     return last;
 }
 
-static void open_calls(Replay *replay, const char *folder) {
+static void open_calls(Replay *replay) {
+    replay->calls = open_memstream(&replay->text, &replay->length);
+    if (!replay->calls)
+        fail("out of memory", NULL);
+}
+
+/* Appends the rows to the rank's file: with thousands of ranks, a process may not keep a file open for each. */
+static void store_calls(Replay *replay, const char *folder) {
     char name[64];
     snprintf(name, sizeof name, "rank-%06d.calls", replay->rank);
-    replay->calls = open_in(folder, name, "w");
+    bool made = fclose(replay->calls) == 0;
+    FILE *file = open_in(folder, name, "a");
+    bool written = fwrite(replay->text, 1, replay->length, file) == replay->length;
+    if (fclose(file) != 0 || !made || !written)
+        fail("cannot be written", folder);
+    free(replay->text);
 }
 
 /* A communicator of some ranks is a separate one in each copy. The bytes of an all-to-all grow with the ranks. */
-static void write_call(const Replay *replay, const Action *a, double start, double end) {
+static void write_call(Replay *replay, const Action *a, double start, double end) {
     int ranks = 1, number = (int)a->communicator, traced = 1;
     if (number >= 0) {
         MPI_Comm_size(replay->collective_comm[number], &ranks);
@@ -200,14 +215,18 @@ static void write_call(const Replay *replay, const Action *a, double start, doub
     fprintf(replay->calls, "%d,%s,%.4f,%.4f,%d,%d,%lld,%lld\n", replay->rank, names[a->operation],
             (start - replay->started) * 1e6, (end - replay->started) * 1e6, number, ranks,
             (long long)(a->sent * factor), (long long)(a->received * factor));
+    if (ftell(replay->calls) < room_for_calls)
+        return;
+    store_calls(replay, getenv("COLLSTUDY_CALLS"));
+    open_calls(replay);
 }
 
-static void close_calls(const Replay *replay, const char *folder, double end) {
-    bool written = fclose(replay->calls) == 0;
+static void close_calls(Replay *replay, const char *folder, double end) {
+    store_calls(replay, folder);
     FILE *ranks = open_in(folder, "ranks.csv", "a");
     fprintf(ranks, "%d,%.4f,%.4f,%.4f,%.4f\n", replay->rank, replay->spent[0] * 1e6, replay->spent[1] * 1e6,
             replay->spent[2] * 1e6, (end - replay->started) * 1e6);
-    if (fclose(ranks) != 0 || !written)
+    if (fclose(ranks) != 0)
         fail("cannot be written", folder);
 }
 
@@ -281,7 +300,7 @@ int main(int argc, char **argv) {
     MPI_Barrier(MPI_COMM_WORLD);
     replay.started = calls ? common_start() : MPI_Wtime();
     if (calls)
-        open_calls(&replay, calls);
+        open_calls(&replay);
     find_log();
     note(&replay, 0);
     double end = act(&replay);

@@ -31,7 +31,9 @@ typedef struct Replay {
     char *out, *in;
     int *counts[2], *places[2];
     double speed, started;
-    FILE *calls;
+    FILE *calls; /* their rows in memory, or NULL; text and length are those of the last store_calls() */
+    char *text;
+    size_t length;
     double spent[3]; /* seconds: computing, point to point, collectives */
 } Replay;
 
