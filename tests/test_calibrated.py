@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import itertools
+import os
 import re
 import subprocess
 from dataclasses import replace
@@ -11,8 +13,9 @@ from typing import Any
 
 import pytest
 from collstudy.calibration.fitting import Request, Simulator
+from collstudy.launch.execute import execute
 from collstudy.launch.platforms import line, machine_text, platform
-from collstudy.launch.simulator import options_of, wrapper
+from collstudy.launch.simulator import environment, options_of, prepare, wrapper
 from collstudy.study.config import Configuration
 from collstudy.study.machines import Level, Machine, read_machine
 from conftest import ROOT, finish, must
@@ -51,7 +54,7 @@ def machine_of(**costs: Any) -> Machine:
     return Machine("m", "simulated", "m", "smpi-openmpi", levels, simulation=simulation | costs)
 
 
-def with_level(machine: Machine, name: str, **changed: float) -> Machine:
+def with_level(machine: Machine, name: str, **changed: Any) -> Machine:
     """Return a machine with other values of a level."""
     levels = tuple(replace(level, **changed) if level.name == name else level for level in machine.levels)
     return replace(machine, levels=levels)
@@ -409,6 +412,22 @@ def on_all_cores(machine: Machine, program: str, folder: Path, timeout: float) -
 def test_hundreds_of_long_messages_to_two_cores_do_not_end_the_simulation(tmp_path: Path) -> None:
     """SimGrid 3.32's solver adds up the weights of messages on a link; rounding errors made it abort."""
     assert on_all_cores(Configuration(ROOT / "config").machine("orfeo-epyc"), "crowd", tmp_path, 120) == "done\n"
+
+
+def memory_mb(machine: Machine, collective: str, algorithm: str, folder: Path) -> float:
+    """Return the memory (MB) of a simulation of a call of 8 B on 256 ranks."""
+    simulator = Simulator(Configuration(ROOT / "config"), 1)
+    cell = simulator._cell(machine, Request(collective, algorithm, "core", 256, (8, 8)))
+    command = [*prepare(machine, cell, cell.place(machine), folder), "-f", "-i", "1", "-x", "0", "-m", "8:8"]
+    variables = environment(machine, cell, cell.selection.library, dict(os.environ), folder)
+    return execute(command, 120, io.StringIO(), variables, folder).peak_memory_mb
+
+
+def test_an_alltoall_keeps_nothing_for_each_pair_of_ranks(tmp_path: Path) -> None:
+    """With 720 bytes for each, it took 105 MB instead of 57, and would take 12 GB more on 4,096 ranks."""
+    machine = with_level(machine_of(), "node", count=32)
+    few, all_pairs = (memory_mb(machine, *how, tmp_path) for how in (("bcast", "linear"), ("alltoall", "pairwise")))
+    assert all_pairs < 1.8 * few
 
 
 def test_an_interface_that_was_full_is_free_again_when_its_messages_have_left(tmp_path: Path) -> None:

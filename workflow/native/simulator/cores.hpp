@@ -131,9 +131,11 @@ bool waits_at_interface(const Place &from, const Place &to, double size) {
 /* Returns the link of the sender's node if it bounds the rate of a message, of a long one to another node, and null
  * otherwise. The receiver's core has no part in it: its NIC writes the message. */
 Shared *bound_of_node(const Place &from, const Place &to, double size) {
+    if (size < machine.limit || same_node(from, to))
+        return nullptr;
     const Level &level = machine.levels[depth_of(from, to)];
     bool one_rate = level.rate == machine.node().rate && level.waited_rate <= level.rate && level.forward == 0;
-    return size >= machine.limit && !same_node(from, to) && one_rate ? from.out[machine.node_parts - 1] : nullptr;
+    return one_rate ? from.out[machine.node_parts - 1] : nullptr;
 }
 
 bool forwards(double size, const Place &from) {

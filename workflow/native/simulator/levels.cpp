@@ -181,12 +181,17 @@ class Cores : public simgrid::kernel::routing::NetZoneImpl {
 
 /* Removes a message from those that do not flow yet; returns when it was sent, or -1 if SMPI did not report it. */
 double starts(Place &from, const Place &to, double size) {
-    auto &sent = from.sent[&to];
-    auto found = std::find_if(sent.begin(), sent.end(), [size](const Sent &one) { return one.size == size; });
-    if (found == sent.end())
+    auto sent = from.sent.find(&to);
+    if (sent == from.sent.end())
+        return -1;
+    auto found =
+        std::find_if(sent->second.begin(), sent->second.end(), [size](const Sent &one) { return one.size == size; });
+    if (found == sent->second.end())
         return -1;
     double when = found->when;
-    sent.erase(found);
+    sent->second.erase(found);
+    if (sent->second.empty())
+        from.sent.erase(sent); /* or an alltoall would keep an entry for each pair of ranks */
     return when;
 }
 
