@@ -40,6 +40,8 @@ def latency_us(preload: bool) -> float:
 def main() -> None:
     """Run the pairs and print the results."""
     pairs = int(sys.argv[1]) if len(sys.argv) > 1 else 15
+    if pairs < 2:
+        sys.exit(f"pairs is {pairs}; it must be at least 2")
     latency_us(preload=True)  # warm up: afterwards all files are in memory
     plain, loaded = [], []
     for number in range(pairs):

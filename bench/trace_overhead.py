@@ -37,6 +37,8 @@ def launch(command: list[str], folder: Path) -> tuple[float, float]:
 def main() -> None:
     """Measure every installed application."""
     pairs, ranks = (int(word) for word in (*sys.argv[1:], *("10", "2")[len(sys.argv) - 1 :]))
+    if pairs < 2:
+        sys.exit(f"pairs is {pairs}; it must be at least 2")
     study = Configuration(ROOT / "config").study("congestion")
     for application in study.source.applications:
         if program_of(application) is None:

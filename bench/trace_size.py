@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import struct
 import subprocess
 import sys
 import tempfile
@@ -21,16 +22,19 @@ sys.path.insert(0, str(ROOT / "workflow"))
 
 from collstudy.launch import tracefile  # noqa: E402
 
+#: OP_LIST of workflow/native/trace/operations.h.
+LIST = 0xFFFF
 ANALYSE = """
 suppressPackageStartupMessages(library(collanalysis))
+inside <- asNamespace("collanalysis")
 folder <- commandArgs(TRUE)[1]
-trace <- read_trace(folder)
+trace <- inside$read_trace(folder)
 applications <- list(list(label = "Generated", trace = trace))
-print(summarise_operations(trace))
-invisible(list(summarise_sizes(trace), summarise_time(trace)))
+print(inside$summarise_operations(trace))
+invisible(list(inside$summarise_sizes(trace), inside$summarise_time(trace)))
 for (plot in list(
-  plot_operations(applications, "operations"), plot_operations(applications, "sent_bytes"),
-  collanalysis:::plot_message_sizes(applications), collanalysis:::plot_time(applications)
+  inside$plot_operations(applications, "operations"), inside$plot_operations(applications, "sent_bytes"),
+  inside$plot_message_sizes(applications), inside$plot_time(applications)
 )) ggplot2::ggsave(file.path(folder, "figure.svg"), plot, width = 9, height = 5)
 """
 
@@ -55,7 +59,7 @@ def write_rank(path: Path, rank: int, ranks: int, calls: int) -> None:
             )
         )  # fmt: skip
         if listed:
-            slot = tracefile.struct.pack(f"=HHI{len(listed)}q", tracefile.LIST, 0, 0, *listed)
+            slot = struct.pack(f"=HHI{len(listed)}q", LIST, 0, 0, *listed)
             records.append(slot.ljust(tracefile.RECORD.size, b"\0"))
 
     add("init")
