@@ -10,7 +10,7 @@ two cores takes `alone` = send + delay + size / rate (+ receive, if it is eager)
 they differ:
 - The sender is busy for `send_us`. If the receiver's last message within its node came from another rank, the sender is busy for
   another `turn` x alone of a message of at most 96 bytes from that rank: both write to the receiver's queue, whose cache lines are
-  then in that rank's cache. Of several such senders, the next one starts after half of that time.
+  then in that rank's cache. Of several such senders, the next one starts when half of the time that this one is busy has passed.
 - A core can start its next message `busy` x alone after this one, and within a node `busy_buffered` x alone if it is longer than 96
   bytes, because it then goes to a buffer beside the queue; half of the time of a turn comes on top. A long message costs its sender as
   much as the short message that announces it.
@@ -32,9 +32,10 @@ they differ:
   and back. Messages between the units of a level inside the same outer unit, such as the NUMA domains of a socket, share that
   level's `between_gb_s`.
 - A blocking send (MPI_Send) is eager up to `waited_limit_bytes`, a non-blocking one (MPI_Isend) up to `eager_limit_bytes`. Between
-  the two limits a blocking send takes `waited_us`, from when it was sent, and its bytes flow at `waited_gb_s` where that is
-  faster, even if they were just received. It ends when the sender has copied the message, in the time that a message between
-  neighbouring cores takes; on the node of a waiting receiver, when the message arrives. UCX, under Open MPI, has these two limits.
+  the two limits a blocking send takes `waited_us`, within a node from when it was sent (to another node, the rest that its copy
+  leaves from when it is received), and its bytes flow at `waited_gb_s` where that is faster, even if they were just received. It
+  ends when the sender has copied the message, in the time that a message between neighbouring cores takes; on the node of a
+  waiting receiver, when the message arrives. UCX, under Open MPI, has these two limits.
 - Within a node, a blocking send from another cache (outside the innermost level's unit) ends only when its message is in the
   receiver's queue. Such messages, also those of 97 to `eager_limit_bytes`, enter it one after the other at `bandwidth_gb_s`.
 - Between nodes, a core's messages from `eager_limit_bytes` to below `queued_limit_bytes` (without it `waited_limit_bytes`) leave one
