@@ -165,11 +165,14 @@ front_mappings <- function(study, collective) {
 tuning_launcher <- function(study, collective) {
   path <- file.path(study$folder, "tuning", "shapes.json")
   if (!file.exists(path)) return(NULL)
-  # As in collstudy/tuning/mpirun_tuned.py: --map-by names the level that varies fastest.
-  none <- tibble(mapping = character(), map_by = character())
+  # As in collstudy/tuning/mpirun_tuned.py: --map-by names the level that varies fastest. From Open MPI 5 on, ranks by
+  # socket are in turn on the sockets with --rank-by slot only, and those by node fill one socket of each node first.
+  since_5 <- isTRUE(grepl("^([5-9]|[1-9][0-9])[.]", study$about$provenance$mpi_version))
+  none <- tibble(mapping = character(), map_by = character(), inner = logical())
   shapes <- bind_rows(none, map_dfr(jsonlite::read_json(path), function(shape) {
-    tibble(mapping = shape$mapping, map_by = c(unlist(shape$cycle), "core")[1])
+    tibble(mapping = shape$mapping, map_by = c(unlist(shape$cycle), "core")[1], inner = length(shape$cycle) > 1)
   }))
+  shapes <- filter(shapes, !(since_5 & .data$map_by == "node" & .data$inner))
   shapes <- filter(distinct(shapes), .data$map_by %in% c("core", "socket", "node", "numa"))
   shapes <- shapes[!shapes$map_by %in% shapes$map_by[duplicated(shapes$map_by)], ]
   found <- filter(
@@ -179,9 +182,10 @@ tuning_launcher <- function(study, collective) {
   if (nrow(found) == 0) return(NULL)
   gains <- tapply(found$gain_pct, as.character(found$mapping), median, na.rm = TRUE)
   mapping <- names(gains)[which.max(gains)]
+  map_by <- shapes$map_by[shapes$mapping == mapping]
   paste0(
-    "mpirun-tuned -n ", usual_processes(found[found$mapping == mapping, ], study), " --map-by ",
-    shapes$map_by[shapes$mapping == mapping], " ./program"
+    "mpirun-tuned -n ", usual_processes(found[found$mapping == mapping, ], study), " --map-by ", map_by,
+    if (since_5 && map_by %in% c("socket", "numa")) " --rank-by slot", " ./program"
   )
 }
 

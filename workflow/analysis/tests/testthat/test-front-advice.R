@@ -45,6 +45,11 @@ test_that("the example of mpirun-tuned names a mapping that it recognises", {
   expect_null(launcher(list(random = list())))
   # Two mappings with the same value are not told apart.
   expect_equal(launcher(list(core = list(), DFNF = list(), socket = list("socket"))), by("socket"))
+  expect_equal(launcher(list(node = list("node", "socket"), core = list())), by("node"))
+  change_study(folder, provenance = list(mpi = "openmpi", mpi_version = "5.0.11"))
+  expect_equal(launcher(list(node = list("node", "socket"), core = list())), by("core"))
+  expect_equal(launcher(list(BFNF = list("node"), core = list())), by("node"))
+  expect_equal(launcher(list(socket = list("socket"))), by("socket --rank-by slot"))
 })
 
 test_that("rules in the files that are not recommended are named", {
