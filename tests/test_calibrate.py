@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from collstudy.study.cells import machine_identity
 from collstudy.study.config import Configuration
 from collstudy.study.document import read_yaml
 from collstudy.study.machines import Level, Machine
-from conftest import ROOT, TINY, Checkout, csv_rows, must
+from conftest import ROOT, TINY, Checkout, csv_rows, executable, must
 
 LEVELS = (Level("node", 2), Level("socket", 2), Level("core", 2))
 MACHINE = Machine("m", "simulated", "m", "smpi-openmpi", LEVELS)
@@ -98,6 +99,16 @@ def test_the_eager_limit_is_the_one_that_fits_best(capsys: pytest.CaptureFixture
     fitted, *_ = fit_study(MACHINE, known, block, simulator)
     assert fitted.simulation["eager_limit_bytes"] == 8192
     assert "eager limit: 8192 bytes\n" in capsys.readouterr().out
+
+
+def test_a_simulation_without_results_names_its_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    simulator = Simulator(Configuration(ROOT / "config"), 1)
+    executable(tmp_path / "bin" / "smpirun", "#!/bin/sh\necho Deadlock detected >&2\n")
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    with pytest.raises(
+        StudyError, match=r"simulation of bcast linear .* processes 4 on .*incomplete(.|\n)*Deadlock detected"
+    ):
+        simulator.all(Configuration(ROOT / "config").machine("thin"), [Request("bcast", "linear", "core", 4, (8, 8))])
 
 
 def test_nothing_in_common_is_an_error() -> None:

@@ -102,7 +102,10 @@ class Simulator:
         done = subprocess.run(command, capture_output=True, text=True, env=variables, cwd=folder, check=False)
         if done.returncode != 0:
             raise StudyError(f"simulation of {cell.label} failed:\n{done.stdout[-500:]}{done.stderr[-1000:]}")
-        rows = output.parse(done.stdout, cell.size_list)
+        try:
+            rows = output.parse(done.stdout, cell.size_list)
+        except StudyError as problem:  # the simulator ends a deadlock with exit status 0
+            raise StudyError(f"simulation of {cell.label}: {problem}:\n{done.stderr[-1000:]}") from None
         head = (request.collective, request.algorithm, request.mapping, request.processes)
         return {(*head, size): row["latency_us"] for size, row in zip(cell.size_list, rows, strict=True)}
 
