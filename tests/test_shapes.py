@@ -166,6 +166,11 @@ def test_the_file_is_that_of_the_shape(
         (("-n", "4", *HOSTS, "--map-by", "core", "-bynode"), {}, "no rules for -bynode"),
         (("-n", "4", *HOSTS, "--map-by", "node", "--rank-by", "slot"), {}, "no rules for --rank-by slot with another --map-by"),
         (("-n", "4", *HOSTS, "--map-by", "core:PE=2"), {}, "no rules for --map-by core:PE=2, with several cores for each rank"),
+        # Ranks on two threads of a core, or on the sockets of both nodes in turn.
+        (("-n", "4", *HOSTS, "--map-by", "hwthread"), {}, "no rules for --map-by hwthread"),
+        (("-n", "4", *HOSTS, "--map-by", "slot:HWTCPUS"), {}, "no rules for --map-by slot:HWTCPUS"),
+        (("-n", "4", *HOSTS, "--map-by", "core", "--use-hwthread-cpus"), {}, "no rules for --use-hwthread-cpus"),
+        (("-n", "4", *HOSTS, "--map-by", "socket:SPAN", "--rank-by", "slot"), {}, "no rules for --map-by socket:SPAN"),
         (("-n", "40", *HOSTS, "--map-by", "core"), {}, "40 ranks do not fit on 2 hosts"),
         (("-n", "many", "--map-by", "core"), {}, "'many' is not a number of ranks"),
         (("-n", "4", "--hostfile", "no such file", "--map-by", "core"), {}, "host file no such file: No such file"),

@@ -42,14 +42,15 @@ ONE = (
 #: Names of options that place ranks in a way that no other option shows.
 PLACING = (
     "app", "bycore", "bynode", "byslot", "bysocket", "cpu-list", "cpu-set", "cpus-per-proc", "cpus-per-rank",
-    "nolocal", "npersocket", "pernode", "ppr", "rankfile", "rf",
+    "nolocal", "npersocket", "pernode", "ppr", "rankfile", "rf", "use-hwthread-cpus",
 )  # fmt: skip
+#: Beginnings of modifiers of --map-by (after a colon) with which ranks share cores, or nodes are not filled one after the other.
+ODD = ("hwtcpus", "pe-list", "span")
 POLICIES = ("rmaps_base_mapping_policy", "rmaps_default_mapping_policy")
 #: Values of --map-by -> level that varies fastest, as in `cycle` of config/mappings.yaml; empty: cores in their order.
 CYCLES = {
     "core": "",
     "slot": "",
-    "hwthread": "",
     "socket": "socket",
     "package": "socket",
     "node": "node",
@@ -181,6 +182,8 @@ def shape_of(words, environment, major):
         elif kind[0].lower() in CYCLES:
             cycle = CYCLES[kind[0].lower()]
         elif kind[0]:
+            raise Unknown(f"no rules for --map-by {policy}")
+        if any(word.lower().startswith(ODD) for word in kind[1:]):
             raise Unknown(f"no rules for --map-by {policy}")
         if any(word.lower().startswith("pe=") and word[3:] != "1" for word in kind):
             raise Unknown(f"no rules for --map-by {policy}, with several cores for each rank")
