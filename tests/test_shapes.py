@@ -12,9 +12,10 @@ import pytest
 from collstudy.launch.openmpi import library
 from collstudy.study.config import Configuration
 from collstudy.study.openmpi_numbers import NUMBERS
-from collstudy.tuning import emission
+from collstudy.tuning import emission, mpirun_tuned
 from collstudy.tuning.rules import Decision, placements, selected
 from conftest import ROOT, finish, must
+from made_nodes import make_node
 
 CONFIG = Configuration(ROOT / "config")
 HOW = {
@@ -349,6 +350,15 @@ def test_a_job_whose_hosts_are_not_read_is_not_one_of_this_computer(folder: Path
     arguments, said = started(folder, *words, **{variable: "1"})
     assert file_of(arguments) == "" and f"the hosts of a job of {manager} are not read; name them by --host" in said
     assert file_of(started(folder, *HOSTS, *words, **{variable: "1"})[0]) == "openmpi-core-n1.rules"
+
+
+def test_without_a_number_there_is_a_rank_on_each_core_not_on_each_thread(tmp_path: Path) -> None:
+    """As the help of Open MPI says: it defaults to the number of processor cores."""
+    make_node(tmp_path, 2, 4, threads=2)
+    system = tmp_path / "sys/devices/system/cpu"
+    threads = [int(path.name[3:]) for path in system.glob("cpu[0-9]*")]
+    assert (len(threads), mpirun_tuned.cores(threads, system)) == (16, 8)
+    assert mpirun_tuned.cores([0, 1], tmp_path / "nothing") == 2
 
 
 def test_it_runs_with_python_3_6(folder: Path, tmp_path: Path) -> None:

@@ -193,7 +193,7 @@ def shape_of(words, environment, major):
         ranks = ranks or per_node * len(counts)
         nodes = math.ceil(ranks / per_node)
     elif len(counts) == 1:
-        nodes, ranks = 1, ranks or counts[0] or os.cpu_count()
+        nodes, ranks = 1, ranks or counts[0] or cores(os.sched_getaffinity(0))
     elif None in counts:
         raise Unknown(f"the host file does not give the slots of its {len(counts)} hosts")
     else:
@@ -202,6 +202,18 @@ def shape_of(words, environment, major):
     if nodes > len(counts) or ranks > sum(count or ranks for count in counts):
         raise Unknown(f"{ranks} ranks do not fit on {len(counts)} hosts")
     return nodes, ranks, cycle
+
+
+def cores(processors, root="/sys/devices/system/cpu"):
+    """Return the number of cores to which *processors* belong, of which several may be threads of one."""
+    found = set()
+    for processor in processors:
+        folder = Path(f"{root}/cpu{processor}/topology")
+        try:
+            found.add((folder / "physical_package_id").read_text() + (folder / "core_id").read_text())
+        except OSError:
+            found.add(processor)
+    return len(found)
 
 
 def filled(ranks, counts):
