@@ -26,7 +26,7 @@ def obedient(table):
 
     def seen(path, collective, processes, size):
         rule = selected(table, processes, size) if path else Rule(0, "default")
-        pairs = check.expected_pairs(CATALOGUE, collective, rule, processes, "openmpi") or {(0, 99)}
+        pairs = check.expected_pairs(CATALOGUE, collective, rule, processes, size, "openmpi") or {(0, 99)}
         return dict.fromkeys(pairs, check.expected_number(CATALOGUE, collective, rule, size, "openmpi") or 1)
 
     def probe(path, collective, processes, sizes):
