@@ -9,7 +9,7 @@ from collstudy.base.paths import ROOT
 from collstudy.cli.main import main
 from collstudy.study.config import Configuration
 from collstudy.study.openmpi_numbers import NUMBERS
-from collstudy.tuning import advise, emission, rules, writers
+from collstudy.tuning import advise, emission, rules, trees, writers
 from collstudy.tuning.advise import answer
 from collstudy.tuning.question import Question, parse_size
 from test_advise_atlas import atlas_of, pair
@@ -243,6 +243,21 @@ def test_a_decision_that_the_format_cannot_express_is_not_in_the_file(folder):
         _, text = answered(folder, size=size, collective=collective)
         assert f"use: {algorithm}" in text and where in text
     assert "(usage: README.md beside it)" in answered(folder, size=1024)[1]
+
+
+def test_a_decision_that_mpich_cannot_express_was_not_withdrawn(folder):
+    """MPICH knows no size of scans: with two rules, the file leaves all sizes to MPICH."""
+    decide(
+        folder, f"scan,core,2,2,8,64,recursive_doubling,,better,{PLACE}", "scan,core,2,2,8,4096,default,,tied,measured,12,12,0,2,"
+    )  # fmt: skip
+    describe(folder, provenance=HOW | {"mpi": "mpich", "mpi_version": "5.0.2"}, title="Toy")
+    (found,) = rules.placements(rules.read_decisions(folder / "tuning" / "decisions.csv"))
+    path = emission.rules_path(folder / "tuning", "mpich", found)
+    own = {"collective=scan": {"comm_type=intra": {"algorithm=MPIR_Scan_intra_smp": {}}}}
+    device = {"collective=scan": {"comm_type=intra": {"composition=MPIDI_Scan_intra_composition_alpha": {}}}}
+    path.write_text(json.dumps(trees.trees(found, CATALOGUE, (own, device))[0]))
+    _, text = answered(folder, size=64, collective="scan")
+    assert "use: recursive_doubling" in text and "its format cannot express the decision" in text, text
 
 
 def test_rules_of_a_program_are_for_its_classes_of_sizes(folder):

@@ -28,6 +28,7 @@ from collstudy.tuning.rules import (
     read_decisions,
     selected,
 )  # fmt: skip
+from collstudy.tuning.trees import as_mpich_reads
 
 
 def _reach(values: Sequence[int]) -> str:
@@ -113,7 +114,9 @@ def _can_express(
     """Return whether the file of the study's own library can express a decision."""
     if how["mpi"] == "impi":
         placement = as_intel_reads(placement)
-    elif how["mpi"] != "mpich":
+    elif how["mpi"] == "mpich":
+        placement = as_mpich_reads(placement)
+    else:
         placement = as_release_reads(placement, catalogue, how["mpi_version"])
     rule = selected(placement.tables[question.collective], question.processes, question.size or 0)
     return rule.choice == (row["algorithm"], parse_parameters(row["parameters"]))
