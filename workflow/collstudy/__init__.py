@@ -1,3 +1,3 @@
 """Turn a study's configuration into measurements: cells, blocks, launches, store."""
 
-__version__ = "0.6.0"
+__version__ = "0.7.0"
